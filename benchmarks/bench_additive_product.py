@@ -20,7 +20,7 @@ from rankwise.design import AdditiveDesign, CsrDesign
 from rankwise.design.hats import hat_matrix
 from rankwise.design.pair_statistics import pair_gains
 from rankwise.design.term_scores import predict
-from rankwise.terms import Curve, Surface, Terms
+from rankwise.design.terms import Curve, Surface, Terms
 
 
 def make(rows, columns, kind):

@@ -9,8 +9,8 @@ from unittest.mock import patch
 import numpy as np
 
 from harness import interleave, print_table, write_json
-from rankwise import replacing
 from rankwise.data import open_store, save_store, save_svmlight
+from rankwise.files import replacing
 
 
 def write_text(path, megabytes):

@@ -13,8 +13,8 @@ import numpy as np
 
 import rcv1like
 from harness import interleave, print_table, write_json
-from rankwise.blocks import QueryBlocks, laplacian
 from rankwise.design import CsrDesign, as_design
+from rankwise.pairs.blocks import QueryBlocks, laplacian
 
 
 def equal_queries(rows, size):

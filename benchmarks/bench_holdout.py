@@ -31,12 +31,12 @@ from rankwise.holdout import (
 )
 from rankwise.holdout.spaces import reweighted_kernel
 from rankwise.kernels import Kernel
-from rankwise.memory import MemoryBudget
 from rankwise.pairs.factor import LabelFactor
 from rankwise.pairs.labels import label_graph
 from rankwise.problems.kernel import KernelProblem
+from rankwise.runtime.memory import MemoryBudget
+from rankwise.runtime.threads import default_threads
 from rankwise.solvers.dual import DualSpectrum
-from rankwise.threads import default_threads
 
 ALPHAS = 2.0 ** np.arange(-10, 11)
 

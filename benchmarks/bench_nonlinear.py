@@ -26,7 +26,7 @@ import letor_like
 from harness import interleave, print_table, write_json
 from rankwise import KernelRankRLSCV, RankRLSCV
 from rankwise.metrics import get_metric
-from rankwise.threads import default_threads
+from rankwise.runtime.threads import default_threads
 
 METRIC = get_metric("pairwise_error")
 ALPHAS = 2.0 ** np.arange(-8, 3, 2)

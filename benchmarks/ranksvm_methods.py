@@ -10,13 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from rankwise.cached import cached_property
 from rankwise.data.queries import encode_queries, one_query
 from rankwise.design import CsrDesign, as_design
 from rankwise.objectives import HingeObjective
 from rankwise.pairs.labels import find_levels, pair_scale
 from rankwise.pairs.margins import PreferenceMargins
 from rankwise.pairs.violations import ViolationSweep
+from rankwise.runtime.cached import cached_property
 
 HERE = Path(__file__).parent
 

@@ -1,4 +1,4 @@
-// The terms of an additive model, as src/rankwise/terms.py defines them: where a number stands among knots, what a model
+// The terms of an additive model, as src/rankwise/design/terms.py defines them: where a number stands among knots, what a model
 // reads there (exactly, in double), and the codes that products work on.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The Laplacian of pairs inside queries, as src/rankwise/blocks.py defines it:
+// The Laplacian of pairs inside queries, as src/rankwise/pairs/blocks.py defines it:
 //
 //     (L f)_i = w_i (degree_k f_i - T_k)   for a row i of segment k,   S_l = sum of w_i f_i over l
 //     T_k     = scale_q * sum over segments l of q of  W(k, l) S_l
@@ -16,7 +16,7 @@ namespace rankwise {
 
 enum class Coupling { all, others, relative };
 
-// Pairs inside queries; the arrays are those of src/rankwise/blocks.py.
+// Pairs inside queries; the arrays are those of src/rankwise/pairs/blocks.py.
 struct Blocks {
     int64_t rows = 0;
     int64_t queries = 0;

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import atheris
 
-from rankwise.cached import cached_property
+from rankwise.runtime.cached import cached_property
 
 
 def load_core():

@@ -34,9 +34,9 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))
 import pyarrow as pa
 
 import bad_input
-from rankwise import memory
 from rankwise.cli import parser, stopping
 from rankwise.data.tables import plan
+from rankwise.runtime import memory
 
 ADDRESSES = 8 << 30  # bytes; what asks for more is a fault
 FREE = 1 << 21  # bytes that are said to be available: filling what there is would take long

@@ -7,8 +7,8 @@ from dataclasses import fields
 import numpy as np
 import scipy.sparse as sp
 
+from rankwise.design.terms import Curve, Surface, Terms
 from rankwise.kernels import Kernel
-from rankwise.terms import Curve, Surface, Terms
 
 
 def assert_identical(one, other, where="model"):  # noqa: C901, PLR0912 - one branch per type

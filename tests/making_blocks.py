@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rankwise.blocks import Folds, QueryBlocks
+from rankwise.pairs.blocks import Folds, QueryBlocks
 
 
 def make_blocks(qid, y, coupling, *, weight=None, scale=None):

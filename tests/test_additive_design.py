@@ -16,7 +16,7 @@ from rankwise.design import AdditiveDesign, additive, as_design, coded_gram, com
 from rankwise.design.hats import hat_matrix
 from rankwise.design.pair_statistics import MOST_BINS, pair_gains, pair_histograms
 from rankwise.design.term_scores import predict
-from rankwise.terms import Curve, Surface, Terms
+from rankwise.design.terms import Curve, Surface, Terms
 
 # Codes round positions: to 2^-28 of an interval for eight knots, and the tests have sums of a few hundred of them.
 CODED = {"rtol": 1e-6, "atol": 1e-6}

@@ -218,13 +218,13 @@ def test_nothing_below_the_estimators_warns():
         "report",
         "cli",
         "model_selection",
-        "interrupts.py",
         "deprecation.py",
     )
     speaking = {
         str(path.relative_to(SOURCE))
         for path in SOURCE.rglob("*.py")
         if path.relative_to(SOURCE).parts[0] not in above
+        and path.name != "interrupts.py"
         and re.search(r"\bwarnings\.warn\b|\btell_interrupted\b", path.read_text(encoding="utf-8"))
     }
     assert not speaking

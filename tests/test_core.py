@@ -21,9 +21,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from rankwise import _core, terms
-from rankwise.design import additive, cells, gram, term_scores
-from rankwise.terms import Curve, Surface, Terms
+from rankwise import _core
+from rankwise.design import additive, cells, gram, term_scores, terms
+from rankwise.design.terms import Curve, Surface, Terms
 
 M, Q, N, K = 6, 2, 3, 2  # rows, queries, columns, vectors
 

@@ -10,8 +10,6 @@ from scipy.sparse.linalg import aslinearoperator
 
 from making_blocks import make_blocks
 from oracles import laplacian_matrix
-from rankwise import threads
-from rankwise.blocks import COUPLINGS, laplacian
 from rankwise.design import (
     CsrDesign,
     DenseDesign,
@@ -22,6 +20,8 @@ from rankwise.design import (
     dense,
     gram,
 )
+from rankwise.pairs.blocks import COUPLINGS, laplacian
+from rankwise.runtime import threads
 
 ROWS, COLUMNS = 70, 6
 STORAGES = {

@@ -15,7 +15,6 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from making_blocks import make_blocks
 from rankwise import RankRLS, RankRLSCV, RankSVM, RankSVMCV, _core
-from rankwise.blocks import COUPLINGS, laplacian
 from rankwise.data import open_store, save_store
 from rankwise.data.queries import encode_queries, one_query
 from rankwise.data.store import mapped
@@ -23,6 +22,7 @@ from rankwise.design import CsrDesign, OperatorDesign, as_design, csr
 from rankwise.design.row_order import in_row_order, is_scattered
 from rankwise.exceptions import MemoryLimitError
 from rankwise.objectives import parts
+from rankwise.pairs.blocks import COUPLINGS, laplacian
 from rankwise.pairs.labels import label_graph
 
 
@@ -316,7 +316,7 @@ def test_blocks_of_a_matrix_on_disk(data, store, monkeypatch, ids, solver, pairs
 
 def test_outer_folds_that_do_not_fit_in_memory_are_refused(store, monkeypatch):
     model = RankRLSCV(nested=2)
-    monkeypatch.setattr("rankwise.memory._ALWAYS_FITS", 0)
-    monkeypatch.setattr("rankwise.memory.available_memory", lambda: 10**6)
+    monkeypatch.setattr("rankwise.runtime.memory._ALWAYS_FITS", 0)
+    monkeypatch.setattr("rankwise.runtime.memory.available_memory", lambda: 10**6)
     with pytest.raises(MemoryLimitError, match=r"nested trains on copies.*Hint: use nested=False"):
         model.fit(store.X, store.y, qid=store.qid)

@@ -7,7 +7,6 @@ import pytest
 from scipy.sparse.linalg import aslinearoperator
 
 from oracles import label_pairs
-from rankwise import memory
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
 from rankwise.exceptions import MemoryLimitError
@@ -27,6 +26,7 @@ from rankwise.objectives.parts import RunningMean, part_rows, parts_of, row_part
 from rankwise.pairs.labels import label_graph
 from rankwise.pairs.preferences import preference_graph
 from rankwise.pairs.violations import ViolationSweep
+from rankwise.runtime import memory
 from strategies import make_problem
 
 RNG = np.random.default_rng(0)

@@ -23,12 +23,12 @@ from rankwise import (
     RankSVM,
     RankSVMCV,
 )
-from rankwise.basis import kmeans_rows
 from rankwise.data import open_store, save_store
 from rankwise.design import as_design, comparing_design, shifted_design
 from rankwise.design.offsets import FAR, find_shift
 from rankwise.exceptions import MemoryLimitError
-from rankwise.memory import MemoryBudget
+from rankwise.kernels.basis import kmeans_rows
+from rankwise.runtime.memory import MemoryBudget
 from rankwise.selection.grids import POWERS_OF_TWO
 
 QID = np.repeat(np.arange(15), 6)

@@ -60,7 +60,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "metrics": ("tests/metrics",),
     "persistence": ("tests/persistence",),
-    "replacing.py": ("tests/test_replacing.py",),
+    "files": ("tests/files",),
 }
 
 
@@ -234,7 +234,7 @@ def _import_what_takes_long() -> None:
 def main() -> None:
     """Measure a room."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("room", choices=[*ROOMS, "losses", "replacing"])
+    parser.add_argument("room", choices=[*ROOMS, "losses"])
     parser.add_argument("--sample", type=int, default=80)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=int, help="the number of one change, which is shown and tried")

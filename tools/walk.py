@@ -5,7 +5,8 @@
 
 A *room* is a package or a module directly below `rankwise`. A room is changed wherever a function that is entered for
 the first time stands in another room than the one entered for the first time before it: the order in which somebody
-reads who follows the call down, skipping what was read already.
+reads who follows the call down, skipping what was read already. What runs because a module is imported (class bodies,
+decorators, tables) is no part of the walk: nobody who follows the call reads it there.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ import os
 import sys
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import Callable
+from inspect import CO_OPTIMIZED
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -30,7 +33,8 @@ from rankwise import KernelRankRLSCV, RankRLSCV
 from rankwise.cli import main
 
 _SOURCE = Path(rankwise.__file__).parent
-_PART_OF_ANOTHER = {"<module>", "<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>", "<lambda>"}
+# Comprehensions and lambdas are part of the function around them.
+_PART_OF_ANOTHER = {"<listcomp>", "<setcomp>", "<dictcomp>", "<genexpr>", "<lambda>"}
 
 
 class Walk:
@@ -38,6 +42,7 @@ class Walk:
 
     def __init__(self) -> None:
         self.functions: dict[CodeType, Path] = {}
+        self._importing: Counter[int] = Counter()  # by thread, how many modules are being imported
 
     def of(self, call: Callable[[], Any]) -> Walk:
         """Follow a call."""
@@ -52,8 +57,12 @@ class Walk:
 
     def _note(self, frame: FrameType, event: str, _: Any) -> None:
         code = frame.f_code
-        # Modules that are imported on the way, and comprehensions, which are part of the function around them.
+        if code.co_name == "<module>" and event in {"call", "return"}:
+            self._importing[threading.get_ident()] += 1 if event == "call" else -1
         if event != "call" or code in self.functions or code.co_name in _PART_OF_ANOTHER:
+            return
+        # Bodies of modules and classes are not compiled as functions are.
+        if not code.co_flags & CO_OPTIMIZED or self._importing[threading.get_ident()]:
             return
         path = Path(code.co_filename)
         if path.is_relative_to(_SOURCE):

@@ -48,7 +48,7 @@ _HOMES = {
     "explain_pair": "rankwise.explanations",
     "export": "rankwise.exporters",
     "feature_importance": "rankwise.explanations",
-    "keep_on_interrupt": "rankwise.interrupts",
+    "keep_on_interrupt": "rankwise.runtime.interrupts",
     "load": "rankwise.persistence",
     "save": "rankwise.persistence",
 }

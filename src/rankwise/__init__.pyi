@@ -13,8 +13,8 @@ from rankwise.explanations import explain as explain
 from rankwise.explanations import explain_pair as explain_pair
 from rankwise.explanations import feature_importance as feature_importance
 from rankwise.exporters import export as export
-from rankwise.interrupts import keep_on_interrupt as keep_on_interrupt
 from rankwise.persistence import load as load
 from rankwise.persistence import save as save
+from rankwise.runtime.interrupts import keep_on_interrupt as keep_on_interrupt
 
 __version__: str

@@ -21,8 +21,8 @@ import numpy as np
 from scipy.special import entr, expit
 
 from rankwise.arrays import Floats
-from rankwise.cached import cached_property
 from rankwise.pairs.graph import ListedPairs, MarginPairs, PairGraph, SmoothedHinge
+from rankwise.runtime.cached import cached_property
 
 __all__ = [
     "LOSSES",

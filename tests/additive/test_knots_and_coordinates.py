@@ -18,7 +18,7 @@ from rankwise.additive.knots import find_knots, plan_knots
 from rankwise.additive.purification import main_effects, purified, with_knots_of_surfaces
 from rankwise.data.validation import check_qid
 from rankwise.design.hats import hat_matrix
-from rankwise.terms import Curve, Surface, Terms
+from rankwise.design.terms import Curve, Surface, Terms
 
 
 @settings(deadline=None)

@@ -8,6 +8,7 @@ from rankwise import AdditiveRanker, AdditiveRankerCV
 from rankwise.design.hats import hat_matrix
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import get_metric
+from rankwise.selection.folds import assigner_of
 from rankwise.selection.result import Selection
 from rankwise.solvers.solution import Status
 
@@ -65,7 +66,7 @@ def test_folds_and_an_evaluation_set_know_every_alpha_after_every_iteration():
     options = {"loss": "squared", "interactions": 0, "n_knots": 4}
     model = AdditiveRankerCV(ALPHAS, cv=3, **options).fit(X, y, qid=qid)
     assert model.cv_ == "3 folds of queries"
-    fold = model._problem(model._training_data(X, y, qid, None, None), 4, 5).data.assigner.folds(3, 0)
+    fold = assigner_of(model._problem(model._training_data(X, y, qid, None, None), 4, 5).data).folds(3, 0)
     expected = held_out_errors(model, X, y, qid, fold, 0)
     np.testing.assert_allclose(model.cv_errors_, expected, atol=1e-9)
     np.testing.assert_allclose(np.nanmin(model.surface_[:, -1]), min(expected), atol=1e-9)

@@ -17,7 +17,7 @@ from command_line import call, call_json, process
 from rankwise.cli import remedies
 from rankwise.data import load_run
 from rankwise.exceptions import Change, InvalidInputError, UndefinedMetricError
-from rankwise.memory import available_memory
+from rankwise.runtime.memory import available_memory
 
 
 @pytest.mark.parametrize(

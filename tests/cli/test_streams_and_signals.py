@@ -93,7 +93,7 @@ def test_names_as_long_as_they_can_be(searches, tmp_path, monkeypatch, capsys):
 def test_what_is_said_of_files_is_true(number, code, word, when, searches, tmp_path):
     """The signal comes right before or right after the file takes its place."""
     script = (
-        "import os, signal, sys, rankwise.replacing as module\n"
+        "import os, signal, sys, rankwise.files.replacing as module\n"
         "step = module._take_place if sys.argv[2] == 'after' else module._sync\n"
         "def signalled(*a):\n"
         "    step(*a)\n"
@@ -123,8 +123,8 @@ def test_code_that_does_not_listen_does_not_keep_a_command_alive(number, tmp_pat
         "import hashlib, os, signal, sys, threading\n"
         "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
         "import rankwise.cli.commands.inspect as command\n"
-        "from rankwise.replacing import replacing\n"
-        "from rankwise.hidden_folders import scratch_folder\n"
+        "from rankwise.files.replacing import replacing\n"
+        "from rankwise.files.hidden_folders import scratch_folder\n"
         "def run(options):\n"
         "    with scratch_folder(), replacing('out') as stream:\n"
         "        stream.write(b'half'); stream.flush()\n"

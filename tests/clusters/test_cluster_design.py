@@ -5,7 +5,6 @@ import pytest
 import scipy.sparse as sp
 
 from on_cluster import in_blocks, ranking_data
-from rankwise.blocks import Folds, laplacian
 from rankwise.data.queries import encode_queries, one_query
 from rankwise.design import Shift
 from rankwise.distributed import distribute
@@ -13,6 +12,7 @@ from rankwise.distributed.cluster import Cluster
 from rankwise.distributed.design import DaskDesign
 from rankwise.distributed.seats import Options
 from rankwise.distributed.shares import cut
+from rankwise.pairs.blocks import Folds, laplacian
 from rankwise.pairs.labels import label_graph
 
 

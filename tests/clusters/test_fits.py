@@ -14,9 +14,10 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from on_cluster import in_blocks, local_cluster, ranking_data
-from rankwise import KernelRankRLS, RankRLS, RankRLSCV, RankSVM, RankSVMCV, progress
+from rankwise import KernelRankRLS, RankRLS, RankRLSCV, RankSVM, RankSVMCV
 from rankwise.distributed import distribute
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
+from rankwise.runtime import progress
 
 QUERIES = [True, False]
 STORAGES = [(False, np.float64), (True, np.float64), (True, np.float32)]

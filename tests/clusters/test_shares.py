@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise.blocks import Folds, laplacian
 from rankwise.data.queries import encode_queries
 from rankwise.distributed.shares import cut
 from rankwise.exceptions import InvalidInputError
+from rankwise.pairs.blocks import Folds, laplacian
 from rankwise.pairs.labels import find_levels, label_graph
 from rankwise.pairs.violations import ViolationSweep
 

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from rankwise import KernelRankRLS, KernelRankRLSCV, KernelRankSVM, RankRLS, RankRLSCV, RankSVM, RankSVMCV
-from rankwise.data import pairs_from_clicks, save_store, save_svmlight, save_table, stack_preferred
-from rankwise.data.containers import check_magnitude, check_sparse, is_moderate, unmasked
+from rankwise.data import matrices, pairs_from_clicks, save_store, save_svmlight, save_table, stack_preferred
+from rankwise.data.containers import check_magnitude, check_sparse, is_moderate, is_plain, unmasked
 from rankwise.data.store.reading import open_store
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import auc_estimate, bootstrap_interval, ndcg, pairwise_error, preference_error
@@ -236,6 +236,38 @@ def test_values_that_are_not_finite_are_seen(dtype, bad, size):
         assert not is_moderate(changed)
         with pytest.raises(InvalidInputError, match=r"NaN|infinity"):
             RankRLS().fit(np.column_stack([np.arange(size + 1), np.append(changed, 1)]), np.arange(size + 1))
+
+
+@pytest.mark.parametrize("container", [sp.csr_matrix, sp.csr_array])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_a_plain_matrix_needs_no_further_look(monkeypatch, container, dtype):
+    rng = np.random.default_rng(0)
+    X, y = container(rng.normal(size=(40, 3)).astype(dtype)), rng.integers(0, 3, size=40)
+    thorough = RankRLS().fit(X.tocsc(), y)
+    frame = pd.DataFrame(X.toarray(), columns=["a", "b", "c"])
+    model = RankRLS().fit(frame, y)
+    monkeypatch.setattr(matrices, "through_scikit_learn", None)
+    model.fit(X, y)
+    np.testing.assert_array_equal(model.coef_, thorough.coef_)
+    assert model.n_features_in_ == 3
+    assert not hasattr(model, "feature_names_in_")
+
+
+def test_what_is_not_plain_is_looked_at_thoroughly(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = sp.csr_matrix(rng.normal(size=(40, 3))), rng.normal(size=40)
+    assert is_plain(X, y, 2)
+    assert not is_plain(X.astype(np.int64), y, 2)
+    assert not is_plain(X, y[:39], 2)
+    assert not is_plain(X.tocsc(), y, 2)
+    assert not is_plain(X[:1], y[:1], 2)
+    assert not is_plain(sp.csr_matrix((40, 0)), y, 2)
+    save_store([(X, y, np.zeros(40))], tmp_path / "rows")
+    assert not is_plain(open_store(tmp_path / "rows").X, y, 2)
+    X.data[5] = np.nan
+    assert not is_plain(X, y, 2)
+    with pytest.raises(InvalidInputError, match="NaN"):
+        RankRLS().fit(X, y)
 
 
 def test_what_is_moderate():

@@ -21,7 +21,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankwise import RankRLS, _core, memory
+from rankwise import RankRLS, _core
 from rankwise.data import TableWriter, iter_table, load_preferences, load_table, save_table
 from rankwise.data.tables import plan as table_plan
 from rankwise.data.tables.arrow_columns import texts_in
@@ -29,6 +29,7 @@ from rankwise.data.tables.sparse_columns import SPARSE_KEY
 from rankwise.data.tables.table_source import TableSource
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
 from rankwise.preprocessing import TableEncoder
+from rankwise.runtime import memory
 
 ROWS = {
     "qid": ["b", "a", "b", "c"],

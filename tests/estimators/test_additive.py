@@ -14,6 +14,7 @@ from rankwise.additive.fitting import AdditiveFit
 from rankwise.design.hats import hat_matrix
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import get_metric
+from rankwise.selection.folds import assigner_of
 from rankwise.selection.result import Selection
 
 
@@ -270,7 +271,7 @@ def test_cv_chooses_by_held_out_rows_and_never_pairs_by_them():
     # The same folds by hand.
     again = []
     data = model._problem(model._training_data(X, y, qid, None, None), 8, 5).data
-    fold = data.assigner.folds(3, 0)
+    fold = assigner_of(data).folds(3, 0)
     for number in range(3):
         train, test = fold != number, fold == number
         own = AdditiveRanker(model.alpha_, interactions=0).fit(X[train], y[train], qid=qid[train])

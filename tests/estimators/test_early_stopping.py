@@ -10,13 +10,13 @@ from rankwise import RankRLS
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
 from rankwise.exceptions import InvalidInputError, NoPairsError
-from rankwise.interrupts import keep_on_interrupt
 from rankwise.metrics import concordance, get_metric, preference_error
 from rankwise.objectives import ScaledObjective, SquaredObjective, prior_scale
 from rankwise.pairs.labels import label_graph
 from rankwise.pairs.preferences import preference_graph
-from rankwise.problems.folds import FoldAssigner
+from rankwise.runtime.interrupts import keep_on_interrupt
 from rankwise.selection.early_stopping import EvalSetMonitor
+from rankwise.selection.folds import FoldAssigner
 from rankwise.solvers.choose import ITERATIVE, SOLVERS, SolverOptions
 
 METHODS = [*ITERATIVE, "cg-jacobi"]

@@ -10,7 +10,7 @@ from rankwise import KernelRankRLSCV, RankRLS, RankRLSCV, RankSVM, RankSVMCV
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
 from rankwise.preprocessing import QueryScaler
-from rankwise.problems.folds import FoldAssigner, PairAssigner, tell_apart_by
+from rankwise.selection.folds import FoldAssigner, PairAssigner, tell_apart_by
 
 ALPHAS = [0.1, 1.0, 10.0]
 

@@ -22,8 +22,8 @@ from rankwise import (
 )
 from rankwise.design.additive import AdditiveDesign
 from rankwise.design.dense import DenseDesign
-from rankwise.interrupts import interruptible, signals_later, tell_interrupted
-from rankwise.progress import ProgressLine
+from rankwise.runtime.interrupts import interruptible, signals_later, tell_interrupted
+from rankwise.runtime.progress import ProgressLine
 from strategies import make_problem
 
 MODELS = {

@@ -10,13 +10,14 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 
-from rankwise import KernelRankRLS, KernelRankRLSCV, RankRLSCV, progress
+from rankwise import KernelRankRLS, KernelRankRLSCV, RankRLSCV
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
 from rankwise.exceptions import InvalidInputError
-from rankwise.kernel_design import KernelDesign
+from rankwise.kernels.design import KernelDesign
 from rankwise.metrics import pairwise_error
-from rankwise.problems.folds import FoldAssigner
+from rankwise.runtime import progress
+from rankwise.selection.folds import FoldAssigner
 from strategies import make_problem
 
 ALPHAS = [0.01, 1.0, 10.0]

@@ -11,7 +11,7 @@ from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 from oracles import Pairs, label_pairs
 from rankwise import KernelRankRLS, KernelRankRLSCV, KernelRankSVM, RankRLS
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
-from rankwise.kernel_design import KernelDesign
+from rankwise.kernels.design import KernelDesign
 from strategies import make_problem
 
 SETTINGS = [

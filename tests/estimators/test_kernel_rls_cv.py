@@ -6,12 +6,12 @@ from sklearn.metrics import roc_auc_score
 from sklearn.metrics.pairwise import rbf_kernel
 
 from rankwise import KernelRankRLS, KernelRankRLSCV
-from rankwise.basis import choose_basis
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
 from rankwise.exceptions import InvalidInputError
+from rankwise.kernels.basis import choose_basis
 from rankwise.metrics import get_metric, pairwise_error
-from rankwise.problems.folds import FoldAssigner
+from rankwise.selection.folds import FoldAssigner
 from strategies import make_problem
 
 ALPHAS = [0.01, 1.0, 10.0]

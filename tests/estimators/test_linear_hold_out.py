@@ -12,7 +12,7 @@ from rankwise.data.validation import check_qid
 from rankwise.design import as_design
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import get_metric
-from rankwise.problems.folds import FoldAssigner
+from rankwise.selection.folds import FoldAssigner
 from rankwise.selection.grids import best_positions
 from rankwise.selection.scorers import oriented
 from strategies import make_problem

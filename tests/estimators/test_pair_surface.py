@@ -12,9 +12,9 @@ from sklearn.model_selection import KFold, ShuffleSplit
 from oracles import label_pairs
 from rankwise import RankRLS, RankRLSCV
 from rankwise.exceptions import InvalidInputError, NoPairsError
-from rankwise.interrupts import keep_on_interrupt
 from rankwise.metrics import get_metric, preference_error
 from rankwise.model_selection import PreferenceKFold
+from rankwise.runtime.interrupts import keep_on_interrupt
 from rankwise.selection.cv import Sampling, held_out_share, plan_of
 from rankwise.selection.equations import PairFoldEquations
 from strategies import make_problem

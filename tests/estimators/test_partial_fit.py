@@ -324,8 +324,8 @@ def test_what_else_a_stream_refuses(monkeypatch):
     begun = RankRLS(solver="stochastic").partial_fit(problem.X, problem.y)
     with pytest.raises(UnsuitableSolverError, match=r"dense or sparse"):
         begun.partial_fit(aslinearoperator(problem.X), problem.y)
-    monkeypatch.setattr("rankwise.memory._ALWAYS_FITS", 0)
-    monkeypatch.setattr("rankwise.memory.available_memory", lambda: 1000)
+    monkeypatch.setattr("rankwise.runtime.memory._ALWAYS_FITS", 0)
+    monkeypatch.setattr("rankwise.runtime.memory.available_memory", lambda: 1000)
     monkeypatch.setattr(state, "fits_direct", lambda _: True)
     with pytest.raises(MemoryLimitError, match=r"different labels.*Hint: use ties='include'"):
         RankRLS(ties="exclude").partial_fit(problem.X, problem.y)

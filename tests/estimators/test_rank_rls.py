@@ -13,8 +13,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 
 from oracles import label_pairs, solve_rankrls
-from rankwise import RankRLS, memory
+from rankwise import RankRLS
 from rankwise.exceptions import InvalidInputError, NoPairsError, UnsuitableSolverError
+from rankwise.runtime import memory
 from strategies import make_problem
 
 TIGHT = {"tol": 1e-13}

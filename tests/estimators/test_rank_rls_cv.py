@@ -14,12 +14,12 @@ from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 
 from rankwise import RankRLS, RankRLSCV
 from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError
-from rankwise.interrupts import keep_on_interrupt
 from rankwise.metrics import get_metric
-from rankwise.selection import krylov_fit
+from rankwise.runtime.interrupts import keep_on_interrupt
+from rankwise.selection import krylov_run
 from rankwise.selection.cv import Sampling, plan_of
 from rankwise.selection.equations import FoldEquations, GraphEquations
-from rankwise.solvers.surface import SurfaceRun
+from rankwise.selection.krylov_run import SurfaceRun
 from strategies import make_problem
 
 GRID = 2.0 ** np.arange(-6, 7, 3)
@@ -225,7 +225,7 @@ def test_the_order_of_the_grid_does_not_matter():
 def test_a_basis_that_does_not_fit_gives_the_same_model(monkeypatch):
     train, validation = split(noisy(12))
     stored = RankRLSCV(GRID).fit(*train, eval_set=validation)
-    monkeypatch.setattr(krylov_fit, "fits", lambda _: False)
+    monkeypatch.setattr(krylov_run, "fits", lambda _: False)
     short = RankRLSCV(GRID).fit(*train, eval_set=validation)
     assert stored.keeps_basis_
     assert not short.keeps_basis_
@@ -237,17 +237,18 @@ def test_a_basis_that_outgrows_memory_is_given_up(monkeypatch):
     train, validation = split(noisy(12))
     stored = RankRLSCV(GRID, patience=100).fit(*train, eval_set=validation)
     answers = [True, True]  # asked for at the start and before every fourth step
-    monkeypatch.setattr(krylov_fit, "fits", lambda _: answers.pop(0) if answers else False)
-    runs, were_alive = [], []
-    original = SurfaceRun.advance
+    monkeypatch.setattr(krylov_run, "fits", lambda _: answers.pop(0) if answers else False)
+    spaces, were_alive = [], []
+    original = SurfaceRun._step
 
-    def advance(self, *arguments):
-        gc.collect()
-        were_alive.append([run() is not None for run in runs])
-        runs.append(weakref.ref(self))
-        return original(self, *arguments)
+    def step(self):
+        if not spaces or spaces[-1]() is not self.space:
+            gc.collect()
+            were_alive.append([space() is not None for space in spaces])
+            spaces.append(weakref.ref(self.space))
+        return original(self)
 
-    monkeypatch.setattr(SurfaceRun, "advance", advance)
+    monkeypatch.setattr(SurfaceRun, "_step", step)
     short = RankRLSCV(GRID, patience=100).fit(*train, eval_set=validation)
     assert were_alive == [[], [False]]  # what was given up is gone before the second run needs its room
     assert stored.n_iter_ > 4

@@ -14,9 +14,9 @@ from sklearn.model_selection import KFold
 from oracles import label_pairs
 from rankwise import RankSVM, RankSVMCV
 from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError, UnsuitableSolverError
-from rankwise.interrupts import keep_on_interrupt
 from rankwise.metrics import get_metric, pairwise_error
 from rankwise.model_selection import PreferenceKFold, QueryKFold
+from rankwise.runtime.interrupts import keep_on_interrupt
 from rankwise.selection import alpha_path, margin_fit
 from rankwise.selection.cv import Sampling, plan_of
 from rankwise.solvers.solution import Solution, Status

@@ -12,8 +12,8 @@ from oracles import label_pairs
 from rankwise.holdout import LevelRanking, level_pair_out_error, level_pair_out_scores
 from rankwise.holdout.spaces import reweighted_features, reweighted_kernel
 from rankwise.kernels import Kernel
-from rankwise.memory import MemoryBudget
 from rankwise.problems.kernel import KernelProblem
+from rankwise.runtime.memory import MemoryBudget
 
 ALPHAS = np.array([1e-3, 0.1, 1.0, 30.0])
 SETTINGS = [

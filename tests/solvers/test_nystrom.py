@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from rankwise import KernelRankRLS
-from rankwise.blocks import sampled
 from rankwise.data.validation import check_qid
 from rankwise.design import DenseDesign
 from rankwise.objectives import SquaredObjective
+from rankwise.pairs.blocks import sampled
 from rankwise.pairs.labels import label_graph
 from rankwise.solvers.direct import DirectFactor
 from rankwise.solvers.nystrom import SampledSpectrum, preconditioned_gradients

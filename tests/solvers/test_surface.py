@@ -1,5 +1,7 @@
 """The Krylov space and the surface read from it, against direct solves for every alpha and every step."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,15 +12,16 @@ from rankwise.design import as_design
 from rankwise.metrics import get_metric
 from rankwise.objectives import ScaledObjective, SquaredObjective, prior_scale
 from rankwise.pairs.labels import label_graph
-from rankwise.problems.folds import FoldAssigner
 from rankwise.problems.training import TrainingData
 from rankwise.selection.cv import Plan
 from rankwise.selection.equations import GraphEquations, LinearCoordinates
+from rankwise.selection.folds import FoldAssigner
+from rankwise.selection.krylov_run import SurfaceRun
 from rankwise.selection.scorers import MetricScorer
 from rankwise.selection.systems import HeldOutSystem, held_out_systems
+from rankwise.selection.tables import Surface, have_steps
 from rankwise.solvers.krylov import conjugate_gradients
 from rankwise.solvers.lanczos import Lanczos
-from rankwise.solvers.surface import Surface, SurfaceRun
 from strategies import make_problem
 
 ALPHAS = np.concatenate(([0.0], 2.0 ** np.arange(-8, 9, 4)))
@@ -32,6 +35,10 @@ def forever(_):
     return False
 
 
+def unscored(objective):
+    return HeldOutSystem.unscored(GraphEquations(objective, objective.rhs))
+
+
 def problem_and_objective(seed=0, *, features=12, rows=80, **options):
     problem = make_problem(seed, rows=rows, features=features)
     graph = label_graph(problem.y, check_qid(problem.qid, rows), **options)
@@ -42,12 +49,13 @@ def problem_and_objective(seed=0, *, features=12, rows=80, **options):
 def test_every_alpha_after_every_step_is_its_conjugate_gradient_iterate(keep_basis):
     _, objective = problem_and_objective()
     run = SurfaceRun(
-        HeldOutSystem.unscored(GraphEquations(objective, objective.rhs)),
+        unscored(objective),
         ALPHAS,
         tol=1e-12,
+        max_iter=500,
         keep_basis=keep_basis,
     )
-    run.advance(forever, 8)
+    run.advance(partial(have_steps, 8))
     for alpha in ALPHAS:
         for step in (1, 3, 8):
             expected = conjugate_gradients(objective, alpha, tol=1e-15, max_iter=step).coef
@@ -62,9 +70,13 @@ def test_converged_alphas_equal_direct_solves(scaling, keep_basis):
     scale = prior_scale(objective, scaling)
     scaled = ScaledObjective(objective, scale)
     run = SurfaceRun(
-        HeldOutSystem.unscored(GraphEquations(scaled, scaled.rhs)), ALPHAS, tol=1e-11, keep_basis=keep_basis
+        unscored(scaled),
+        ALPHAS,
+        tol=1e-11,
+        max_iter=500,
+        keep_basis=keep_basis,
     )
-    assert run.advance(forever, 400)
+    assert run.advance(forever)
     pairs = label_pairs(problem.y, problem.qid)
     H = problem.X.T @ pairs.laplacian @ problem.X
     for index, alpha in enumerate(ALPHAS):
@@ -73,15 +85,15 @@ def test_converged_alphas_equal_direct_solves(scaling, keep_basis):
         step = int(run.surfaces[0].converged_at[index])
         actual = scaled.to_coef(run.coefficients(0, alpha, step))
         np.testing.assert_allclose(actual, expected, rtol=1e-7, atol=1e-9)
-        conjugate = conjugate_gradients(scaled, alpha, tol=1e-12).coef
+        conjugate = conjugate_gradients(scaled, alpha, tol=1e-12, max_iter=500).coef
         np.testing.assert_allclose(scaled.to_coef(conjugate), expected, rtol=1e-7, atol=1e-9)
 
 
 def test_residuals_are_the_true_ones():
     _, objective = problem_and_objective(2)
-    system = HeldOutSystem.unscored(GraphEquations(objective, objective.rhs))
-    run = SurfaceRun(system, ALPHAS, tol=0.0)
-    run.advance(forever, 5)
+    system = unscored(objective)
+    run = SurfaceRun(system, ALPHAS, tol=0.0, max_iter=500)
+    run.advance(partial(have_steps, 5))
     for index, alpha in enumerate(ALPHAS):
         w = run.coefficients(0, alpha, 5)
         residual = np.linalg.norm(objective.rhs - objective.product(w) - alpha * w)
@@ -94,8 +106,8 @@ def test_validation_scores_move_with_the_coefficients():
     validation = make_problem(30, rows=50, features=12)
     metric = get_metric("pairwise_error")
     scorer = MetricScorer(metric.prepare(validation.y, validation.qid), greater_is_better=False)
-    run = SurfaceRun(evaluated(objective, validation, scorer), ALPHAS, tol=1e-10)
-    run.advance(forever, 9)
+    run = SurfaceRun(evaluated(objective, validation, scorer), ALPHAS, tol=1e-10, max_iter=500)
+    run.advance(partial(have_steps, 9))
     table = run.surfaces[0].table
     for index, alpha in enumerate(ALPHAS):
         for step in (1, 4, 9):
@@ -127,8 +139,8 @@ def test_folds_in_lockstep_equal_separate_fits(storage, queries, options, scalin
     plan = Plan.of_folds(fold)
     metric, coordinates = get_metric("pairwise_error"), LinearCoordinates(design, scaling)
     (system,) = held_out_systems(data, plan, metric, "folds", coordinates)
-    run = SurfaceRun(system, ALPHAS, tol=1e-12)
-    run.advance(forever, 5)
+    run = SurfaceRun(system, ALPHAS, tol=1e-12, max_iter=500)
+    run.advance(partial(have_steps, 5))
     held_out = np.empty((ALPHAS.size, 60))
     held_out[:, plan.held] = run._readouts[0].scores
     for c in range(3):
@@ -148,8 +160,8 @@ def test_several_outputs_run_in_lockstep():
     Y = np.column_stack([problem.y, np.random.default_rng(0).normal(size=70)])
     graph = label_graph(Y, check_qid(problem.qid, 70))
     objective = SquaredObjective(as_design(problem.X), graph)
-    run = SurfaceRun(HeldOutSystem.unscored(GraphEquations(objective, objective.rhs)), ALPHAS[1:], tol=1e-10)
-    run.advance(forever, 100)
+    run = SurfaceRun(unscored(objective), ALPHAS[1:], tol=1e-10, max_iter=500)
+    run.advance(forever)
     for output in range(2):
         pairs = label_pairs(Y[:, output], problem.qid)
         for alpha in ALPHAS[1:]:
@@ -159,14 +171,17 @@ def test_several_outputs_run_in_lockstep():
 
 def test_more_iterations_without_starting_over():
     _, objective = problem_and_objective(6)
-    whole = SurfaceRun(HeldOutSystem.unscored(GraphEquations(objective, objective.rhs)), ALPHAS, tol=1e-12)
-    whole.advance(forever, 9)
-    halves = SurfaceRun(HeldOutSystem.unscored(GraphEquations(objective, objective.rhs)), ALPHAS, tol=1e-12)
-    assert not halves.advance(forever, 4)
+    whole = SurfaceRun(unscored(objective), ALPHAS, tol=1e-12, max_iter=500)
+    whole.advance(partial(have_steps, 9))
+    halves = SurfaceRun(unscored(objective), ALPHAS, tol=1e-12, max_iter=500)
+    assert halves.advance(partial(have_steps, 4))
     before = objective.n_products
-    halves.advance(forever, 9)
+    halves.advance(partial(have_steps, 9))
     assert objective.n_products - before == 5
     np.testing.assert_array_equal(halves.coefficients(0, 1.0, 9), whole.coefficients(0, 1.0, 9))
+    cut = SurfaceRun(whole._system, ALPHAS, tol=1e-12, max_iter=4)
+    assert not cut.advance(forever)
+    assert cut.n_steps == 4
 
 
 @pytest.mark.parametrize("later", [ALPHAS[:2], ALPHAS[-2:], ALPHAS[[1, -1]]], ids=str)
@@ -177,12 +192,12 @@ def test_alphas_that_come_later_are_as_if_they_had_been_there(later):
         get_metric("pairwise_error").prepare(validation.y, validation.qid), greater_is_better=False
     )
     system = evaluated(objective, validation, scorer)
-    whole = SurfaceRun(system, ALPHAS, tol=1e-6)
-    run = SurfaceRun(system, np.setdiff1d(ALPHAS, later), tol=1e-6, keep_scores=True)
-    run.advance(forever, 4)
+    whole = SurfaceRun(system, ALPHAS, tol=1e-6, max_iter=500)
+    run = SurfaceRun(system, np.setdiff1d(ALPHAS, later), tol=1e-6, max_iter=500, widens=True)
+    run.advance(partial(have_steps, 4))
     run.widen(later)
-    run.advance(forever, 9)
-    whole.advance(forever, 9)
+    run.advance(partial(have_steps, 9))
+    whole.advance(partial(have_steps, 9))
     np.testing.assert_array_equal(run.surfaces[0].alphas, ALPHAS)
     np.testing.assert_array_equal(run.surfaces[0].table, whole.surfaces[0].table)
     np.testing.assert_array_equal(run.surfaces[0].converged_at, whole.surfaces[0].converged_at)
@@ -193,9 +208,12 @@ def test_the_basis_stays_orthonormal_and_ends_with_the_space():
     problem.X = problem.X * np.logspace(-3, 1, 60)
     objective = SquaredObjective(as_design(problem.X), label_graph(problem.y, check_qid(None, 200)))
     run = SurfaceRun(
-        HeldOutSystem.unscored(GraphEquations(objective, objective.rhs)), np.array([0.0, 1e-6]), tol=1e-14
+        unscored(objective),
+        np.array([0.0, 1e-6]),
+        tol=1e-14,
+        max_iter=500,
     )
-    run.advance(forever, 500)
+    run.advance(forever)
     assert run.space.n_steps <= 61
     steps = run.space.n_steps
     basis = np.concatenate([chunk[0] for chunk in run.space._chunks])[:steps]

@@ -25,8 +25,8 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from rankwise.arrays import Floats, Ints
-from rankwise.cached import cached_property
-from rankwise.terms import Curve, Terms
+from rankwise.design.terms import Curve, Terms
+from rankwise.runtime.cached import cached_property
 
 __all__ = ["PENALTIES", "PenaltyCoordinates", "Rescaled", "adapted_scale", "curve_basis"]
 

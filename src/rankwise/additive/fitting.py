@@ -13,11 +13,11 @@ from rankwise.additive.interactions import RankedPairs, cells_of, coarse, rank_p
 from rankwise.additive.knots import KnotPlan, plan_knots
 from rankwise.additive.training import LossSolver, Training
 from rankwise.arrays import AnyArray, Floats
-from rankwise.cached import cached_property
 from rankwise.data.queries import Queries
 from rankwise.design import AdditiveDesign
+from rankwise.design.terms import Curve, Surface, Terms
+from rankwise.runtime.cached import cached_property
 from rankwise.solvers.solution import Solution, Status
-from rankwise.terms import Curve, Surface, Terms
 
 __all__ = ["AdditiveFit", "Blueprint", "Blueprints", "Layout", "as_pairs", "encode"]
 

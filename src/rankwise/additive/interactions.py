@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from rankwise.arrays import Floats, Ints
 from rankwise.design.pair_statistics import MOST_BINS, pair_histograms
-from rankwise.terms import Curve
+from rankwise.design.terms import Curve
 
 __all__ = ["MOST_BINS", "RankedPairs", "cells_of", "coarse", "rank_pairs"]
 

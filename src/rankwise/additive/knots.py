@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from rankwise.arrays import AnyArray, Floats, Ints
 from rankwise.data.queries import Queries
-from rankwise.terms import Curve
+from rankwise.design.terms import Curve
 
 __all__ = ["SAMPLED_ROWS", "KnotPlan", "find_knots", "plan_knots"]
 

@@ -11,8 +11,8 @@ import numpy as np
 from rankwise.data.arguments import list_names
 from rankwise.data.containers import as_array
 from rankwise.data.validation import check_choice
+from rankwise.design.terms import Curve
 from rankwise.exceptions import InvalidInputError
-from rankwise.terms import Curve
 
 __all__ = [
     "Interactions",

@@ -13,7 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from rankwise.arrays import Floats
-from rankwise.terms import Curve, Terms
+from rankwise.design.terms import Curve, Terms
 
 __all__ = ["main_effects", "purified", "with_knots_of_surfaces"]
 

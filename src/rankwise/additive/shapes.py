@@ -15,7 +15,7 @@ from rankwise.data.queries import Queries
 from rankwise.design import AdditiveDesign
 from rankwise.design.cells import Cells
 from rankwise.design.term_scores import predict
-from rankwise.terms import Curve, Terms
+from rankwise.design.terms import Curve, Terms
 
 __all__ = [
     "FittedCurve",

@@ -18,9 +18,9 @@ from rankwise.additive.problem import AdditiveProblem
 from rankwise.additive.settings import Candidate, Knots, Wanted
 from rankwise.arrays import Floats
 from rankwise.holdout.spaces import ColumnSpace, exact_bytes
-from rankwise.memory import fits
 from rankwise.metrics import Metric
 from rankwise.problems.training import PairData, TrainingProblem
+from rankwise.runtime.memory import fits
 from rankwise.selection.closed_form import choose_in_closed_form
 from rankwise.selection.equations import LinearCoordinates
 from rankwise.selection.grids import is_default_grid

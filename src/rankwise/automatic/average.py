@@ -8,7 +8,6 @@ from typing import ClassVar, Never, Self
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import ArrayLike, Floats, Ints, Labels, MatrixLike
@@ -62,6 +61,8 @@ class AverageRanker(FittedRanker):
     rankers_: list[BaseEstimator]
     weights_: Floats
 
+    _takes_outputs = False
+
     def __init__(self, rankers: Sequence[BaseEstimator] = ()) -> None:
         self.rankers = rankers
 
@@ -110,11 +111,6 @@ class AverageRanker(FittedRanker):
 
     def _scores_of(self, X: MatrixLike, qid: ArrayLike | None) -> Floats:
         return self.predict(X, qid)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = False
-        return tags
 
 
 def mean_of(rankers: Sequence[BaseEstimator], spreads: Sequence[float]) -> AverageRanker:

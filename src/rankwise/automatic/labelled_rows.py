@@ -14,14 +14,14 @@ from rankwise.arrays import Floats, Ints, Matrix, Splits
 from rankwise.automatic.average import spread_inside
 from rankwise.automatic.figures import Figure
 from rankwise.automatic.scaling import HeldOutColumns, ScaledColumns, bytes_of
-from rankwise.cached import cached_property
 from rankwise.data.queries import Queries
 from rankwise.design import as_design
 from rankwise.estimators.base import Ranker
 from rankwise.metrics import Metric
 from rankwise.metrics.metric import Evaluator
 from rankwise.preprocessing.rank_scaler import mid_ranks
-from rankwise.problems.folds import FoldAssigner
+from rankwise.runtime.cached import cached_property
+from rankwise.selection.folds import FoldAssigner
 
 __all__ = ["LabelledRows", "blocks_of_rows", "splits_of"]
 

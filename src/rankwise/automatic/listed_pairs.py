@@ -12,10 +12,10 @@ from sklearn.exceptions import ConvergenceWarning
 from rankwise.arrays import Floats, Ints, Matrix, Splits
 from rankwise.automatic.figures import Figure
 from rankwise.automatic.scaling import ScaledColumns
-from rankwise.cached import cached_property
 from rankwise.data.preferences import Preferences
 from rankwise.estimators.base import Ranker
 from rankwise.metrics import Metric
+from rankwise.runtime.cached import cached_property
 
 __all__ = ["ListedPairs"]
 

@@ -9,7 +9,7 @@ from rankwise.automatic.labelled_rows import LabelledRows
 from rankwise.data.validation import read_seed
 from rankwise.design import as_design
 from rankwise.estimators.base import Ranker
-from rankwise.problems.folds import FoldAssigner
+from rankwise.selection.folds import FoldAssigner
 
 __all__ = ["nested_figure"]
 

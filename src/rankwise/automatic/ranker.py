@@ -7,10 +7,9 @@ from typing import ClassVar, Never
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from rankwise.arrays import ArrayLike, Floats, Labels, Matrix, MatrixLike, RandomSource
+from rankwise.arrays import ArrayLike, Floats, Matrix, MatrixLike, RandomSource
 from rankwise.automatic.calibrated import CalibratedRanker
 from rankwise.automatic.candidates import AVERAGE, FIXED, METHODS, SCALINGS
 from rankwise.automatic.description import describe_choice
@@ -22,7 +21,6 @@ from rankwise.automatic.problems import Problem
 from rankwise.automatic.reading import (
     labelled_rows,
     listed_pairs,
-    one_output,
     read_pairs,
     read_rows,
     refuse_operator,
@@ -190,16 +188,11 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
     ) -> None:
         self._store(locals())
 
+    _takes_outputs = False
     # The pairs of a choice are all that labels order; what candidates make of ties is in `fixed`.
     ties: ClassVar[Ties] = "include"
     cost: ClassVar[Cost] = "magnitude"
     query_weight: ClassVar[QueryWeight] = "size"
-
-    def _check_labelled(
-        self, X: MatrixLike, y: Labels, *, reset: bool, min_rows: int = 2
-    ) -> tuple[Matrix, Floats]:
-        rows, labels = super()._check_labelled(X, y, reset=reset, min_rows=min_rows)
-        return rows, one_output(labels)
 
     def _design(self, X: Matrix) -> Design:
         refuse_operator(X)
@@ -319,11 +312,6 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
     def __getstate__(self) -> dict[str, object]:
         state: dict[str, object] = super().__getstate__()
         return {name: value for name, value in state.items() if name != "search_"}
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = False
-        return tags
 
 
 def keep_encoder(ranker: AutoRanker, encoder: TableEncoder) -> None:

@@ -20,15 +20,14 @@ from rankwise.data.validation import check_numbers, check_qid
 from rankwise.design import as_design
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
-from rankwise.problems.folds import FoldAssigner, PairAssigner
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 from rankwise.selection.cv import Sampling, plan_of
+from rankwise.selection.folds import FoldAssigner, PairAssigner, assigner_of
 from rankwise.selection.splits import as_splitter, count_folds, read_splits
 
 __all__ = [
     "labelled_rows",
     "listed_pairs",
-    "one_output",
     "read_pairs",
     "read_rows",
     "refuse_operator",
@@ -51,16 +50,6 @@ def refuse_operator(X: Matrix) -> None:
             "A LinearOperator has no columns to scale, nor rows to leave out.",
             "pass a matrix, or use RankRLSCV, which takes operators.",
         )
-
-
-def one_output(y: Floats) -> Floats:
-    """Return labels as a vector; raise where they have several columns."""
-    if y.size > y.shape[0]:
-        raise InvalidInputError(
-            f"y has {y.shape[1]} columns, and one model is chosen for one.",
-            "fit an AutoRanker for each column of labels.",
-        )
-    return y.reshape(-1)
 
 
 def resolve_metric(scoring: str | Metric, data: TrainingProblem, *, with_qid: bool) -> Metric:
@@ -101,8 +90,9 @@ def labelled_rows(
         fold = np.full(queries.n_rows, -1, dtype=np.int32)
         none = np.zeros(queries.n_rows, dtype=np.int64)
         return LabelledRows(columns, y, queries, weight, metric, [fold], none, None, "", held)
-    plan = plan_of(cv, data, metric, Sampling(seed, None))
-    assigner, fold, n_folds = data.assigner, plan.groups.astype(np.int32), plan.n_folds
+    assigner = assigner_of(data)
+    plan = plan_of(cv, data, metric, Sampling(seed, None), rows=assigner)
+    fold, n_folds = plan.groups.astype(np.int32), plan.n_folds
     block = (
         blocks_of_rows(assigner, n_folds, seed + 2)
         if len(queries) == 1

@@ -20,7 +20,7 @@ from rankwise.automatic.stages import Facts, stages
 from rankwise.automatic.targets import is_for
 from rankwise.estimators.base import Ranker
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
-from rankwise.progress import ProgressLine
+from rankwise.runtime.progress import ProgressLine
 
 __all__ = ["run_search"]
 

@@ -12,7 +12,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; see `rankwise.cli.entry.main`."""
     try:
         # Here, because even the imports of the light modules can be interrupted.
-        from rankwise.interrupts import signals_later  # noqa: PLC0415
+        from rankwise.runtime.interrupts import signals_later  # noqa: PLC0415
 
         with signals_later():
             from rankwise.cli import entry  # noqa: PLC0415

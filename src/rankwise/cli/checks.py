@@ -7,7 +7,7 @@ import scipy.sparse
 
 from rankwise.cli.inputs import Rows
 from rankwise.exceptions import InvalidInputError, MemoryLimitError, MissingQueriesError, NoPairsError
-from rankwise.memory import check_columns_fit
+from rankwise.runtime.memory import check_columns_fit
 
 __all__ = ["check_complete", "check_ordered", "check_trainable", "check_valid", "missing_ids"]
 

@@ -26,9 +26,9 @@ from rankwise.exceptions import (
     RankwiseError,
     UndefinedMetricError,
 )
-from rankwise.hidden_folders import remove_own
-from rankwise.interrupts import signals_later
-from rankwise.replacing import noting_written
+from rankwise.files.hidden_folders import remove_own
+from rankwise.files.replacing import noting_written
+from rankwise.runtime.interrupts import signals_later
 
 __all__ = ["main"]
 

@@ -42,9 +42,9 @@ from rankwise.data.text.query_ids import decode_ids
 from rankwise.data.text.reader import TextReader, ZeroBased, no_rows
 from rankwise.data.text.sources import LONGEST_LINE, ZSTD_MAGIC
 from rankwise.exceptions import Change, InvalidInputError
-from rankwise.hidden_folders import scratch_folder
-from rankwise.memory import available_memory
-from rankwise.progress import ProgressLine
+from rankwise.files.hidden_folders import scratch_folder
+from rankwise.runtime.memory import available_memory
+from rankwise.runtime.progress import ProgressLine
 
 __all__ = [
     "PACKED",

@@ -14,7 +14,7 @@ from textwrap import wrap
 
 from rankwise.exceptions import OutputError, visible
 from rankwise.json_values import json_value
-from rankwise.progress import wipe
+from rankwise.runtime.progress import wipe
 
 __all__ = [
     "complain",

@@ -13,8 +13,8 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any
 
-from rankwise.hidden_folders import remove_own
-from rankwise.replacing import TAKING_PLACE
+from rankwise.files.hidden_folders import remove_own
+from rankwise.files.replacing import TAKING_PLACE
 
 __all__ = ["Terminated", "exit_code", "signal_behind", "stoppable", "what_was_changed"]
 

@@ -18,7 +18,7 @@ from rankwise import _core
 from rankwise.arrays import AnyArray, Matrix, MatrixLike, is_sparse
 from rankwise.data.store.mapped import MappedMatrix
 from rankwise.exceptions import InvalidInputError
-from rankwise.threads import default_threads
+from rankwise.runtime.threads import default_threads
 
 __all__ = [
     "as_array",
@@ -29,7 +29,6 @@ __all__ = [
     "check_total",
     "compressed_misfit",
     "is_moderate",
-    "is_on_cluster",
     "is_plain",
     "unmasked",
 ]
@@ -43,12 +42,9 @@ _LARGEST_TOTAL = 1e140
 _LIMITS = {np.dtype(np.float64): _LARGEST, np.dtype(np.float32): float(np.finfo(np.float32).max)}
 # Fewer entries are looked at by one thread.
 _MANY = 1 << 20
+# Subclasses are masked, or on disk.
+_PLAIN = (np.ndarray, sp.csr_matrix, sp.csr_array)
 _INTEGERS = {np.dtype(np.int32), np.dtype(np.int64)}
-
-
-def is_on_cluster(X: object) -> bool:
-    """Tell whether this is a Dask collection, or rows that `rankwise.distributed` knows; Dask is not imported."""
-    return hasattr(type(X), "__dask_graph__") or type(X).__module__.startswith("rankwise.distributed.")
 
 
 def unmasked(name: str, values: object) -> Any:
@@ -164,11 +160,12 @@ def is_moderate(X: object) -> bool:
 def is_plain(X: MatrixLike, y: npt.ArrayLike, min_rows: int) -> bool:
     """Tell by a quick look whether training data need no further look, nor a conversion of X.
 
-    They are plain arrays of numbers, as many labels as rows, all finite and moderate. What is left out is not wrong,
-    but a matter of the thorough checks, which know what to say about it.
+    X is a plain array or CSR matrix, y an array of as many labels, all of them finite and moderate. What is left out is
+    not wrong, but a matter of the thorough checks, which know what to say about it.
     """
     return (
-        type(X) is np.ndarray
+        isinstance(X, _PLAIN)
+        and type(X) in _PLAIN
         and type(y) is np.ndarray
         and X.ndim == 2
         and y.ndim in {1, 2}

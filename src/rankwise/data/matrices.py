@@ -22,7 +22,7 @@ from rankwise.data.queries import Queries
 from rankwise.data.store.mapped import MappedMatrix
 from rankwise.data.validation import check_importance, check_qid, check_weights, check_weights_of_queries
 from rankwise.exceptions import InvalidInputError
-from rankwise.memory import fits
+from rankwise.runtime.memory import fits
 
 __all__ = [
     "RowValues",
@@ -32,12 +32,12 @@ __all__ = [
     "check_labelled",
     "check_labelled_array",
     "check_labels",
-    "check_outputs",
     "check_precomputed",
     "check_row_values",
     "check_rows",
     "check_weighted",
     "largest",
+    "one_output",
     "through_scikit_learn",
 ]
 
@@ -255,13 +255,14 @@ def check_labels(y: Labels, n_rows: int) -> Floats:
     return _check_label_size(labels)
 
 
-def check_outputs(y: Floats, n_outputs: int) -> None:
-    """Raise unless the labels of an evaluation set have as many outputs as those of the training data."""
-    given = 1 if y.ndim == 1 else y.shape[1]
-    if given != n_outputs:
+def one_output(y: Floats) -> Floats:
+    """Return labels as a vector; raise where they have several columns."""
+    if y.size > y.shape[0]:
         raise InvalidInputError(
-            f"eval_set has {given} outputs, but y has {n_outputs}.", "give both the same columns of labels."
+            f"y has {y.shape[1]} columns, and one model is chosen for one.",
+            "fit an AutoRanker for each column of labels.",
         )
+    return y.reshape(-1)
 
 
 def _check_label_size(y: Floats) -> Floats:

@@ -14,6 +14,7 @@ __all__ = [
     "check_alphas",
     "check_cv",
     "check_nested",
+    "check_outputs",
     "check_positive",
     "check_powers",
     "is_exact_name",
@@ -52,6 +53,15 @@ def rows_to_score(eval_set: object, *, with_qid: bool) -> tuple[MatrixLike, Labe
             "pass eval_set=(X_val, y_val, qid_val).",
         )
     return X, y, qid
+
+
+def check_outputs(y: Floats, n_outputs: int) -> None:
+    """Raise unless the labels of an evaluation set have as many outputs as those of the training data."""
+    given = 1 if y.ndim == 1 else y.shape[1]
+    if given != n_outputs:
+        raise InvalidInputError(
+            f"eval_set has {given} outputs, but y has {n_outputs}.", "give both the same columns of labels."
+        )
 
 
 def pairs_to_score(eval_set: object) -> tuple[MatrixLike, ArrayLike, ArrayLike | None]:

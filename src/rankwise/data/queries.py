@@ -7,21 +7,20 @@ the rows of a query together. Nobody permutes the data itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import AnyArray
-from rankwise.cached import cached_property
 
 __all__ = ["Queries", "encode_queries", "one_query", "ranks_inside"]
 
 
 @dataclass(frozen=True)
 class Queries:
-    """Rows grouped by query.
+    """Rows grouped by query; everything about them is known when they are encoded.
 
     Attributes
     ----------
@@ -29,44 +28,43 @@ class Queries:
         The query of each row, as a position in `ids`.
     ids : (queries,) array
         The caller's ids; sorted where they can be ordered, else in order of first appearance.
+    n_rows : int
+    sizes : (queries,) int64
+        The number of rows of each query.
+    offsets : (queries + 1,) int64
+        Where each query starts in grouped order, and the number of rows at the end.
+    is_grouped : bool
+        Whether the rows already stand in grouped order.
+    order : (rows,) int64
+        The rows in grouped order: those of the first query, then those of the second, ...
     """
 
     codes: npt.NDArray[np.int64]
     ids: AnyArray
+    n_rows: int = field(init=False)
+    sizes: npt.NDArray[np.int64] = field(init=False)
+    offsets: npt.NDArray[np.int64] = field(init=False)
+    is_grouped: bool = field(init=False)
+    order: npt.NDArray[np.int64] = field(init=False)
+
+    def __post_init__(self) -> None:
+        codes, n_rows = self.codes, self.codes.size
+        sizes = np.bincount(codes, minlength=len(self)).astype(np.int64, copy=False)
+        is_grouped = bool(np.all(codes[1:] >= codes[:-1]))
+        self.__dict__.update(
+            n_rows=n_rows,
+            sizes=sizes,
+            offsets=np.concatenate(([0], np.cumsum(sizes))).astype(np.int64, copy=False),
+            is_grouped=is_grouped,
+            order=np.arange(n_rows, dtype=np.int64) if is_grouped else np.argsort(codes, kind="stable"),
+        )
 
     def __len__(self) -> int:
         return int(self.ids.shape[0])
 
-    @property
-    def n_rows(self) -> int:
-        """How many rows there are."""
-        return int(self.codes.shape[0])
-
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> AnyArray:
         """Return the caller's id of each row."""
         return np.asarray(self.ids[self.codes], dtype=dtype)
-
-    @cached_property
-    def sizes(self) -> npt.NDArray[np.int64]:
-        """The number of rows of each query."""
-        return np.bincount(self.codes, minlength=len(self)).astype(np.int64, copy=False)
-
-    @cached_property
-    def offsets(self) -> npt.NDArray[np.int64]:
-        """Where each query starts in grouped order, and the number of rows at the end."""
-        return np.concatenate(([0], np.cumsum(self.sizes))).astype(np.int64, copy=False)
-
-    @cached_property
-    def is_grouped(self) -> bool:
-        """Whether the rows already stand in grouped order."""
-        return bool(np.all(self.codes[1:] >= self.codes[:-1]))
-
-    @cached_property
-    def order(self) -> npt.NDArray[np.int64]:
-        """The rows in grouped order: those of the first query, then those of the second, ..."""
-        if self.is_grouped:
-            return np.arange(self.n_rows, dtype=np.int64)
-        return np.argsort(self.codes, kind="stable")
 
     def group(self, values: AnyArray) -> AnyArray:
         """Return one value per row in grouped order; the same array where the rows stand so already."""

@@ -11,7 +11,7 @@ from typing import cast
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from rankwise.arrays import MatrixLike, is_sparse
+from rankwise.arrays import Matrix, MatrixLike, is_sparse
 from rankwise.design.additive import AdditiveDesign
 from rankwise.design.csr import CsrDesign
 from rankwise.design.dense import DenseDesign
@@ -19,8 +19,8 @@ from rankwise.design.offsets import Shift, find_shift, sampled_rows
 from rankwise.design.operator import OperatorDesign
 from rankwise.design.protocol import Design, GramProduct
 from rankwise.design.shifted import ShiftedDesign
-from rankwise.memory import MemoryBudget
-from rankwise.threads import default_threads
+from rankwise.runtime.memory import MemoryBudget
+from rankwise.runtime.threads import default_threads
 
 __all__ = [
     "AdditiveDesign",
@@ -34,7 +34,9 @@ __all__ = [
     "as_design",
     "comparing_design",
     "default_threads",
+    "matrix_rows",
     "shifted_design",
+    "whole_entries",
 ]
 
 # A shifted copy may take one part in so many of the memory there is.
@@ -65,6 +67,19 @@ def comparing_design(X: MatrixLike, n_threads: int | None = None) -> Design:
     if isinstance(design, AdditiveDesign) or not design.has_rows or design.shape[0] == 0:
         return design
     return shifted_design(design, find_shift(design.gathered(sampled_rows(*design.shape)).matrix()))
+
+
+def matrix_rows(design: Design) -> Matrix:
+    """Return the matrix behind a design as something whose rows can be sliced."""
+    return whole_entries(design.matrix())
+
+
+def whole_entries(X: Matrix) -> Matrix:
+    """Return rows whose entries are stored in one piece each: scikit-learn's norms would square parts one by one."""
+    if is_sparse(X) and not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    return X
 
 
 def shifted_design(X: MatrixLike, shift: Shift | None, n_threads: int | None = None) -> Design:

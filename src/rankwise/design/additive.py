@@ -1,7 +1,7 @@
 """The matrix of an additive model as codes: four bytes for each column of a row, and nothing of the expanded size.
 
-The matrix is ``E T``: E the weights that rows give to the values of the terms (`rankwise.terms`), T an optional change
-of coordinates, which only ever meets vectors of values. A code holds the interval that a number lies in and its
+The matrix is ``E T``: E the weights that rows give to the values of the terms (`rankwise.design.terms`), T an optional
+change of coordinates, which only ever meets vectors of values. A code holds the interval that a number lies in and its
 position there, rounded to the nearest of at least 2²⁴ steps for up to 255 knots (2²⁸ for eight): what a curve reads
 then moves by less than 2⁻²⁵ of the difference between two neighbouring values, as much as if X were kept in float32.
 Predictions are made from the numbers themselves, in double (`rankwise.design.term_scores`).
@@ -18,14 +18,14 @@ import numpy.typing as npt
 
 from rankwise import _core
 from rankwise.arrays import Floats, InMemory, Ints, Matrix, is_sparse
-from rankwise.blocks import Folds, QueryBlocks, as_table
 from rankwise.design import fused, gram
 from rankwise.design.cells import Cells
 from rankwise.design.coded_gram import coded_gram
 from rankwise.design.protocol import GramProduct, RowIndex
 from rankwise.design.row_order import in_row_order, is_scattered
 from rankwise.design.term_scores import MANY_CODES, csr_arrays, float_array, places_among_terms, predict
-from rankwise.terms import Coordinates, Terms
+from rankwise.design.terms import Coordinates, Terms
+from rankwise.pairs.blocks import Folds, QueryBlocks, as_table
 
 __all__ = ["AdditiveDesign", "predict"]
 

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 
 from rankwise import _core
 from rankwise.arrays import AnyArray, Floats, Ints
-from rankwise.terms import Curve, Terms, compiled_curves
+from rankwise.design.terms import Curve, Terms, compiled_curves
 
 __all__ = ["Cells", "CodedColumn", "Side"]
 

@@ -4,7 +4,8 @@ With d the weight of each row's pairs, s the sum of a query's rows and S that of
 
     X' L X = sum of d x x'  -  sum over queries of scale s s'  (+ the sum over levels of scale S S', for "others"),
 
-see `rankwise.blocks`. Rows need not be centred first, as in `rankwise.design.gram`: their entries lie between 0 and 1.
+see `rankwise.pairs.blocks`. Rows need not be centred first, as in `rankwise.design.gram`: their entries lie between
+0 and 1.
 """
 
 from __future__ import annotations
@@ -17,9 +18,9 @@ from scipy.linalg.blas import dsyrk
 
 from rankwise import _core
 from rankwise.arrays import Floats, Ints
-from rankwise.blocks import QueryBlocks
-from rankwise.memory import fits
-from rankwise.threads import large_algebra
+from rankwise.pairs.blocks import QueryBlocks
+from rankwise.runtime.memory import fits
+from rankwise.runtime.threads import large_algebra
 
 if TYPE_CHECKING:
     from rankwise.design.additive import AdditiveDesign

@@ -11,13 +11,13 @@ from scipy.sparse.linalg import LinearOperator
 
 from rankwise import _core
 from rankwise.arrays import AnyArray, DType, Floats
-from rankwise.blocks import Folds, QueryBlocks, as_table
 from rankwise.data.store.mapped import MappedMatrix, gather_rows, part_of
 from rankwise.design import fused, gram
 from rankwise.design.offsets import Shift
 from rankwise.design.operator import OperatorDesign
 from rankwise.design.protocol import RowIndex, accepted_dtype
 from rankwise.design.row_order import in_row_order, is_scattered
+from rankwise.pairs.blocks import Folds, QueryBlocks, as_table
 
 __all__ = ["CsrDesign"]
 

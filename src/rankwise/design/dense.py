@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import AnyArray, DType, Floats
-from rankwise.blocks import Folds, QueryBlocks
 from rankwise.design import gram
 from rankwise.design.offsets import Shift
 from rankwise.design.protocol import GramProduct, RowIndex, accepted_dtype
+from rankwise.pairs.blocks import Folds, QueryBlocks
 
 __all__ = ["DenseDesign"]
 

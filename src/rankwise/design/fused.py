@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from rankwise import _core
 from rankwise.arrays import Floats
-from rankwise.blocks import Folds, QueryBlocks, as_table, laplacian
 from rankwise.design.row_order import in_row_order, is_scattered, row_spans
-from rankwise.memory import MemoryBudget
+from rankwise.pairs.blocks import Folds, QueryBlocks, as_table, laplacian
+from rankwise.runtime.memory import MemoryBudget
 
 if TYPE_CHECKING:
     from rankwise.design.csr import CsrDesign

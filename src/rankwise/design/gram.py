@@ -1,7 +1,7 @@
 """X' L X and its diagonal from dense rows: of an array by one compiled pass, of other storages block by block.
 
 L does not see a shift inside a query, so each query is centred before anything is squared: features far from
-zero lose no digits. With rows z centred and S_k the weighted sums of the segments (see `rankwise.blocks`),
+zero lose no digits. With rows z centred and S_k the weighted sums of the segments (see `rankwise.pairs.blocks`),
 
     X' L X = sum of w degree z z'  -  sum over segments S_k T_k',
 
@@ -20,8 +20,8 @@ from scipy.linalg.blas import dsyrk
 
 from rankwise import _core
 from rankwise.arrays import Floats
-from rankwise.blocks import MANY_SCORES, QueryBlocks, as_table
-from rankwise.threads import LARGE_MATRIX, blas_held, large_algebra
+from rankwise.pairs.blocks import MANY_SCORES, QueryBlocks, as_table
+from rankwise.runtime.threads import LARGE_MATRIX, blas_held, large_algebra
 
 __all__ = ["CentredBlocks", "dense_system", "gram_diagonal", "gram_matrix"]
 

@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from rankwise.arrays import AnyArray, InMemory, is_sparse
-from rankwise.terms import Terms
+from rankwise.design.terms import Terms
 
 __all__ = ["dense_columns", "hat_matrix"]
 

@@ -7,9 +7,9 @@ import numpy.typing as npt
 from scipy.sparse.linalg import LinearOperator
 
 from rankwise.arrays import DType, Floats
-from rankwise.blocks import Folds, QueryBlocks
 from rankwise.design.protocol import GramProduct, RowIndex
 from rankwise.exceptions import InvalidInputError
+from rankwise.pairs.blocks import Folds, QueryBlocks
 
 __all__ = ["OperatorDesign"]
 

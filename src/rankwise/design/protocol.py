@@ -10,8 +10,8 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from rankwise.arrays import AnyArray, DType, Floats
-from rankwise.blocks import Folds, QueryBlocks
 from rankwise.design.offsets import Shift
+from rankwise.pairs.blocks import Folds, QueryBlocks
 
 __all__ = ["Design", "GramProduct", "RowIndex", "accepted_dtype"]
 

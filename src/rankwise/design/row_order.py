@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rankwise.arrays import Ints
-from rankwise.blocks import Folds, QueryBlocks
+from rankwise.pairs.blocks import Folds, QueryBlocks
 
 __all__ = ["in_row_order", "is_scattered", "row_spans"]
 

@@ -13,11 +13,11 @@ import scipy.sparse as sp
 from scipy.linalg.blas import dgemv
 
 from rankwise.arrays import AnyArray, Floats
-from rankwise.blocks import Folds, QueryBlocks, laplacian
 from rankwise.design.offsets import Shift
 from rankwise.design.protocol import Design, GramProduct, RowIndex
 from rankwise.exceptions import MemoryLimitError
-from rankwise.memory import MemoryBudget
+from rankwise.pairs.blocks import Folds, QueryBlocks, laplacian
+from rankwise.runtime.memory import MemoryBudget
 
 __all__ = ["ShiftedDesign"]
 

@@ -7,9 +7,9 @@ import numpy.typing as npt
 
 from rankwise import _core
 from rankwise.arrays import AnyArray, Floats, InMemory, SparseMatrix, is_sparse
-from rankwise.blocks import as_table
 from rankwise.design.protocol import accepted_dtype
-from rankwise.terms import Terms
+from rankwise.design.terms import Terms
+from rankwise.pairs.blocks import as_table
 
 __all__ = ["MANY_CODES", "csr_arrays", "float_array", "places_among_terms", "predict"]
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, cast
 
 from rankwise.arrays import Floats, Ints
-from rankwise.cached import cached_property
 from rankwise.distributed.local_vectors import Pairs, Want
 from rankwise.distributed.row_vectors import RowSpace, RowVector, as_floats
+from rankwise.runtime.cached import cached_property
 
 if TYPE_CHECKING:
     from rankwise.distributed.design import DaskDesign

@@ -20,7 +20,7 @@ from rankwise.distributed.seats import Options
 from rankwise.distributed.shares import cut
 from rankwise.distributed.source import BlockFacts, Source, Survey, blocks_of, look_at
 from rankwise.exceptions import InvalidInputError
-from rankwise.threads import default_threads
+from rankwise.runtime.threads import default_threads
 
 __all__ = ["ClusterData", "ClusterRows", "distribute", "local_values", "options_of", "surveyed"]
 

@@ -12,7 +12,6 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from rankwise.arrays import AnyArray, DType, Floats, Ints
-from rankwise.blocks import Folds, QueryBlocks
 from rankwise.design import Design, OperatorDesign, Shift, as_design
 from rankwise.design.protocol import GramProduct, RowIndex
 from rankwise.distributed.cluster import Cluster
@@ -21,7 +20,8 @@ from rankwise.distributed.holding import WorkerRows
 from rankwise.distributed.products import ClusterProduct, Parts, joined_diagonal, joined_matrix, parts_of
 from rankwise.distributed.row_vectors import RowSpace
 from rankwise.exceptions import MemoryLimitError
-from rankwise.memory import fits
+from rankwise.pairs.blocks import Folds, QueryBlocks
+from rankwise.runtime.memory import fits
 
 __all__ = ["DaskDesign"]
 

@@ -17,13 +17,13 @@ import numpy as np
 import scipy.sparse as sp
 
 from rankwise.arrays import AnyArray, DType, Floats, InMemory, Ints, is_sparse
-from rankwise.blocks import as_table
 from rankwise.design import DenseDesign, Design, Shift, shifted_design
 from rankwise.distributed.lines import listen
 from rankwise.distributed.local_products import Block, LocalProduct
 from rankwise.distributed.local_vectors import LocalVectors, Pairs, Step, Want
 from rankwise.distributed.narrow import NarrowDesign, by_frequency, narrow_type
-from rankwise.threads import blas_held
+from rankwise.pairs.blocks import as_table
+from rankwise.runtime.threads import blas_held
 
 __all__ = ["Answer", "WorkerRows", "fill", "rows_of", "uniform"]
 

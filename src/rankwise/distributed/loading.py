@@ -18,7 +18,7 @@ from rankwise.distributed.holding import fill
 from rankwise.distributed.seat import Seat
 from rankwise.distributed.shares import Share, Shares
 from rankwise.distributed.source import Source, Survey
-from rankwise.progress import ProgressLine
+from rankwise.runtime.progress import ProgressLine
 
 __all__ = ["Loading"]
 

@@ -1,8 +1,8 @@
 """``X' L X V`` on one worker: of its whole queries, or of its rows of one ranking that is cut over workers.
 
-One ranking that compares all rows (see `rankwise.blocks`) has ``X'LXv = deg X'WXv - scale (X'w)(w'Xv)``: the first
-term adds up over workers, and the client knows ``X'w`` once and for all, so a product is one round. Where ties are left
-out, the sums of the levels come in between; only those of levels that several workers have rows of travel.
+One ranking that compares all rows (see `rankwise.pairs.blocks`) has ``X'LXv = deg X'WXv - scale (X'w)(w'Xv)``: the
+first term adds up over workers, and the client knows ``X'w`` once and for all, so a product is one round. Where ties
+are left out, the sums of the levels come in between; only those of levels that several workers have rows of travel.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from typing import Literal
 import numpy as np
 
 from rankwise.arrays import Floats, Ints, is_sparse
-from rankwise.blocks import Folds, QueryBlocks, as_table, laplacian
 from rankwise.design import Design, GramProduct
+from rankwise.pairs.blocks import Folds, QueryBlocks, as_table, laplacian
 
 __all__ = ["Block", "Kind", "LocalProduct"]
 

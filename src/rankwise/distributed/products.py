@@ -11,11 +11,11 @@ from uuid import uuid4
 import numpy as np
 
 from rankwise.arrays import Floats, Ints
-from rankwise.blocks import Folds, QueryBlocks, as_table
 from rankwise.distributed.cluster import Arguments, Cluster, undisturbed
 from rankwise.distributed.holding import WorkerRows
 from rankwise.distributed.local_products import Kind
 from rankwise.distributed.shares import Share, Shares
+from rankwise.pairs.blocks import Folds, QueryBlocks, as_table
 
 if TYPE_CHECKING:
     from rankwise.distributed.design import DaskDesign

@@ -11,7 +11,7 @@ import distributed
 from rankwise.distributed.dask_types import Actor, ActorFuture, Client, Future
 from rankwise.distributed.holding import Answer, WorkerRows
 from rankwise.distributed.lines import Line
-from rankwise.interrupts import signals_later
+from rankwise.runtime.interrupts import signals_later
 
 __all__ = ["Call", "LostError", "Seat", "actor_at"]
 

@@ -20,7 +20,7 @@ from rankwise.distributed.seat import Call, LostError, Seat, actor_at
 from rankwise.distributed.shares import Shares
 from rankwise.distributed.source import Source, Survey
 from rankwise.exceptions import ClusterError, MemoryLimitError
-from rankwise.progress import ProgressLine
+from rankwise.runtime.progress import ProgressLine
 
 __all__ = ["ATTEMPTS", "POLL", "Options", "Seats"]
 

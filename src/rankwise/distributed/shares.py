@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import Floats, Ints
-from rankwise.blocks import Folds, QueryBlocks
 from rankwise.data.queries import Queries
 from rankwise.exceptions import InvalidInputError
+from rankwise.pairs.blocks import Folds, QueryBlocks
 
 __all__ = ["Share", "Shares", "cut"]
 

@@ -18,6 +18,7 @@ from rankwise.estimators.refusals import say
 from rankwise.exceptions import NoPairsError, UndefinedMetricError
 from rankwise.metrics import Metric
 from rankwise.problems.training import PairData, TrainingProblem
+from rankwise.selection.folds import assigner_of
 from rankwise.selection.result import Notice
 
 __all__ = ["AdditiveRanker"]
@@ -180,7 +181,7 @@ class AdditiveRanker(AdditiveModel):
         data, metric = problem.data, self._metric
         if eval_set is not None or isinstance(data, PairData):
             return problem.splits(self._watched(data, eval_set), metric)
-        if data.assigner.n_units < 2:
+        if assigner_of(data).n_units < 2:
             return []
         try:
             return problem.splits(self._watched(data, None), metric)

@@ -26,14 +26,14 @@ from rankwise.additive.training import LOSSES
 from rankwise.arrays import AnyArray, Floats, MatrixLike
 from rankwise.data.validation import check_count
 from rankwise.design.additive import predict
+from rankwise.design.terms import Terms
 from rankwise.estimators.base import Ranker
 from rankwise.exceptions import InvalidInputError
 from rankwise.pairs.labels import Cost, Ties
 from rankwise.problems.training import PairData, TrainingProblem
+from rankwise.runtime.threads import default_threads
 from rankwise.selection.result import Notice, interrupted
 from rankwise.solvers.solution import Solution, Status
-from rankwise.terms import Terms
-from rankwise.threads import default_threads
 
 __all__ = ["AUTO_COUNTS", "AdditiveModel", "notices_of"]
 

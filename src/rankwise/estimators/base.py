@@ -10,25 +10,24 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import ArrayLike, Floats, Importance, Labels, Matrix, MatrixLike
-from rankwise.data.containers import is_on_cluster
-from rankwise.data.matrices import check_outputs, check_row_values, check_weighted
-from rankwise.data.parameters import pairs_to_score, rows_to_score
+from rankwise.data.matrices import check_row_values, check_weighted
+from rankwise.data.parameters import check_outputs, pairs_to_score, rows_to_score
 from rankwise.data.preferences import check_pairs, check_pairs_to_score
 from rankwise.data.validation import check_choice, check_qid, read_seed
 from rankwise.design import Design, as_design
 from rankwise.estimators.checks import check_parameters
-from rankwise.estimators.fitted import FittedRanker
+from rankwise.estimators.fitted import FittedRanker, is_on_cluster
 from rankwise.estimators.refusals import refuse_unknown, say, warn_of_near_ties
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric
 from rankwise.pairs.labels import Cost, Ties
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
+from rankwise.runtime.threads import one_blas_thread
 from rankwise.selection.cv import Decomposition, Sampling, held_out_share, plan_of
 from rankwise.selection.grids import POWERS_OF_TWO, notices_of_edges
 from rankwise.selection.held_out import HeldOut
 from rankwise.selection.result import WRITTEN, Selection, one_or_all
 from rankwise.selection.scorers import EvalSet, pair_eval_set, resolve_scoring, row_eval_set
-from rankwise.threads import one_blas_thread
 
 __all__ = ["Ranker"]
 
@@ -193,11 +192,14 @@ class Ranker(FittedRanker):
 
     def _check_parameters(self) -> None:
         """Raise unless the arguments of `__init__` make sense."""
-        changed = {name: value for name, value in vars(self).items() if value is not self._defaults.get(name)}
-        check_parameters(changed, has_gap=self._has_gap)
+        ties, cost = self._which_pairs()
+        given = {name: value for name, value in vars(self).items() if value is not self._defaults.get(name)}
+        if hasattr(self, "alphas"):
+            given["alphas"] = self.alphas  # every grid is read before anything is computed
+        check_parameters(given, has_gap=self._has_gap)
         for name, choices in self._choices.items():
             check_choice(name, getattr(self, name), choices)
-        if self._which_pairs() == ("include", "relative"):
+        if ties == "include" and cost == "relative":
             raise InvalidInputError(
                 "cost='relative' divides by the difference of the labels, which is 0 for tied rows.",
                 "set ties='exclude'.",
@@ -314,19 +316,20 @@ class Ranker(FittedRanker):
         """Return what a choice is made on: an eval set, or what `cv` says, `by` a decomposition if there is one."""
         if eval_set is not None:
             return self._eval_set(data, eval_set)
-        sampling = Sampling(read_seed(self.random_state), self.judge_rows)
-        return plan_of(self.cv, data, self._metric, sampling, by, whole_components=self._whole_components)
+        metric, sampling = self._metric, Sampling(read_seed(self.random_state), self.judge_rows)
+        return plan_of(self.cv, data, metric, sampling, by, whole_components=self._whole_components)
 
     # --- what a fit leaves ---
 
     def _keep(self, best: Selection, data: TrainingProblem, beside: Selection | None = None) -> None:
         """Set the attributes of what was chosen, maybe beside other tables, and say what there is to say."""
         written, several = best if beside is None else beside, data.several_outputs
-        self._keep_models(written.models, written.attributes(self._metric, several=several), data)
+        attributes, notices = written.attributes(self._metric, several=several), list(best.notices)
         # Who has alphas chose one; unless all stopped early instead, on the way to the model of alpha = 0.
-        chose_alpha = hasattr(self, "alphas") and any(choice.alpha > 0 for choice in best.chosen)
-        edges = notices_of_edges(self.alphas, *best.table, self._grid) if chose_alpha else []
-        say([*best.notices, *edges])
+        if hasattr(self, "alphas") and any(choice.alpha > 0 for choice in best.chosen):
+            notices += notices_of_edges(self.alphas, *best.table, self._grid)
+        self._keep_models(written.models, attributes, data)
+        say(notices)
 
     def _keep_models(
         self, models: Sequence[Floats], attributes: Mapping[str, object], data: TrainingProblem

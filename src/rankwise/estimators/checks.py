@@ -147,7 +147,7 @@ _CHECKS: dict[str, Check] = {
     "validation_fraction": _share,
     "method": _one_of("auto", *METHODS),
     "averaging": _one_of(*AVERAGING),
-    "judge_rows": check_count,
+    "judge_rows": partial(check_count, optional=False),
     "nested": lambda _, given: check_nested(given),
     "cv": lambda _, given: check_cv(given),
     "degree": partial(check_number, minimum=1, remedy="use a whole number such as 3"),

@@ -16,7 +16,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import ArrayLike, Floats, Labels, Matrix, MatrixLike
-from rankwise.data.containers import as_array, is_on_cluster
+from rankwise.data.containers import as_array
 from rankwise.data.duels import row_numbers
 from rankwise.data.matrices import (
     check_array,
@@ -24,6 +24,7 @@ from rankwise.data.matrices import (
     check_labelled_array,
     check_labels,
     check_rows,
+    one_output,
 )
 from rankwise.data.preferences import check_pairs
 from rankwise.data.queries import ranks_inside
@@ -33,10 +34,15 @@ from rankwise.estimators.refusals import refuse_unknown
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.metrics import concordance, preference_error
 
-__all__ = ["FittedRanker"]
+__all__ = ["FittedRanker", "is_on_cluster"]
 
 # What holds the model of a fit, whichever class it is of.
 _MODELS = ("coef_", "dual_coef_", "values_", "best_estimator_", "rankers_")
+
+
+def is_on_cluster(X: object) -> bool:
+    """Tell whether this is a Dask collection, or rows that `rankwise.distributed` knows; Dask is not imported."""
+    return hasattr(type(X), "__dask_graph__") or type(X).__module__.startswith("rankwise.distributed.")
 
 
 class FittedRanker(BaseEstimator, ABC):  # type: ignore[misc]
@@ -250,7 +256,8 @@ class FittedRanker(BaseEstimator, ABC):  # type: ignore[misc]
             rows: Any = self._cluster.check_rows(self, X, reset=reset)
             return rows, check_labels(y, rows.shape[0])
         may_vanish = not self._squares_columns
-        return check_labelled(self, X, y, reset=reset, min_rows=min_rows, may_vanish=may_vanish)
+        rows, labels = check_labelled(self, X, y, reset=reset, min_rows=min_rows, may_vanish=may_vanish)
+        return rows, labels if self._takes_outputs else one_output(labels)
 
     @property
     def _cluster(self) -> ModuleType:

@@ -7,19 +7,19 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import Floats, Matrix, MatrixLike, Rows
-from rankwise.basis import choose_basis
 from rankwise.data.matrices import check_precomputed
 from rankwise.data.validation import read_seed
-from rankwise.design import Design
+from rankwise.design import Design, whole_entries
 from rankwise.estimators.base import Ranker
 from rankwise.estimators.refusals import require_finite
 from rankwise.exceptions import InvalidInputError
-from rankwise.kernel_design import KernelDesign
-from rankwise.kernels import Kernel, resolve_gamma, whole_entries
-from rankwise.memory import MemoryBudget
+from rankwise.kernels import Kernel, resolve_gamma
+from rankwise.kernels.basis import choose_basis
+from rankwise.kernels.design import KernelDesign
 from rankwise.problems.kernel import KernelProblem
 from rankwise.problems.training import PairData, TrainingProblem
-from rankwise.threads import one_blas_thread
+from rankwise.runtime.memory import MemoryBudget
+from rankwise.runtime.threads import one_blas_thread
 
 __all__ = ["KernelRanker"]
 

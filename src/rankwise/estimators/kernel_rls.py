@@ -6,10 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 from rankwise.arrays import ArrayLike, RandomSource
-from rankwise.basis import Basis
 from rankwise.data.validation import read_seed
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.estimators.refusals import say
+from rankwise.kernels.basis import Basis
 from rankwise.problems.training import TrainingProblem
 from rankwise.selection.kernel_fit import KernelLeastSquares
 from rankwise.selection.result import outputs_of

@@ -9,13 +9,13 @@ from typing import ClassVar
 import numpy as np
 
 from rankwise.arrays import ArrayLike, Floats, RandomSource
-from rankwise.basis import Basis, basis_size
 from rankwise.data.containers import as_array
 from rankwise.data.parameters import check_alphas
-from rankwise.data.validation import check_count, read_seed
+from rankwise.data.validation import read_seed
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.exceptions import InvalidInputError
 from rankwise.holdout.spaces import KernelSpace
+from rankwise.kernels.basis import Basis, basis_size
 from rankwise.metrics import Metric
 from rankwise.problems.kernel import KernelProblem
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
@@ -151,8 +151,10 @@ class KernelRankRLSCV(KernelRanker):
             problems.append(self._problem(data, gamma, *problems[:1]))
             tried.append(self._choose_alpha(problems[-1], data, plan, held_out, alphas))
         best = int(np.argmin([one.error for one in tried]))
+        alphas, tables = on_one_grid([one.table for one in tried])
+        errors = tables[0] if _is_one(self.gamma) else np.array(tables)
         self._keep_kernel(problems[best])
-        self._keep(tried[best], data, beside=self._joined(tried, best))
+        self._keep(tried[best], data, beside=replace(tried[best], alphas=alphas, errors=errors))
         if self.nested and isinstance(data, TrainingData):
             X, is_kernel = problems[best].X, self.kernel_.is_precomputed
             self.nested_score_ = nested_score(self, X, data, self._metric, is_kernel=is_kernel)
@@ -176,12 +178,6 @@ class KernelRankRLSCV(KernelRanker):
         selection, best = search.choose(data, held_out, alphas, [dual])
         indefinite = notices_of_extremes(problem.kernel, {"on the pairs": best.extremes})
         return replace(selection, notices=[*selection.notices, *indefinite])
-
-    def _joined(self, tried: Sequence[Selection], best: int) -> Selection:
-        """Return the best selection beside the tables of all gammas."""
-        alphas, tables = on_one_grid(*zip(*(one.table for one in tried), strict=True))
-        errors = tables[0] if _is_one(self.gamma) else np.array(tables)
-        return replace(tried[best], alphas=alphas, errors=errors)
 
     def _resolve_method(self, data: TrainingProblem) -> str:
         converges = self.solver_ == "eigen" or self.basis is not None
@@ -207,7 +203,6 @@ class KernelRankRLSCV(KernelRanker):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_count("judge_rows", self.judge_rows, optional=False)
         self._gammas()
 
 

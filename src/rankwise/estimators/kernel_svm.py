@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from rankwise.arrays import ArrayLike, RandomSource
-from rankwise.basis import Basis
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.estimators.margin_ranker import MarginRanker
+from rankwise.kernels.basis import Basis
 from rankwise.problems.training import TrainingProblem
 from rankwise.selection.margin_fit import margins_of
 from rankwise.selection.result import Selection, outputs_of

@@ -9,15 +9,15 @@ from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import Floats, Matrix, MatrixLike
-from rankwise.data.containers import is_on_cluster
 from rankwise.design import Design, as_design, comparing_design
 from rankwise.estimators.base import Ranker
 from rankwise.estimators.checks import read_restriction
+from rankwise.estimators.fitted import is_on_cluster
 from rankwise.estimators.refusals import require_finite
 from rankwise.exceptions import InvalidInputError
-from rankwise.memory import check_columns_fit
 from rankwise.problems.restriction import Restriction
-from rankwise.threads import blas_held
+from rankwise.runtime.memory import check_columns_fit
+from rankwise.runtime.threads import blas_held
 
 __all__ = ["LinearRanker"]
 

@@ -15,6 +15,7 @@ from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric
 from rankwise.objectives import SquaredObjective
 from rankwise.problems.training import TrainingProblem
+from rankwise.runtime.threads import one_blas_thread
 from rankwise.selection.early_stopping import stop_early
 from rankwise.selection.result import WRITTEN, outputs_of
 from rankwise.selection.solving import LeastSquares
@@ -22,7 +23,6 @@ from rankwise.solvers.choose import ITERATIVE, SOLVERS, SolverOptions
 from rankwise.solvers.momentum import MOMENTUM
 from rankwise.streaming.accumulators import PairOptions
 from rankwise.streaming.state import Stream
-from rankwise.threads import one_blas_thread
 
 __all__ = ["RankRLS"]
 

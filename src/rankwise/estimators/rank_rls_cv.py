@@ -11,11 +11,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import ArrayLike, Floats, RandomSource
 from rankwise.data.parameters import check_alphas, check_positive, check_powers, is_exact_name
-from rankwise.data.validation import check_count, check_number
+from rankwise.data.validation import check_number
+from rankwise.design import matrix_rows
 from rankwise.estimators.linear import LinearRanker
 from rankwise.exceptions import InvalidInputError
 from rankwise.holdout.spaces import ColumnSpace
-from rankwise.kernels import matrix_rows
 from rankwise.metrics import Metric
 from rankwise.problems.restriction import Restriction
 from rankwise.problems.training import TrainingData, TrainingProblem
@@ -23,7 +23,7 @@ from rankwise.selection.alpha_path import choose_on_paths, paths_of, squared_pro
 from rankwise.selection.closed_form import choose_in_closed_form, exact_for_columns
 from rankwise.selection.equations import Coordinates, LinearCoordinates
 from rankwise.selection.grids import POWERS_OF_TWO
-from rankwise.selection.krylov_fit import KrylovFit
+from rankwise.selection.krylov_run import KrylovRun
 from rankwise.selection.nested import check_can_nest, nested_score
 from rankwise.selection.scorers import EvalSet
 from rankwise.selection.solving import LeastSquares
@@ -162,7 +162,7 @@ class RankRLSCV(LinearRanker):
         self._store(locals())
 
     # Of each output, the run and the column of it that hold its Krylov space; not part of copies and files.
-    _runs: Sequence[tuple[KrylovFit, int]] = ()
+    _runs: Sequence[tuple[KrylovRun, int]] = ()
 
     def _learn(self, data: TrainingProblem, eval_set: object) -> None:
         """Choose by a decomposition where hold-out is exact, else on the regularisation surface."""
@@ -177,14 +177,16 @@ class RankRLSCV(LinearRanker):
             self.nested_score_ = nested_score(self, matrix_rows(data.design), data, self._metric)
 
     def _choose_freely(self, data: TrainingProblem, eval_set: object) -> None:
-        alphas, powers = check_alphas(self.alphas), check_powers(self.scaling)
+        alphas, powers, metric = check_alphas(self.alphas), check_powers(self.scaling), self._metric
         by = exact_for_columns(self.cv, self.method, data, alphas.size, self.averaging)
         held_out = self._held_out(data, eval_set, by)
         self.cv_ = held_out.description
         if not isinstance(held_out, EvalSet) and held_out.is_exact:
             spaces = [ColumnSpace.of_design(data.design, power) for power in powers]
-            how = (self._metric, self.averaging, alphas)
-            tried = [choose_in_closed_form(space, data, held_out, *how) for space in spaces]
+            tried = [
+                choose_in_closed_form(space, data, held_out, metric, self.averaging, alphas)
+                for space in spaces
+            ]
             best = int(np.argmin([one.error for one in tried]))
             selection = replace(tried[best], choices={"tikhonov": tried[best].chosen})
             selection = selection.with_facts(scaling_=powers[best], n_iter_=0, n_products_=0)
@@ -192,9 +194,7 @@ class RankRLSCV(LinearRanker):
         else:
             self.method_ = "hybrid" if self.method == "auto" else self.method
             tol = table_tolerance(data.design, self.method_, self.tol)
-            search = SurfaceSearch(
-                self._metric, self.method_, self.averaging, self.patience, tol, self.max_iter
-            )
+            search = SurfaceSearch(metric, self.method_, self.averaging, self.patience, tol, self.max_iter)
             coordinates: list[Coordinates] = [LinearCoordinates(data.design, power) for power in powers]
             selection, trial = search.choose(data, held_out, alphas, coordinates)
             selection = selection.with_facts(scaling_=powers[coordinates.index(trial.coordinates)])
@@ -245,8 +245,8 @@ class RankRLSCV(LinearRanker):
             raise InvalidInputError(
                 f"output={output!r} is not one of the {len(self._runs)} outputs.", "outputs count from 0."
             )
-        fit, column = self._runs[output]
-        return fit.run.path(column, float(alpha))
+        run, column = self._runs[output]
+        return run.path(column, float(alpha))
 
     def __getstate__(self) -> dict[str, object]:
         state: dict[str, object] = super().__getstate__()
@@ -254,7 +254,6 @@ class RankRLSCV(LinearRanker):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_count("judge_rows", self.judge_rows, optional=False)
         check_powers(self.scaling)
         if is_exact_name(self.cv) and self.method not in {"auto", "tikhonov"}:
             raise InvalidInputError(

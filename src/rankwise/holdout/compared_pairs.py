@@ -27,10 +27,10 @@ import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from rankwise.arrays import Floats
-from rankwise.cached import cached_property
 from rankwise.holdout.decomposition import HoldOut, Rows
 from rankwise.holdout.interpolation import Interpolation
 from rankwise.holdout.levels import leaves_one_level
+from rankwise.runtime.cached import cached_property
 
 __all__ = ["ComparedRows", "compared_pair_out_differences", "compared_pair_out_error"]
 

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from rankwise.arrays import Floats, Rows
-from rankwise.decompositions import decompose, diagonalise
+from rankwise.runtime.decompositions import decompose, diagonalise
 from rankwise.solvers.dual import DualSpectrum
 
 __all__ = ["DualHoldOut", "HoldOut", "PrimalHoldOut", "Rows"]

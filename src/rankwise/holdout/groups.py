@@ -12,11 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import Floats
-from rankwise.decompositions import decompose
 from rankwise.exceptions import InvalidInputError
 from rankwise.holdout.decomposition import HoldOut, PrimalHoldOut, Rows
 from rankwise.holdout.lockstep import batches_of_like_size, solve_in_lockstep
-from rankwise.threads import blas_held
+from rankwise.runtime.decompositions import decompose
+from rankwise.runtime.threads import blas_held
 
 __all__ = ["groups_of", "held_out_residuals"]
 

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.polynomial.chebyshev import chebvander
 
 from rankwise.arrays import Floats
-from rankwise.cached import cached_property
+from rankwise.runtime.cached import cached_property
 
 __all__ = ["Interpolation"]
 

@@ -14,8 +14,8 @@ from rankwise.holdout.decomposition import HoldOut
 from rankwise.holdout.level_pairs import level_pair_out_error
 from rankwise.holdout.levels import LevelRanking
 from rankwise.holdout.pairs import leave_pair_out_error
-from rankwise.memory import MemoryBudget
 from rankwise.problems.training import TrainingData
+from rankwise.runtime.memory import MemoryBudget
 
 __all__ = ["PairForm", "counted_rows", "pair_forms", "pair_out_errors", "refusal"]
 

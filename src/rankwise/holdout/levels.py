@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import Floats, Rows
-from rankwise.cached import cached_property
+from rankwise.runtime.cached import cached_property
 
 __all__ = [
     "LevelRanking",

@@ -16,7 +16,7 @@ from rankwise import _core
 from rankwise.arrays import Floats
 from rankwise.holdout.decomposition import HoldOut, Rows
 from rankwise.holdout.levels import leaves_one_level
-from rankwise.threads import blas_held
+from rankwise.runtime.threads import blas_held
 
 __all__ = ["leave_pair_out_differences", "leave_pair_out_error"]
 

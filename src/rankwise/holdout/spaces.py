@@ -15,17 +15,17 @@ from functools import partial
 import numpy as np
 
 from rankwise.arrays import Floats, Ints, Matrix, Rows
-from rankwise.cached import cached_property
-from rankwise.design import Design
+from rankwise.design import Design, matrix_rows
 from rankwise.exceptions import MemoryLimitError
 from rankwise.holdout.decomposition import DualHoldOut, HoldOut, PrimalHoldOut
-from rankwise.kernels import FeatureMap, Kernel, matrix_rows
-from rankwise.memory import MemoryBudget, fits
+from rankwise.kernels import FeatureMap, Kernel
 from rankwise.pairs.factor import Factor, LabelFactor
 from rankwise.pairs.labels import LabelGraph
 from rankwise.pairs.preference_factor import ComponentFactor
 from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.problems.kernel import KernelProblem
+from rankwise.runtime.cached import cached_property
+from rankwise.runtime.memory import MemoryBudget, fits
 from rankwise.solvers.choose import column_scale
 from rankwise.solvers.dual import DualSpectrum
 

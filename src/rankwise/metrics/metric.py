@@ -20,7 +20,7 @@ from rankwise.data.containers import as_array
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_numbers, check_qid, check_weights
 from rankwise.exceptions import InvalidInputError
-from rankwise.threads import default_threads
+from rankwise.runtime.threads import default_threads
 
 __all__ = ["Doubles", "Evaluator", "Metric", "PerQuery", "order_free_sum"]
 
@@ -126,7 +126,7 @@ class Evaluator(ABC):
 
     def many(self, scores: ArrayLike) -> Doubles:
         """Return the metric of each column of a (rows, columns) matrix of scores."""
-        block = as_array("scores", scores)
+        block = scores if type(scores) is np.ndarray else as_array("scores", scores)
         if block.dtype.kind not in "biuf":
             raise InvalidInputError(f"scores are {block.dtype}.", "pass a matrix of real numbers.")
         block = block.astype(np.float64, copy=False)

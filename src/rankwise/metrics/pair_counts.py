@@ -21,14 +21,16 @@ class LabelPairs:
 
     def __init__(self, labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int) -> None:
         self._rows, self._offsets = queries.order, queries.offsets
-        self._weights = None if weights is None else queries.group(weights)
+        if not queries.is_grouped:
+            labels, weights = labels[self._rows], None if weights is None else weights[self._rows]
+        self._weights = weights
         self._levels = np.empty(queries.n_rows, dtype=np.int32)
         self._n_levels = np.empty(len(queries), dtype=np.int64)
         totals = np.empty((len(queries), 2))
         _core.level_pairs(
             self._rows,
             self._offsets,
-            queries.group(labels),
+            labels,
             self._weights,
             self._levels,
             self._n_levels,

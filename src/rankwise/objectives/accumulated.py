@@ -18,15 +18,15 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from rankwise.arrays import Floats
-from rankwise.blocks import laplacian
 from rankwise.data.queries import one_query
 from rankwise.design import Design, as_design
 from rankwise.exceptions import MemoryLimitError
-from rankwise.memory import MemoryBudget
 from rankwise.objectives.moved import MatrixQuadratic
 from rankwise.objectives.parts import RunningMean, one_ranking
 from rankwise.objectives.quadratic import SquaredObjective
+from rankwise.pairs.blocks import laplacian
 from rankwise.pairs.labels import Cost, QueryWeight, Ties, label_graph
+from rankwise.runtime.memory import MemoryBudget
 
 __all__ = ["Group", "GrowingRanking", "PassedQueries", "needs_levels"]
 

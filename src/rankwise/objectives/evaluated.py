@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from rankwise.arrays import Floats
-from rankwise.cached import cached_property
 from rankwise.objectives.protocols import QuadraticObjective
+from rankwise.runtime.cached import cached_property
 
 __all__ = ["Evaluated", "QuadraticPoint"]
 

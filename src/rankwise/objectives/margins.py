@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from rankwise.arrays import Floats, Rows
-from rankwise.cached import cached_property
 from rankwise.design import Design
 from rankwise.losses import HingeLoss, HingeLossPoint, SmoothLoss, SmoothLossPoint
 from rankwise.pairs.graph import MarginPairs, SmoothedHinge
+from rankwise.runtime.cached import cached_property
 
 __all__ = ["HingeObjective", "HingePoint", "HingeSample", "MeanLoss", "MeanLossPoint"]
 

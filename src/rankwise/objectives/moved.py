@@ -10,10 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import Floats
-from rankwise.cached import cached_property
-from rankwise.decompositions import decompose
 from rankwise.objectives.evaluated import Evaluated
 from rankwise.objectives.protocols import QuadraticObjective
+from rankwise.runtime.cached import cached_property
+from rankwise.runtime.decompositions import decompose
 
 __all__ = ["MatrixQuadratic", "MovedQuadratic", "WithoutColumns"]
 

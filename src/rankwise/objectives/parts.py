@@ -19,12 +19,12 @@ from typing import Protocol
 import numpy as np
 
 from rankwise.arrays import Floats
-from rankwise.blocks import QueryBlocks, laplacian
-from rankwise.cached import cached_property
 from rankwise.design import Design
 from rankwise.design.row_order import in_row_order
 from rankwise.objectives.protocols import QuadraticObjective
 from rankwise.objectives.quadratic import ScaledObjective, SquaredObjective
+from rankwise.pairs.blocks import QueryBlocks, laplacian
+from rankwise.runtime.cached import cached_property
 
 __all__ = [
     "BlockPart",

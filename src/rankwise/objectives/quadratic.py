@@ -7,12 +7,12 @@ from collections.abc import Callable
 import numpy as np
 
 from rankwise.arrays import Floats
-from rankwise.cached import cached_property
 from rankwise.design import Design
 from rankwise.objectives.evaluated import Evaluated
 from rankwise.objectives.protocols import QuadraticObjective
 from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.preferences import PreferenceGraph
+from rankwise.runtime.cached import cached_property
 
 __all__ = ["ScaledObjective", "SquaredObjective", "prior_scale"]
 

@@ -5,7 +5,7 @@ See docs/mathematics.md, section 1.2. With row weights ``w``, a level k of weigh
 In the coordinates ``√w f`` the Laplacian of a query leaves two spaces alone: what sums to zero along each ``u_k``,
 where it multiplies by the level's degree, and the span of the ``u_k``, where it is a matrix of levels × levels,
 
-    B = diag(degree) - s_q (√n_k √n_l W_kl)          W: the coupling of `rankwise.blocks`
+    B = diag(degree) - s_q (√n_k √n_l W_kl)          W: the coupling of `rankwise.pairs.blocks`
 
 so its symmetric root is ``R = Σ √degree_k C_k + U √B U'`` and ``F = R diag(√w)``. B is 0 where ties are compared (one
 level), ``s_q N (I - ν ν')`` with ``ν = √n / √N`` where they are not, and dense only for the relative cost, whose root
@@ -23,11 +23,11 @@ import numpy.typing as npt
 
 from rankwise import _core
 from rankwise.arrays import Floats
-from rankwise.blocks import MANY_SCORES, QueryBlocks
-from rankwise.cached import cached_property
+from rankwise.pairs.blocks import MANY_SCORES, QueryBlocks
 from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.preference_factor import ComponentFactor, IncidenceFactor, symmetric_roots
 from rankwise.pairs.preferences import PreferenceGraph
+from rankwise.runtime.cached import cached_property
 
 __all__ = ["Factor", "LabelFactor", "factor_of"]
 

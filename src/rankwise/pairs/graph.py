@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import Floats
-from rankwise.blocks import QueryBlocks
+from rankwise.pairs.blocks import QueryBlocks
 
 __all__ = ["ListedPairs", "MarginPairs", "PairGraph", "SmoothedHinge", "ViolatedPairs"]
 

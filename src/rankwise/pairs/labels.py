@@ -20,9 +20,9 @@ from typing import Literal
 import numpy as np
 
 from rankwise.arrays import Bools, Floats, Ints
-from rankwise.blocks import QueryBlocks, laplacian
-from rankwise.cached import cached_property
 from rankwise.data.queries import Queries
+from rankwise.pairs.blocks import QueryBlocks, laplacian
+from rankwise.runtime.cached import cached_property
 
 __all__ = [
     "COSTS",

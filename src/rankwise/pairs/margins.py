@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import Floats, Ints
-from rankwise.cached import cached_property
 from rankwise.pairs.graph import SmoothedHinge
 from rankwise.pairs.preferences import PreferenceGraph
+from rankwise.runtime.cached import cached_property
 
 __all__ = ["PreferenceMargins", "ViolatedPreferences"]
 

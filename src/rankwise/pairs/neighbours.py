@@ -18,8 +18,8 @@ from scipy.sparse.csgraph import connected_components
 
 from rankwise import _core
 from rankwise.arrays import Floats, Ints
-from rankwise.blocks import MANY_SCORES
-from rankwise.cached import cached_property
+from rankwise.pairs.blocks import MANY_SCORES
+from rankwise.runtime.cached import cached_property
 
 __all__ = ["Neighbours", "connect"]
 

@@ -15,9 +15,9 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from rankwise.arrays import Floats
-from rankwise.cached import cached_property
-from rankwise.decompositions import decompose
 from rankwise.pairs.preferences import PreferenceGraph
+from rankwise.runtime.cached import cached_property
+from rankwise.runtime.decompositions import decompose
 
 __all__ = ["ComponentFactor", "IncidenceFactor", "symmetric_roots"]
 

@@ -23,9 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import Floats, Ints
-from rankwise.cached import cached_property
 from rankwise.pairs.labels import Cost, Ties
 from rankwise.pairs.neighbours import Neighbours, connect
+from rankwise.runtime.cached import cached_property
 
 __all__ = ["MaskedPreferences", "PreferenceGraph", "preference_graph"]
 

@@ -20,8 +20,7 @@ import numpy.typing as npt
 
 from rankwise import _core
 from rankwise.arrays import Floats
-from rankwise.blocks import as_table
-from rankwise.cached import cached_property
+from rankwise.pairs.blocks import as_table
 from rankwise.pairs.counting import (
     BRUTE,
     FENWICK,
@@ -32,6 +31,7 @@ from rankwise.pairs.counting import (
     levels_per_query,
 )
 from rankwise.pairs.graph import SmoothedHinge
+from rankwise.runtime.cached import cached_property
 
 if TYPE_CHECKING:
     from rankwise.data.queries import Queries

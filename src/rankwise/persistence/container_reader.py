@@ -19,8 +19,8 @@ import numpy as np
 from rankwise import _core
 from rankwise.arrays import AnyArray, DType
 from rankwise.exceptions import Change, MemoryLimitError, ModelFileError
-from rankwise.memory import fits
 from rankwise.persistence.container import ALIGNMENT, FORMAT, MAGIC, MAX_HEADER, PREFIX, TYPES, Container
+from rankwise.runtime.memory import fits
 
 __all__ = ["gathered", "read_container", "read_file"]
 

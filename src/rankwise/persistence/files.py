@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 import rankwise
 from rankwise.deprecation import former_names
 from rankwise.exceptions import ModelFileError
+from rankwise.files.replacing import replacing
 from rankwise.json_values import Json
 from rankwise.persistence.container import FORMAT, Container, write_container
 from rankwise.persistence.container_reader import read_container, read_file
@@ -22,7 +23,6 @@ from rankwise.persistence.models import RANKERS, choosing_class, read_step, writ
 from rankwise.persistence.reader import Reader
 from rankwise.persistence.transformers import TRANSFORMERS, is_pipeline
 from rankwise.persistence.values import wrong
-from rankwise.replacing import replacing
 
 if TYPE_CHECKING:
     from rankwise.persistence.writer import Writer

@@ -14,6 +14,7 @@ import sklearn
 from sklearn.base import BaseEstimator
 
 import rankwise
+from rankwise.design.terms import Terms
 from rankwise.exceptions import ModelFileError
 from rankwise.json_values import Json
 from rankwise.kernels import Kernel
@@ -28,7 +29,6 @@ from rankwise.persistence.transformers import (
     parameters_of,
 )
 from rankwise.persistence.values import features_taken, wrong
-from rankwise.terms import Terms
 
 if TYPE_CHECKING:
     from rankwise.persistence.writer import Writer

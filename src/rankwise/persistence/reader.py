@@ -11,6 +11,7 @@ import numpy as np
 
 from rankwise.arrays import AnyArray, DType, SparseMatrix
 from rankwise.data.containers import compressed_misfit
+from rankwise.design.terms import Curve, Surface, Terms
 from rankwise.kernels import KERNELS, Kernel
 from rankwise.metrics import METRICS, Metric
 from rankwise.persistence.defaults import DEFAULTS
@@ -25,7 +26,6 @@ from rankwise.persistence.values import (
     SPLITTER_CLASSES,
     wrong,
 )
-from rankwise.terms import Curve, Surface, Terms
 
 __all__ = ["PLAIN", "Reader"]
 

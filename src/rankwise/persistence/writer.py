@@ -12,6 +12,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from rankwise.arrays import AnyArray, is_sparse
+from rankwise.design.terms import Curve, Terms
 from rankwise.exceptions import ModelFileError
 from rankwise.json_values import Json
 from rankwise.kernels import Kernel
@@ -28,7 +29,6 @@ from rankwise.persistence.values import (
     SPLITTERS,
     is_splitter,
 )
-from rankwise.terms import Curve, Terms
 
 __all__ = ["Writer"]
 

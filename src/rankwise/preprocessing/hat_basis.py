@@ -18,8 +18,8 @@ from rankwise.data.containers import unmasked
 from rankwise.data.queries import one_query
 from rankwise.data.validation import check_count, check_weights
 from rankwise.design.hats import hat_matrix
+from rankwise.design.terms import Terms
 from rankwise.exceptions import InvalidInputError
-from rankwise.terms import Terms
 
 __all__ = ["HatBasis"]
 

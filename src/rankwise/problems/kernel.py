@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rankwise.arrays import Floats, Matrix, Rows
-from rankwise.design import DenseDesign, Design
-from rankwise.kernel_design import KernelDesign
-from rankwise.kernels import FeatureMap, Kernel, Report, matrix_rows, no_report
-from rankwise.memory import MemoryBudget
+from rankwise.design import DenseDesign, Design, matrix_rows
+from rankwise.kernels import FeatureMap, Kernel, Report, no_report
+from rankwise.kernels.design import KernelDesign
+from rankwise.runtime.memory import MemoryBudget
 
 __all__ = ["KernelProblem"]
 

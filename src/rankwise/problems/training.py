@@ -10,12 +10,10 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from rankwise.arrays import Bools, Floats, Ints, Rows
-from rankwise.cached import cached_property
 from rankwise.data.preferences import Preferences
 from rankwise.data.queries import Queries
-from rankwise.design import Design
+from rankwise.design import Design, matrix_rows
 from rankwise.exceptions import NoPairsError
-from rankwise.kernels import matrix_rows
 from rankwise.pairs.labels import (
     Cost,
     LabelGraph,
@@ -27,7 +25,7 @@ from rankwise.pairs.labels import (
     laplacian_depends_on_labels,
 )
 from rankwise.pairs.preferences import PreferenceGraph, preference_graph
-from rankwise.problems.folds import FoldAssigner, PairAssigner
+from rankwise.runtime.cached import cached_property
 
 __all__ = ["PairData", "TrainingData", "TrainingProblem", "code_rows"]
 
@@ -91,21 +89,6 @@ class PairData:
         weight = self.preferences.weight
         return np.where(self.graph.is_ordered, 1.0 if weight is None else weight, 0.0)
 
-    @cached_property
-    def assigner(self) -> PairAssigner:
-        """What assigns these pairs to folds, all comparisons of the same two rows together."""
-        winner, loser = self.preferences.winner, self.preferences.loser
-        return self.assigner_by(
-            np.minimum(winner, loser) * np.int64(self.design.shape[0]) + np.maximum(winner, loser)
-        )
-
-    def assigner_by(self, key: Ints, unit: str = "pairs") -> PairAssigner:
-        """Return what assigns pairs to folds, those of equal keys together."""
-        graph, codes = self.graph, _codes(key)
-        return PairAssigner(
-            self.design, graph.winner, graph.loser, codes, graph.pair_weight, graph.difference, unit
-        )
-
     @property
     def components(self) -> Ints:
         """The connected component of the rows that each pair is in."""
@@ -139,6 +122,10 @@ class TrainingData:
         How many there are, and whether y has columns.
     levels : list of Levels
         Their levels, output by output.
+    fold_weight : (rows,) float64 or None
+        What each row weighs when folds are assigned: rows and queries that weigh nothing are not there.
+    attributes : dict
+        What a fit says about its queries and pairs; an array over outputs where y has columns.
     """
 
     design: Design
@@ -155,6 +142,10 @@ class TrainingData:
             # A query of no importance is left out: its rows neither train nor score.
             weight = np.ones(self.queries.n_rows) if self.row_weight is None else self.row_weight
             self.row_weight = weight * (self.importance[self.queries.codes] > 0)
+        self.fold_weight = self.row_weight
+        if self.importance is not None:
+            own = self.importance[self.queries.codes]
+            self.fold_weight = own if self.row_weight is None else own * self.row_weight
         self.several_outputs = self.y.ndim == 2
         self.columns: list[Floats] = (
             list(np.ascontiguousarray(self.y.T)) if self.several_outputs else [self.y]
@@ -170,37 +161,19 @@ class TrainingData:
                     if self.queries.sizes.max(initial=0) <= 1
                     else "check that y holds the labels and that qid groups rows with different labels.",
                 )
+        n_queries, n_pairs = len(self.queries), [levels.n_pairs for levels in self.levels]
+        n_ignored = [n_queries - int(np.count_nonzero(levels.ordered)) for levels in self.levels]
+        several = self.several_outputs
+        self.attributes: dict[str, object] = {
+            "n_queries_": n_queries,
+            "n_pairs_": np.array(n_pairs) if several else n_pairs[0],
+            "n_ignored_queries_": np.array(n_ignored) if several else n_ignored[0],
+        }
 
     @cached_property
     def row_codes(self) -> Ints:
         """Numbers of the rows, which equal rows share."""
         return code_rows(self.design)
-
-    @property
-    def fold_weight(self) -> Floats | None:
-        """What each row weighs when folds are assigned: rows and queries that weigh nothing are not there."""
-        if self.importance is None:
-            return self.row_weight
-        own = self.importance[self.queries.codes]
-        return own if self.row_weight is None else own * self.row_weight
-
-    @cached_property
-    def assigner(self) -> FoldAssigner:
-        """What assigns these rows to folds, and draws samples of them."""
-        return FoldAssigner(self.design, self.y, self.queries, self.fold_weight)
-
-    @property
-    def attributes(self) -> dict[str, object]:
-        """What a fit says about its queries and pairs; an array over outputs where y has columns."""
-        n_queries = len(self.queries)
-        n_pairs = [levels.n_pairs for levels in self.levels]
-        n_ignored = [n_queries - int(np.count_nonzero(levels.ordered)) for levels in self.levels]
-        several = self.several_outputs
-        return {
-            "n_queries_": n_queries,
-            "n_pairs_": np.array(n_pairs) if several else n_pairs[0],
-            "n_ignored_queries_": np.array(n_ignored) if several else n_ignored[0],
-        }
 
     def weight_of(self, trained: Bools | None) -> Floats | None:
         """Return the row weights, 0 where rows are not trained on; None where all weigh 1."""

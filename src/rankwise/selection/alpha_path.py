@@ -14,12 +14,12 @@ from typing import Protocol
 import numpy as np
 
 from rankwise.arrays import Bools, Floats
-from rankwise.cached import cached_property
 from rankwise.design import Design
 from rankwise.metrics import Metric
 from rankwise.objectives import SquaredObjective
 from rankwise.pairs.graph import MarginPairs
 from rankwise.problems.training import TrainingProblem
+from rankwise.runtime.cached import cached_property
 from rankwise.selection.grids import choose_among
 from rankwise.selection.held_out import HeldOut, splits_of
 from rankwise.selection.margin_fit import MarginFit, curvature_of, margins_of
@@ -240,6 +240,6 @@ def choose_on_paths(
                 raise KeyboardInterrupt  # there is no model of the other outputs
             n_scored = sum(own.size == len(path.splits) for own in path.tried.values())
             note = f", interrupted after {n_scored} of {grid.size} alphas"
-    alphas, tables = on_one_grid(*zip(*(one.table for one in found), strict=True))
+    alphas, tables = on_one_grid([one.table for one in found])
     models, chosen = [one.models[0] for one in found], [one.chosen[0] for one in found]
     return Selection(models, chosen, alphas, np.column_stack(tables)), solutions, note

@@ -9,14 +9,14 @@ from dataclasses import replace
 import numpy as np
 
 from rankwise.arrays import Floats, Rows
-from rankwise.cached import cached_property
 from rankwise.data.parameters import is_exact_name
 from rankwise.holdout import groups_of, held_out_residuals
 from rankwise.holdout.leave_pair_out import pair_out_errors
 from rankwise.holdout.spaces import KernelSpace, PairDecomposition, RowDecomposition, Space, exact_bytes
-from rankwise.memory import fits
 from rankwise.metrics import Metric
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
+from rankwise.runtime.cached import cached_property
+from rankwise.runtime.memory import fits
 from rankwise.selection.cv import Decomposition, Plan, has_closed_form
 from rankwise.selection.grids import POWERS_OF_TWO, choose_among
 from rankwise.selection.held_out import HeldOut, held_out_scorer, trained_on

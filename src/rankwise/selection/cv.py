@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import AnyArray, Bools, Floats, Ints, Rows
-from rankwise.cached import cached_property
 from rankwise.data.parameters import is_exact_name
 from rankwise.data.queries import Queries, encode_queries
 from rankwise.exceptions import Change, InvalidInputError, MissingQueriesError
 from rankwise.holdout.leave_pair_out import counted_rows, pair_forms, refusal
 from rankwise.metrics import Metric
-from rankwise.problems.folds import PairAssigner
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
+from rankwise.runtime.cached import cached_property
+from rankwise.selection.folds import FoldAssigner, PairAssigner, assigner_of, pair_assigner
 from rankwise.selection.splits import FOLDS, Splitter, as_splitter, count_folds, read_splits, requests_groups
 
 __all__ = ["Decomposition", "Plan", "Sampling", "has_closed_form", "held_out_share", "plan_of"]
@@ -144,6 +144,7 @@ def plan_of(
     by: Decomposition | None = None,
     *,
     whole_components: bool = False,
+    rows: FoldAssigner | None = None,
 ) -> Plan:
     """Read `cv`.
 
@@ -153,6 +154,8 @@ def plan_of(
         What "auto" and numbers of folds are to be exact by; None for methods that only iterate.
     whole_components : bool
         Whether "auto" divides no connected component of the rows either, where there are several; for pairs.
+    rows : FoldAssigner, optional
+        That of labelled rows, where the caller goes on to assign by it: the content of X is looked at once.
     """
     if is_exact_name(cv) and by is None:
         raise InvalidInputError(
@@ -161,21 +164,22 @@ def plan_of(
             Change("cv"),
             Change("eval_set"),
         )
-    why_not = ""
+    splitter, why_not = as_splitter(cv), ""
     if isinstance(data, TrainingData):
+        rows = assigner_of(data) if rows is None else rows
         if isinstance(cv, str) and cv == "auto":
-            cv, why_not = _by_default(data, metric, by)
+            cv, why_not = _by_default(data, rows, metric, by)
         if isinstance(cv, str) and by is not None:
-            return _exact_rows(cv, data, metric, by)
-    splitter = as_splitter(cv)
+            return _exact_rows(cv, data, rows, metric, by)
     if splitter is not None:
         plan = _of_splitter(splitter, data)
     else:
-        assigner = data.assigner
+        assigner: FoldAssigner | PairAssigner | None = rows
         if isinstance(data, PairData):
-            assigner = _pair_assigner(cv, data, whole_components=whole_components)
+            assigner = pair_assigner(cv, data, whole_components=whole_components)
             if is_exact_name(cv) or (cv == "auto" and by is not None and assigner.unit != "pairs"):
                 return _one_at_a_time(assigner)
+        assert assigner is not None
         n_folds = count_folds(cv, assigner.n_units, assigner.unit)
         plan = Plan.of_folds(assigner.folds(n_folds, sampling.seed), f"{n_folds} folds of {assigner.unit}")
     plan = replace(plan, description=plan.description + why_not)
@@ -191,25 +195,25 @@ def plan_of(
                 "cv leaves pairs out of several folds, or out of training without scoring by them.",
                 "use solver='cg', which takes any folds; or PreferenceKFold(by='pairs'), KFold or GroupKFold.",
             )
-    return replace(plan, is_exact=True) if is_exact else _sampled(plan, data, sampling)
+    return replace(plan, is_exact=True) if is_exact else _sampled(plan, data, rows, sampling)
 
 
 def held_out_share(data: TrainingProblem, share: float, seed: int) -> Plan:
     """Hold out a share of the queries, of the rows where there is one ranking, or of the pairs, as a single fold."""
-    if isinstance(data, PairData) and data.assigner.n_units < 2:
+    assigner = assigner_of(data)
+    if assigner.unit == "pairs" and assigner.n_units < 2:
         raise InvalidInputError(
             "All pairs compare the same two rows, so none can be held out to tell when to stop.",
             "pass eval_set=(X_val, pairs_val), or set early_stopping=False.",
         )
-    return Plan.of_folds(np.where(data.assigner.share(share, seed), 0, -1))
+    return Plan.of_folds(np.where(assigner.share(share, seed), 0, -1))
 
 
 def has_closed_form(data: TrainingData) -> bool:
     """Tell whether folds of the rows of one ranking have a closed form: ridge regression with a free intercept."""
-    n_rows = data.queries.n_rows
-    has_no_ties = all(levels.value.size == n_rows for levels in data.levels)
+    has_no_ties = all(levels.value.size == data.queries.n_rows for levels in data.levels)
     is_ridge = data.cost == "magnitude" and (data.ties == "include" or has_no_ties)
-    return bool(is_ridge and data.query_weight == "size" and data.assigner.unit == "rows")
+    return bool(is_ridge and data.query_weight == "size" and assigner_of(data).unit == "rows")
 
 
 def _of_splitter(splitter: Splitter, data: TrainingProblem) -> Plan:
@@ -241,26 +245,28 @@ def _of_splitter(splitter: Splitter, data: TrainingProblem) -> Plan:
     return plan
 
 
-def _sampled(plan: Plan, data: TrainingProblem, sampling: Sampling) -> Plan:
+def _sampled(plan: Plan, data: TrainingProblem, rows: FoldAssigner | None, sampling: Sampling) -> Plan:
     """Score only by some of the rows or pairs, assigned like a fold, where there are more."""
     n_scored = int(plan.is_scored.sum())
     if sampling.limit is None or n_scored <= sampling.limit:
         return plan
-    if isinstance(data, PairData):
-        chosen, what = data.assigner.share(sampling.limit / n_scored, sampling.seed + 1), "pairs"
+    if rows is not None:
+        chosen, what = rows.sample(sampling.limit, sampling.seed + 1), "rows"
     else:
-        chosen, what = data.assigner.sample(sampling.limit, sampling.seed + 1), "rows"
+        chosen, what = assigner_of(data).share(sampling.limit / n_scored, sampling.seed + 1), "pairs"
     is_scored = plan.is_scored & chosen[plan.held]
     description = f"{plan.description}, scored by {int(is_scored.sum())} of {n_scored} {what}"
     return replace(plan, is_scored=is_scored, description=description)
 
 
-def _by_default(data: TrainingData, metric: Metric, by: Decomposition | None) -> tuple[object, str]:
+def _by_default(
+    data: TrainingData, assigner: FoldAssigner, metric: Metric, by: Decomposition | None
+) -> tuple[object, str]:
     """Return what "auto" is; where it would leave out pairs but for the price, also why not."""
-    n_units = data.assigner.n_units
+    n_units = assigner.n_units
     if by is None:
         return min(FOLDS, n_units), ""
-    if data.assigner.unit == "queries":
+    if assigner.unit == "queries":
         return "leave-query-out", ""
     n_rows, why_not = counted_rows(data).size, ""
     if metric.base_name in _PAIR_METRICS and 3 <= n_rows <= _MANY_ROWS:
@@ -274,7 +280,9 @@ def _by_default(data: TrainingData, metric: Metric, by: Decomposition | None) ->
     return min(_FOLDS_IN_CLOSED_FORM if is_exact else FOLDS, most), why_not
 
 
-def _exact_rows(cv: str, data: TrainingData, metric: Metric, by: Decomposition) -> Plan:
+def _exact_rows(
+    cv: str, data: TrainingData, assigner: FoldAssigner, metric: Metric, by: Decomposition
+) -> Plan:
     several = len(data.queries) > 1
     if cv == "leave-query-out":
         if not several:
@@ -282,7 +290,7 @@ def _exact_rows(cv: str, data: TrainingData, metric: Metric, by: Decomposition) 
                 "cv='leave-query-out' needs two queries or more, and all rows form one ranking.",
                 "pass qid, or use cv='leave-pair-out' or a number of folds.",
             )
-        description = f"leave-query-out over {data.assigner.n_units} queries"
+        description = f"leave-query-out over {assigner.n_units} queries"
         return _without_weightless(Plan.of_folds(data.queries.codes, description, is_exact=True), data)
     if several:
         raise InvalidInputError(
@@ -317,16 +325,6 @@ def _without_weightless(plan: Plan, data: TrainingData) -> Plan:
     """Rows that weigh nothing neither train nor score."""
     weight = data.fold_weight
     return plan if weight is None else replace(plan, is_scored=plan.is_scored & (weight[plan.held] > 0))
-
-
-def _pair_assigner(cv: object, data: PairData, *, whole_components: bool) -> PairAssigner:
-    """Return what assigns groups, connected components or the couples of rows that are compared."""
-    if data.groups is not None and cv != "leave-pair-out":
-        return data.assigner_by(data.groups.codes, "groups")
-    several = cv == "auto" and whole_components and data.graph.n_components > 1
-    if data.groups is None and (several or cv == "leave-query-out"):
-        return data.assigner_by(data.components, "connected components")
-    return data.assigner
 
 
 def _one_at_a_time(assigner: PairAssigner) -> Plan:

@@ -16,7 +16,7 @@ from rankwise.metrics import Metric
 from rankwise.objectives import ScaledObjective, SquaredObjective
 from rankwise.pairs.graph import PairGraph
 from rankwise.problems.training import TrainingProblem
-from rankwise.progress import ProgressLine
+from rankwise.runtime.progress import ProgressLine
 from rankwise.selection.equations import LinearCoordinates
 from rankwise.selection.held_out import HeldOut, set_apart
 from rankwise.selection.result import Choice, Notice, Selection, interrupted

@@ -15,9 +15,9 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 
 from rankwise.arrays import Floats
-from rankwise.blocks import Folds, laplacian
 from rankwise.design import Design
 from rankwise.objectives import QuadraticObjective, SquaredObjective
+from rankwise.pairs.blocks import Folds, laplacian
 from rankwise.pairs.factor import Factor, factor_of
 from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.labels import LabelGraph
@@ -25,9 +25,9 @@ from rankwise.pairs.preference_factor import IncidenceFactor
 from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.problems.kernel import KernelProblem
 from rankwise.selection.cv import Plan
+from rankwise.selection.dual_run import DualSurfaceRun
+from rankwise.selection.krylov_run import SurfaceRun
 from rankwise.solvers.choose import column_scale
-from rankwise.solvers.dual_surface import DualSurfaceRun
-from rankwise.solvers.surface import SurfaceRun
 
 __all__ = [
     "Coordinates",
@@ -147,6 +147,7 @@ class FoldEquations(LinearEquations):
     ) -> None:
         self._design, self._blocks = design, whole.blocks
         self._graphs: list[LabelGraph] = []
+        folds, scored = plan.groups.astype(np.int32), plan.scored  # only those need held-out scores
         pull, degree, weight = [], [], []
         for graph in graphs:
             pull.append(graph.pull)
@@ -154,7 +155,6 @@ class FoldEquations(LinearEquations):
             weight.append(graph.blocks.scale)
             if graph.blocks.coupling == "relative":
                 self._graphs.append(graph)
-        folds, scored = plan.groups.astype(np.int32), plan.scored  # only those need held-out scores
         self._folds = Folds(folds, np.column_stack(degree), np.column_stack(weight), scored)
         self._held_out = np.zeros(design.shape[0])
         self._fused = None if self._graphs else design.gram_product(whole.blocks, self._folds)

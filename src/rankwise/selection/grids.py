@@ -8,7 +8,7 @@ import numpy as np
 
 from rankwise.arrays import ArrayLike, Bools, Floats, Ints
 from rankwise.selection.result import Choice, Notice, Selection
-from rankwise.solvers.surface import EQUAL
+from rankwise.selection.tables import EQUAL
 
 __all__ = [
     "POWERS_OF_TWO",

@@ -24,7 +24,7 @@ from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.labels import LabelGraph
 from rankwise.problems.kernel import KernelProblem
 from rankwise.problems.training import TrainingData
-from rankwise.progress import ProgressLine
+from rankwise.runtime.progress import ProgressLine
 from rankwise.selection.grids import choose_among
 from rankwise.selection.held_out import HeldOut, held_out_scorer, trained_on
 from rankwise.selection.result import Notice, Selection

@@ -18,7 +18,7 @@ from rankwise.pairs.margins import PreferenceMargins
 from rankwise.pairs.violations import ViolationSweep
 from rankwise.problems.restriction import Restriction
 from rankwise.problems.training import TrainingData, TrainingProblem
-from rankwise.progress import ProgressLine
+from rankwise.runtime.progress import ProgressLine
 from rankwise.selection.early_stopping import EvalSetMonitor
 from rankwise.selection.result import Notice
 from rankwise.solvers.bounded import minimise_bounded

@@ -11,9 +11,10 @@ from rankwise.arrays import Floats, Matrix, RandomSource
 from rankwise.data.queries import encode_queries
 from rankwise.data.validation import read_seed
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
-from rankwise.memory import MemoryBudget
 from rankwise.metrics import Metric
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
+from rankwise.runtime.memory import MemoryBudget
+from rankwise.selection.folds import assigner_of
 
 __all__ = ["check_can_nest", "nested_score"]
 
@@ -53,9 +54,9 @@ def nested_score(
 
     X is that of the rows of `data`; with `is_kernel` the kernel between them.
     """
-    queries, unit = data.queries, data.assigner.unit
-    n_outer = min(data.assigner.n_units, _OUTER_FOLDS if estimator.nested is True else int(estimator.nested))
-    fold = data.assigner.folds(n_outer, read_seed(estimator.random_state) + 1)
+    queries, assigner = data.queries, assigner_of(data)
+    n_outer = min(assigner.n_units, _OUTER_FOLDS if estimator.nested is True else int(estimator.nested))
+    fold = assigner.folds(n_outer, read_seed(estimator.random_state) + 1)
     inner = clone(estimator).set_params(nested=False)
     scores = np.empty(data.y.shape)
     per_row = None if data.importance is None else data.importance[queries.codes]
@@ -70,7 +71,7 @@ def nested_score(
         )
         scores[test] = model.predict(X[np.ix_(test, train)] if is_kernel else X[test])
     rows = np.flatnonzero(fold >= 0)
-    groups = encode_queries((queries.codes if unit == "queries" else fold)[rows])
+    groups = encode_queries((queries.codes if assigner.unit == "queries" else fold)[rows])
     own = None if data.row_weight is None or not metric.takes_weights else data.row_weight[rows]
     values = [
         metric.prepare(labels[rows], groups, sample_weight=own)(column[rows])

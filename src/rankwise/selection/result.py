@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from rankwise.arrays import Floats
 from rankwise.metrics import Metric
 from rankwise.selection.scorers import oriented, resolve_scoring
-from rankwise.solvers.surface import Choice
+from rankwise.selection.tables import Choice
 
 __all__ = [
     "WRITTEN",
@@ -182,11 +182,11 @@ def outputs_of(solutions: Sequence[Floats]) -> list[Floats]:
     return [column for one in solutions for column in one.reshape(one.shape[0], -1).T]
 
 
-def on_one_grid(grids: Sequence[Floats], errors: Sequence[Floats]) -> tuple[Floats, list[Floats]]:
-    """Bring tables (alphas, ...) of several grids to their union; NaN where an alpha is in another grid only."""
-    union = np.unique(np.concatenate(grids))
+def on_one_grid(tried: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, list[Floats]]:
+    """Bring grids with their tables (alphas, ...) to the union; NaN where an alpha is in another grid only."""
+    union = np.unique(np.concatenate([grid for grid, _ in tried]))
     tables = []
-    for grid, table in zip(grids, errors, strict=True):
+    for grid, table in tried:
         tables.append(np.full((union.size, *table.shape[1:]), np.nan))
         tables[-1][np.searchsorted(union, grid)] = table
     return union, tables

@@ -15,12 +15,12 @@ from rankwise.problems.training import TrainingProblem
 from rankwise.selection.equations import Coordinates, LinearCoordinates
 from rankwise.selection.grids import POWERS_OF_TWO, alphas_beyond, is_default_grid, worth_keeping
 from rankwise.selection.held_out import HeldOut
-from rankwise.selection.krylov_fit import KrylovFit, are_stale, have_converged, have_steps
+from rankwise.selection.krylov_run import KrylovRun
 from rankwise.selection.result import Choice, Notice, Selection, interrupted
 from rankwise.selection.scorers import EvalSet
 from rankwise.selection.systems import HeldOutSystem, held_out_systems, n_outputs
+from rankwise.selection.tables import Surface, are_stale, best_cells, have_converged, have_steps
 from rankwise.solvers.choose import choose_solver
-from rankwise.solvers.surface import Surface
 
 __all__ = ["AVERAGING", "EXACT", "METHODS", "SurfaceSearch", "Trial", "table_tolerance"]
 
@@ -29,13 +29,6 @@ AVERAGING = ("folds", "pooled")
 # A residual that rounding allows: where it is cheap to go on, only the end of the space ends a run.
 EXACT = 1e-12
 _MAX_ITER = 1000
-
-
-def best_cells(method: str, surfaces: Sequence[Surface], candidates: Sequence[int]) -> list[Choice]:
-    """Read each output's surface the way a method does."""
-    if method == "tikhonov":
-        return [surface.best_converged(candidates) for surface in surfaces]
-    return [surface.best_cell(candidates) for surface in surfaces]
 
 
 @dataclass
@@ -50,9 +43,9 @@ class Trial:
         The positions in `alphas` that may be chosen.
     cells : list of Choice
         What was chosen in the tables, output by output.
-    fits : list of KrylovFit
+    runs : list of KrylovRun
         The runs behind the tables.
-    columns : list of (KrylovFit, int)
+    columns : list of (KrylovRun, int)
         For each output, the run and the column that hold its model.
     converged : bool
         Whether the search ended by itself.
@@ -62,14 +55,14 @@ class Trial:
     alphas: Floats
     candidates: list[int]
     cells: list[Choice] = field(default_factory=list)
-    fits: list[KrylovFit] = field(default_factory=list)
-    columns: list[tuple[KrylovFit, int]] = field(default_factory=list)
+    runs: list[KrylovRun] = field(default_factory=list)
+    columns: list[tuple[KrylovRun, int]] = field(default_factory=list)
     converged: bool = True
 
     @property
     def surfaces(self) -> list[Surface]:
         """The tables, output by output."""
-        return [surface for fit in self.fits for surface in fit.run.surfaces]
+        return [surface for run in self.runs for surface in run.surfaces]
 
     @property
     def error(self) -> float:
@@ -88,20 +81,20 @@ class Trial:
     @property
     def notices(self) -> list[Notice]:
         """What is to be said where Ctrl-C ended one of the runs."""
-        cut = [fit.run.n_steps for fit in self.fits if fit.was_interrupted]
+        cut = [run.n_steps for run in self.runs if run.was_interrupted]
         return [interrupted(f"after {steps} iterations; the best model so far is kept") for steps in cut]
 
     @property
     def extremes(self) -> tuple[float, float]:
         """How far the spectrum of a kernel reaches at least, both ways."""
-        low, high = zip(*(fit.run.extremes for fit in self.fits), strict=True)
+        low, high = zip(*(run.extremes for run in self.runs), strict=True)
         return min(low), max(high)
 
     def models(self) -> list[Floats]:
         """Return the chosen coefficients, output by output."""
         return [
-            fit.run.coefficients(column, cell.alpha, min(cell.step, fit.run.n_steps))
-            for (fit, column), cell in zip(self.columns, self.cells, strict=True)
+            run.coefficients(column, cell.alpha, min(cell.step, run.n_steps))
+            for (run, column), cell in zip(self.columns, self.cells, strict=True)
         ]
 
 
@@ -137,11 +130,11 @@ class SurfaceSearch:
         """Search in one system of coordinates after the other, choose a cell per output, and make its model."""
         trials, notices = self._run_all(problem, held_out, grid, tried)
         best = min(trials, key=lambda trial: trial.error)
-        n_products = sum(fit.run.n_products for trial in trials for fit in trial.fits)
+        n_products = sum(run.n_products for trial in trials for run in trial.runs)
         if not isinstance(held_out, EvalSet):
             try:
                 notices += self._refit(problem, best)
-                n_products += sum({id(fit): fit.run.n_products for fit, _ in best.columns}.values())
+                n_products += sum({id(run): run.n_products for run, _ in best.columns}.values())
             except KeyboardInterrupt:
                 what = "before the refit; the first fold's model, fitted without its rows, is kept"
                 notices.append(interrupted(what))
@@ -162,36 +155,36 @@ class SurfaceSearch:
         grows = bool(self.default) and self.method != "early-stopping" and is_default_grid(grid, self.default)
         trial = Trial(coordinates, alphas, candidates)
         for system in held_out_systems(problem, held_out, self.metric, self.averaging, coordinates):
-            fit = KrylovFit(system, alphas, coordinates.run, tol=self.tol, max_iter=self._most, widens=grows)
-            trial.fits.append(fit)
+            run: KrylovRun = coordinates.run(system, alphas, tol=self.tol, max_iter=self._most, widens=grows)
+            trial.runs.append(run)
             # Of folds, the first one's model stands in until the refit.
-            trial.columns.extend((fit, column) for column in range(len(fit.run.surfaces)))
-            self._grow(trial, [fit])
+            trial.columns.extend((run, column) for column in range(len(run.surfaces)))
+            self._grow(trial, [run])
         while grows and (more := self._beyond(trial)) is not None:
             wider = np.union1d(trial.grid, more)
             trial.alphas = np.union1d(trial.alphas, more)
             trial.candidates = np.searchsorted(trial.alphas, wider).tolist()
-            for fit in trial.fits:
-                fit.run.widen(more)
-            self._grow(trial, trial.fits)
+            for run in trial.runs:
+                run.widen(more)
+            self._grow(trial, trial.runs)
         if grows:
             kept = worth_keeping(trial.grid, trial.errors(self.method, trial.candidates), self.default)
             trial.candidates = np.array(trial.candidates)[kept].tolist()
         trial.cells = best_cells(self.method, trial.surfaces, trial.candidates)
         return trial
 
-    def _grow(self, trial: Trial, fits: Sequence[KrylovFit]) -> None:
+    def _grow(self, trial: Trial, runs: Sequence[KrylovRun]) -> None:
         # Tikhonov reads converged alphas, so all of them must converge.
         if self.method == "tikhonov":
             rule = partial(have_converged, trial.candidates)
         else:
             rule = partial(are_stale, trial.candidates, self.patience)
-        for fit in fits:
-            trial.converged &= fit.advance(rule, "selecting", self.metric)
+        for run in runs:
+            trial.converged &= run.advance(rule, "selecting", self.metric)
 
     def _beyond(self, trial: Trial) -> Floats | None:
         """Return alphas to add: the tables need no products for them."""
-        if trial.notices or not all(fit.widens for fit in trial.fits):
+        if trial.notices or not all(run.widens for run in trial.runs):
             return None
         errors = trial.errors(self.method, trial.candidates)
         is_cheap = self.method != "tikhonov"  # which goes on until all have converged
@@ -216,7 +209,7 @@ class SurfaceSearch:
 
     def _refit(self, problem: TrainingProblem, best: Trial) -> list[Notice]:
         """Fit on all data with what the folds chose: the alpha, and for all but Tikhonov the iteration."""
-        final = replace(best, fits=[], columns=[], cells=[])
+        final = replace(best, runs=[], columns=[], cells=[])
         is_tikhonov = self.method == "tikhonov"
         for graph in problem.graphs():
             first, outputs = len(final.columns), n_outputs(graph)
@@ -225,16 +218,16 @@ class SurfaceSearch:
             # An iterate is wanted as it is, even if it meets the tolerance sooner here than in every fold.
             tol, steps = self.tol if is_tikhonov else 0.0, max(cell.step for cell in cells)
             system = HeldOutSystem.unscored(best.coordinates.of_graph(graph))
-            fit = KrylovFit(system, alphas, best.coordinates.run, tol=tol, max_iter=self._most)
+            run = best.coordinates.run(system, alphas, tol=tol, max_iter=self._most)
             every = partial(have_converged, range(alphas.size))
-            ended = fit.advance(every if is_tikhonov else partial(have_steps, steps), "fitting")
+            ended = run.advance(every if is_tikhonov else partial(have_steps, steps), "fitting")
             if is_tikhonov:
                 final.converged &= ended
                 # Converged on all data, not after the folds' number of steps.
-                cells = [cell._replace(step=fit.run.n_steps) for cell in cells]
-            final.fits.append(fit)
+                cells = [cell._replace(step=run.n_steps) for cell in cells]
+            final.runs.append(run)
             final.cells.extend(cells)
-            final.columns.extend((fit, column) for column in range(outputs))
+            final.columns.extend((run, column) for column in range(outputs))
         # All at once: an interruption before leaves the models of the folds in place.
         best.columns, best.cells, best.converged = final.columns, final.cells, final.converged
         return final.notices
@@ -263,7 +256,7 @@ class SurfaceSearch:
             tables[:, grid],
             tables[:, 0],
             choices,
-            facts={"n_iter_": n_iter, "keeps_basis_": all(fit.keeps_basis for fit in best.fits)},
+            facts={"n_iter_": n_iter, "keeps_basis_": all(run.space.keep_basis for run in best.runs)},
         )
 
 

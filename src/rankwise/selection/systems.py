@@ -23,7 +23,7 @@ __all__ = ["HeldOutSystem", "held_out_systems", "n_outputs"]
 
 @dataclass(frozen=True)
 class HeldOutSystem:
-    """A `rankwise.solvers.surface.System`: equations, and the rows or pairs that score them.
+    """A `rankwise.selection.krylov_run.System`: equations, and the rows or pairs that score them.
 
     Attributes
     ----------

@@ -18,8 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import Floats
-from rankwise.decompositions import decompose
 from rankwise.objectives import QuadraticObjective, SmoothPoint
+from rankwise.runtime.decompositions import decompose
 from rankwise.solvers.solution import Monitor, Solution, Status
 
 __all__ = [

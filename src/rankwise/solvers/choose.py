@@ -10,9 +10,9 @@ from rankwise.arrays import Floats
 from rankwise.design import Design
 from rankwise.exceptions import UnsuitableSolverError
 from rankwise.losses import LOSSES, MARGIN_LOSSES, HingeLoss
-from rankwise.memory import fits
 from rankwise.objectives import QuadraticObjective, SquaredObjective, prior_scale
 from rankwise.pairs.graph import MarginPairs, PairGraph
+from rankwise.runtime.memory import fits
 from rankwise.solvers.bundle import minimise_by_planes
 from rankwise.solvers.direct import DirectFactor
 from rankwise.solvers.eigen import EigenFactor

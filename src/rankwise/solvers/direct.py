@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg.lapack import dpotrs
 
-from rankwise.decompositions import factorise
 from rankwise.objectives import QuadraticObjective
+from rankwise.runtime.decompositions import factorise
 from rankwise.solvers.eigen import EigenFactor
 from rankwise.solvers.scales import is_out_of_range
 from rankwise.solvers.solution import Solution, Status

@@ -17,11 +17,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankwise.arrays import Floats
-from rankwise.cached import cached_property
-from rankwise.decompositions import diagonalise, factorise
 from rankwise.design import Design
 from rankwise.objectives.evaluated import Evaluated
 from rankwise.pairs.factor import Factor
+from rankwise.runtime.cached import cached_property
+from rankwise.runtime.decompositions import diagonalise, factorise
 
 __all__ = ["DualObjective", "DualSpectrum", "indefiniteness", "is_indefinite", "is_positive"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from rankwise.arrays import Floats
-from rankwise.decompositions import decompose
 from rankwise.objectives import QuadraticObjective
+from rankwise.runtime.decompositions import decompose
 from rankwise.solvers.scales import is_out_of_range
 from rankwise.solvers.solution import Solution, Status
 

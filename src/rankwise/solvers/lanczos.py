@@ -46,7 +46,7 @@ class Lanczos:
     def __init__(self, rhs: Floats, *, keep_basis: bool = True) -> None:
         self.keep_basis = keep_basis
         self.start_norm = column_norms(rhs)
-        self._rhs = rhs
+        self._rhs, self.n_columns = rhs, int(rhs.shape[1])
         self.vectors = _normalised(rhs, self.start_norm)
         self._previous = np.zeros_like(self.vectors)
         self.diagonal: list[Floats] = []  # a_1, a_2, ...: one entry per column
@@ -58,11 +58,6 @@ class Lanczos:
     def n_steps(self) -> int:
         """How many steps are complete."""
         return len(self.off_diagonal)
-
-    @property
-    def n_columns(self) -> int:
-        """How many spaces are built in lockstep."""
-        return int(self.vectors.shape[1])
 
     def advance(self, image: Floats) -> None:
         """Complete a step, given ``H @ vectors``."""

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankwise.arrays import Floats
-from rankwise.blocks import QueryBlocks, sampled
-from rankwise.decompositions import diagonalise
 from rankwise.design import Design
 from rankwise.objectives import QuadraticObjective
+from rankwise.pairs.blocks import QueryBlocks, sampled
+from rankwise.runtime.decompositions import diagonalise
 from rankwise.solvers.solution import Solution, Status
 
 __all__ = ["SampledSpectrum", "preconditioned_gradients"]

@@ -22,8 +22,8 @@ import numpy as np
 import scipy.linalg
 
 from rankwise.arrays import Floats
-from rankwise.blocks import QueryBlocks
 from rankwise.objectives import SquaredObjective
+from rankwise.pairs.blocks import QueryBlocks
 
 __all__ = ["ROWS_A_COLUMN", "Curvature", "Preconditioner"]
 

@@ -26,7 +26,7 @@ import numpy as np
 import scipy.linalg
 
 from rankwise.arrays import Floats
-from rankwise.memory import fits
+from rankwise.runtime.memory import fits
 from rankwise.solvers.lanczos import Lanczos, basis_bytes
 from rankwise.solvers.scales import column_norms
 

@@ -32,8 +32,8 @@ from rankwise.data.tables.table_source import TABLE_ENDINGS
 from rankwise.data.tables.writer import is_flat, save_table
 from rankwise.data.text.writer import TextWriter, open_text
 from rankwise.exceptions import InvalidInputError
-from rankwise.hidden_folders import scratch_folder
-from rankwise.replacing import noting_written
+from rankwise.files.hidden_folders import scratch_folder
+from rankwise.files.replacing import noting_written
 
 __all__ = ["run"]
 

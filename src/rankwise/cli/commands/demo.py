@@ -15,7 +15,7 @@ from rankwise.cli.outputs import check_target
 from rankwise.cli.printing import print_facts, print_json, write
 from rankwise.data import save_svmlight
 from rankwise.exceptions import InvalidInputError
-from rankwise.hidden_folders import scratch_folder
+from rankwise.files.hidden_folders import scratch_folder
 
 __all__ = ["make_searches", "run"]
 

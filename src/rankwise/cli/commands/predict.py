@@ -23,7 +23,7 @@ from rankwise.cli.streaming import streamed_tables, streamed_text
 from rankwise.data.queries import ranks_inside
 from rankwise.data.runs import save_run
 from rankwise.data.tables.table_source import import_pyarrow
-from rankwise.memory import available_memory
+from rankwise.runtime.memory import available_memory
 
 __all__ = ["run"]
 

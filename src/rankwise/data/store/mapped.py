@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from rankwise import _core
 from rankwise.arrays import AnyArray
 from rankwise.exceptions import InvalidInputError
-from rankwise.memory import MemoryBudget
+from rankwise.runtime.memory import MemoryBudget
 
 __all__ = ["MappedMatrix", "gather_rows", "part_of"]
 

@@ -23,15 +23,15 @@ import scipy.sparse as sp
 
 from rankwise import _core
 from rankwise.arrays import AnyArray, Floats, Ints
-from rankwise.cached import cached_property
 from rankwise.data.arguments import check_path
 from rankwise.data.store.format import HEADER, Header, damaged, read_header
 from rankwise.data.store.mapped import MappedMatrix
 from rankwise.data.text.query_ids import QueryRuns
 from rankwise.data.validation import check_count, check_flag
 from rankwise.exceptions import Change, InvalidInputError
-from rankwise.replacing import recover
-from rankwise.threads import default_threads
+from rankwise.files.replacing import recover
+from rankwise.runtime.cached import cached_property
+from rankwise.runtime.threads import default_threads
 
 __all__ = ["Store", "open_store"]
 

@@ -12,7 +12,6 @@ import scipy.sparse as sp
 
 from rankwise import _core
 from rankwise.arrays import AnyArray, DType, Floats
-from rankwise.cached import cached_property
 from rankwise.data.arguments import check_dtype, list_names
 from rankwise.data.tables.arrow_columns import (
     amounts_of,
@@ -36,8 +35,9 @@ from rankwise.data.text.reader import MISSING
 from rankwise.data.text.sources import read_ahead
 from rankwise.data.validation import check_choice
 from rankwise.exceptions import Change, InvalidInputError, MemoryLimitError
-from rankwise.memory import fits
-from rankwise.threads import default_threads
+from rankwise.runtime.cached import cached_property
+from rankwise.runtime.memory import fits
+from rankwise.runtime.threads import default_threads
 
 if TYPE_CHECKING:
     import pyarrow as pa

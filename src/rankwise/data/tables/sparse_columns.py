@@ -16,7 +16,7 @@ from rankwise.data.tables.arrow_columns import check_finite, doubles_of, is_embe
 from rankwise.data.tables.table_source import TableSource, import_pyarrow
 from rankwise.data.text.reader import LAST_COLUMN
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
-from rankwise.memory import fits
+from rankwise.runtime.memory import fits
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -22,7 +22,7 @@ from rankwise.data.tables.table_source import import_pyarrow
 from rankwise.data.validation import check_flag
 from rankwise.deprecation import former_names, former_order
 from rankwise.exceptions import InvalidInputError
-from rankwise.replacing import replacing
+from rankwise.files.replacing import replacing
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -28,8 +28,8 @@ from rankwise.data.text.sources import (
 )
 from rankwise.data.validation import check_choice, check_count
 from rankwise.exceptions import Change, InvalidInputError, MemoryLimitError
-from rankwise.memory import available_memory
-from rankwise.threads import default_threads
+from rankwise.runtime.memory import available_memory
+from rankwise.runtime.threads import default_threads
 
 __all__ = ["Missing", "TextBlock", "TextReader", "ZeroBased", "no_rows", "text_blocks"]
 

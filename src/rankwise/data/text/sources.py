@@ -20,7 +20,7 @@ from typing import BinaryIO, TypeVar, cast
 from rankwise import _core
 from rankwise.data.arguments import check_path
 from rankwise.exceptions import Change, InvalidInputError, MemoryLimitError, MissingPackageError
-from rankwise.memory import fits
+from rankwise.runtime.memory import fits
 
 __all__ = [
     "LONGEST_LINE",

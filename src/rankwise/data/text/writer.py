@@ -25,8 +25,8 @@ from rankwise.data.text.query_ids import encode_ids
 from rankwise.data.text.sources import import_zstandard
 from rankwise.data.validation import check_choice, check_count, check_flag, check_numbers, check_qid
 from rankwise.exceptions import Change, InvalidInputError
-from rankwise.replacing import place_of, replacing
-from rankwise.threads import default_threads
+from rankwise.files.replacing import place_of, replacing
+from rankwise.runtime.threads import default_threads
 
 __all__ = ["TextWriter", "open_text", "save_svmlight"]
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 import scipy.linalg
 
-from rankwise import decompositions
-from rankwise.decompositions import decompose, diagonalise, factorise
-from rankwise.interrupts import left_on_interrupt
-from rankwise.threads import LARGE_MATRIX
+from rankwise.runtime import decompositions
+from rankwise.runtime.decompositions import decompose, diagonalise, factorise
+from rankwise.runtime.interrupts import left_on_interrupt
+from rankwise.runtime.threads import LARGE_MATRIX
 
 
 def symmetric(size, order="C"):

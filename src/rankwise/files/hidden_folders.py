@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from rankwise.interrupts import signals_later
+from rankwise.runtime.interrupts import signals_later
 
 try:
     import fcntl

@@ -17,7 +17,7 @@ import numpy as np
 
 from rankwise import _core
 from rankwise.arrays import AnyArray, Floats, Ints
-from rankwise.cached import cached_property
+from rankwise.runtime.cached import cached_property
 
 __all__ = ["Coordinates", "Curve", "Surface", "Terms", "compiled_curves"]
 

@@ -7,8 +7,9 @@ import sys
 import numpy as np
 import pytest
 
-from rankwise import RankRLSCV, progress
-from rankwise.progress import ProgressLine
+from rankwise import RankRLSCV
+from rankwise.runtime import progress
+from rankwise.runtime.progress import ProgressLine
 from strategies import make_problem
 
 

@@ -12,11 +12,11 @@ from sklearn.cluster import MiniBatchKMeans
 from rankwise.arrays import ArrayLike, Floats, Matrix, Rows
 from rankwise.data.containers import as_array
 from rankwise.data.validation import check_choice
-from rankwise.decompositions import diagonalise
 from rankwise.design.offsets import find_shift, sampled_rows
 from rankwise.exceptions import InvalidInputError
 from rankwise.kernels import FeatureMap, Kernel
-from rankwise.threads import large_algebra
+from rankwise.runtime.decompositions import diagonalise
+from rankwise.runtime.threads import large_algebra
 
 __all__ = ["Basis", "basis_size", "choose_basis", "kmeans_rows"]
 

@@ -24,7 +24,8 @@ import numpy as np
 import scipy.linalg
 
 from rankwise.arrays import Floats
-from rankwise.solvers.surface import KrylovRun, Surface
+from rankwise.selection.krylov_run import KrylovRun
+from rankwise.selection.tables import Surface
 
 __all__ = ["DualSurfaceRun"]
 
@@ -86,7 +87,7 @@ class DualSurfaceRun(KrylovRun):
     Its system has right-hand sides ``t``, products ``FKF'v`` and models ``F'b``.
     """
 
-    def _begin(self, alphas: Floats, *, keep_scores: bool) -> None:
+    def _begin(self, alphas: Floats) -> None:
         self._models = [_Projection(float(norm)) for norm in self.space.start_norm]
         self._scores: list[list[Floats]] = [[] for _ in self._system.row_columns]  # by output, then by step
 

@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import DType, Floats, Matrix
-from rankwise.blocks import Folds, QueryBlocks, laplacian
-from rankwise.cached import cached_property
 from rankwise.design import GramProduct, gram
 from rankwise.design.protocol import RowIndex
 from rankwise.kernels import BLOCK, Kernel, Report, no_report
+from rankwise.pairs.blocks import Folds, QueryBlocks, laplacian
+from rankwise.runtime.cached import cached_property
 
 __all__ = ["KernelDesign"]
 

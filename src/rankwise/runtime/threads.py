@@ -18,7 +18,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
-from rankwise.interrupts import interruptible
+from rankwise.runtime.interrupts import interruptible
 
 if TYPE_CHECKING:
     from threadpoolctl import LibController

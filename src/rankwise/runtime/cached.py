@@ -18,7 +18,7 @@ class cached_property(Generic[T]):  # noqa: N801 - named as what it takes the pl
 
     Examples
     --------
-    >>> from rankwise.cached import cached_property
+    >>> from rankwise.runtime.cached import cached_property
     >>> class Rows:
     ...     @cached_property
     ...     def total(self):

@@ -19,12 +19,11 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import KERNEL_PARAMS, pairwise_kernels
 
-from rankwise.arrays import Floats, Matrix, is_sparse
+from rankwise.arrays import Floats, Matrix
 from rankwise.data.validation import check_choice
-from rankwise.decompositions import decompose, diagonalise
-from rankwise.design import Design
 from rankwise.design.offsets import Shift, find_shift, sampled_rows, spreads
 from rankwise.exceptions import InvalidInputError
+from rankwise.runtime.decompositions import decompose, diagonalise
 
 __all__ = [
     "BLOCK",
@@ -32,10 +31,8 @@ __all__ = [
     "FeatureMap",
     "Kernel",
     "Report",
-    "matrix_rows",
     "no_report",
     "resolve_gamma",
-    "whole_entries",
 ]
 
 KERNELS = ("precomputed", *sorted(KERNEL_PARAMS))
@@ -222,19 +219,6 @@ class FeatureMap:
     def dual_coefficients(self, coef: Floats) -> Floats:
         """Return ``a`` with ``K(x, B) a = z(x)'w``."""
         return self.projection @ coef
-
-
-def matrix_rows(design: Design) -> Matrix:
-    """Return the matrix behind a design as something whose rows can be sliced."""
-    return whole_entries(design.matrix())
-
-
-def whole_entries(X: Matrix) -> Matrix:
-    """Return rows whose entries are stored in one piece each: scikit-learn's norms would square parts one by one."""
-    if is_sparse(X) and not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return X
 
 
 def resolve_gamma(gamma: object, X: Matrix, row_weight: Floats | None) -> float:

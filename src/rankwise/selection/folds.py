@@ -20,17 +20,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import overload
 
 import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import Floats, Ints
-from rankwise.cached import cached_property
 from rankwise.data.queries import Queries
 from rankwise.design import Design
 from rankwise.pairs.labels import label_graph
+from rankwise.problems.training import PairData, TrainingData, TrainingProblem
+from rankwise.runtime.cached import cached_property
 
-__all__ = ["FoldAssigner", "PairAssigner", "tell_apart_by"]
+__all__ = ["FoldAssigner", "PairAssigner", "assigner_of", "pair_assigner", "tell_apart_by"]
 
 
 # Of the largest number: what rounding may add to sums that are equal otherwise.
@@ -211,6 +213,40 @@ class PairAssigner:
         difference = seen[winner] - seen[loser]
         keys = (seen[winner] + seen[loser], np.abs(difference), difference)
         return [_sums(self.codes, weight * key) for key in keys]
+
+
+@overload
+def assigner_of(data: TrainingData) -> FoldAssigner: ...
+
+
+@overload
+def assigner_of(data: PairData) -> PairAssigner: ...
+
+
+def assigner_of(data: TrainingProblem) -> FoldAssigner | PairAssigner:
+    """Return what assigns training rows, or pairs with all comparisons of the same two rows together."""
+    if isinstance(data, TrainingData):
+        return FoldAssigner(data.design, data.y, data.queries, data.fold_weight)
+    winner, loser = data.preferences.winner, data.preferences.loser
+    n_rows = np.int64(data.design.shape[0])
+    return _assigner_by(data, np.minimum(winner, loser) * n_rows + np.maximum(winner, loser))
+
+
+def pair_assigner(cv: object, data: PairData, *, whole_components: bool) -> PairAssigner:
+    """Return what assigns groups, connected components or the couples of rows that are compared."""
+    if data.groups is not None and cv != "leave-pair-out":
+        return _assigner_by(data, data.groups.codes, "groups")
+    several = cv == "auto" and whole_components and data.graph.n_components > 1
+    if data.groups is None and (several or cv == "leave-query-out"):
+        return _assigner_by(data, data.components, "connected components")
+    return assigner_of(data)
+
+
+def _assigner_by(data: PairData, key: Ints, unit: str = "pairs") -> PairAssigner:
+    """Return what assigns pairs to folds, those of equal keys together."""
+    graph, codes = data.graph, np.unique(key, return_inverse=True)[1].reshape(-1).astype(np.int64, copy=False)
+    weight, wanted = graph.pair_weight, graph.difference
+    return PairAssigner(data.design, graph.winner, graph.loser, codes, weight, wanted, unit)
 
 
 def _share_as_folds(share: float, n_units: int) -> int:

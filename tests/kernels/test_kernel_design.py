@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 
-from rankwise import kernel_design, kernels
+from rankwise import kernels
 from rankwise.data.validation import check_qid
-from rankwise.kernel_design import KernelDesign
 from rankwise.kernels import Kernel
+from rankwise.kernels import design as kernel_design
+from rankwise.kernels.design import KernelDesign
 from rankwise.pairs.labels import label_graph
 
 

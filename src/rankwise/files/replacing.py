@@ -26,8 +26,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from rankwise.exceptions import OutputError
-from rankwise.hidden_folders import folder_beside, folders_beside, remove, remove_abandoned
-from rankwise.interrupts import signals_later
+from rankwise.files.hidden_folders import folder_beside, folders_beside, remove, remove_abandoned
+from rankwise.runtime.interrupts import signals_later
 
 try:
     import fcntl
@@ -68,7 +68,7 @@ def replacing(path: Name, *, durable: bool = True) -> Iterator[BinaryIO]:
     --------
     >>> import tempfile
     >>> from pathlib import Path
-    >>> from rankwise.replacing import replacing
+    >>> from rankwise.files.replacing import replacing
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with replacing(Path(folder, "notes.txt")) as stream:
     ...         _ = stream.write(b"whole")

@@ -18,8 +18,8 @@ import scipy.linalg.cython_lapack
 from scipy.linalg.lapack import dpotrf
 
 from rankwise.arrays import Floats
-from rankwise.interrupts import left_on_interrupt
-from rankwise.threads import LARGE_MATRIX, is_held_by_thread, large_algebra
+from rankwise.runtime.interrupts import left_on_interrupt
+from rankwise.runtime.threads import LARGE_MATRIX, is_held_by_thread, large_algebra
 
 __all__ = ["decompose", "diagonalise", "factorise"]
 

@@ -8,8 +8,8 @@ import scipy.sparse as sp
 
 from making_blocks import make_blocks, make_folds
 from oracles import laplacian_matrix
-from rankwise.blocks import COUPLINGS, laplacian
 from rankwise.design import CsrDesign, csr, fused
+from rankwise.pairs.blocks import COUPLINGS, laplacian
 
 VALUES = [np.float32, np.float64]
 INDICES = [np.int32, np.int64]
@@ -27,7 +27,7 @@ def close(actual, expected, scale=1.0):
 def always_in_parallel(monkeypatch):
     """Small problems run on one thread; here they must not."""
     monkeypatch.setattr(csr, "MANY_NONZEROS", 0)
-    monkeypatch.setattr("rankwise.blocks.MANY_SCORES", 0)
+    monkeypatch.setattr("rankwise.pairs.blocks.MANY_SCORES", 0)
 
 
 def random_csr(rows, columns, density=0.3, value=np.float64, index=np.int32, seed=0):

@@ -14,11 +14,11 @@ from types import SimpleNamespace
 
 import pytest
 
-import rankwise.hidden_folders as hidden_folders_module
-import rankwise.replacing as replacing_module
+import rankwise.files.hidden_folders as hidden_folders_module
+import rankwise.files.replacing as replacing_module
 from rankwise.data import open_store, save_store, save_svmlight
 from rankwise.exceptions import InvalidInputError, OutputError
-from rankwise.replacing import noting_written, recover, replacing, replacing_folder
+from rankwise.files.replacing import noting_written, recover, replacing, replacing_folder
 
 
 def write_file(path, content, **options):
@@ -229,7 +229,7 @@ def test_nobody_else_can_read_what_is_being_written(tmp_path):
 _SLOW = """
 import sys, time
 from pathlib import Path
-from rankwise.replacing import replacing_folder
+from rankwise.files.replacing import replacing_folder
 with replacing_folder(Path(sys.argv[1])) as unfinished:
     unfinished.mkdir()
     print("writing", flush=True)
@@ -289,7 +289,7 @@ def test_a_folder_that_is_taken_for_abandoned_before_it_is_locked_is_made_again(
 _KILLED_BETWEEN = """
 import os, signal, sys
 from pathlib import Path
-import rankwise.replacing as module
+import rankwise.files.replacing as module
 from rankwise.data import save_store
 module._exchange = lambda *_: False
 rename = Path.rename

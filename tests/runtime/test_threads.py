@@ -20,11 +20,11 @@ from rankwise import (
     RankRLSCV,
     RankSVM,
     RankSVMCV,
-    threads,
 )
 from rankwise.design import DenseDesign
 from rankwise.exceptions import InvalidInputError
 from rankwise.kernels import Kernel
+from rankwise.runtime import threads
 
 ESTIMATORS = [
     RankRLS(solver="direct"),

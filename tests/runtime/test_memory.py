@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from rankwise import RankRLS, RankRLSCV, RankSVM, RankSVMCV, memory
+from rankwise import RankRLS, RankRLSCV, RankSVM, RankSVMCV
 from rankwise.exceptions import MemoryLimitError
-from rankwise.memory import MemoryBudget, available_memory, check_columns_fit, fits, group_available
+from rankwise.runtime import memory
+from rankwise.runtime.memory import MemoryBudget, available_memory, check_columns_fit, fits, group_available
 
 NO_LIMIT = 2**63 - 1
 
@@ -80,7 +81,7 @@ def test_a_real_group(tmp_path):
             stream.write(bytes(10**6))
     script = (
         f"import os; open({str(group / 'cgroup.procs')!r}, 'w').write(str(os.getpid()))\n"
-        "from rankwise.memory import available_memory\n"
+        "from rankwise.runtime.memory import available_memory\n"
         f"f = open({str(big)!r}, 'rb', buffering=0)\n"
         "os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)\n"
         "while f.read(1 << 20): pass\n"

@@ -4,28 +4,32 @@ Conjugate gradients for every alpha run side by side on the coefficients of one 
 ``T + αI = LDL'`` updated step by step, one product ``X_val v_k`` moves the validation scores of every alpha, and
 the residual norm of each alpha comes for free (docs/mathematics.md, section 3). No coefficient vector is
 formed before the end; then one is, for the cell of the table that was chosen.
-
-Tikhonov regularisation (each alpha converged), early stopping (alpha = 0) and the hybrid of the large-scale
-RankRLS paper are three ways to read the table.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import Floats
-from rankwise.solvers.lanczos import Lanczos
+from rankwise.metrics import Metric
+from rankwise.runtime.memory import check_columns_fit, fits
+from rankwise.runtime.progress import ProgressLine
+from rankwise.selection.scorers import oriented
+from rankwise.selection.tables import Rule, Surface
+from rankwise.solvers.lanczos import STORED_TOGETHER, Lanczos, basis_bytes
 
-__all__ = ["EQUAL", "Choice", "KrylovRun", "Readout", "Surface", "SurfaceRun", "System"]
+__all__ = ["KrylovRun", "Readout", "SurfaceRun", "System"]
 
-EQUAL = 1e-12  # errors that differ by less are equally good: sums of weights round in the order of the rows
+_EXPECTED_STEPS = 100  # a search rarely takes more; one that does may still start over without a basis
+_SHARE_OF_SCORES = 0.1  # of the free memory, for what more alphas would be scored by
+# Of a step: the right-hand side, the basis vectors before and now, their image, and what is left of it.
+_VECTORS = 5
 
 
 class Readout:
@@ -100,91 +104,6 @@ class Readout:
         self.residual = np.concatenate([self.residual, other.residual], axis=1)[:, order]
 
 
-class Choice(NamedTuple):
-    """An alpha, an iteration (0 where models have converged), and the held-out error there."""
-
-    alpha: float
-    step: int
-    error: float
-
-
-@dataclass
-class Surface:
-    """The table of errors of one output, and what was learned while it grew.
-
-    Attributes
-    ----------
-    alphas : (alphas,) float64
-        In increasing order.
-    tol : float
-        The relative residual at which an alpha has converged; its column stays as it is from then on.
-    errors : list of (alphas,) float64
-        One entry per iteration; lower is better.
-    converged_at : (alphas,) int64
-        The iteration at which each alpha met the tolerance in every column; 0 while it has not.
-    """
-
-    alphas: Floats
-    tol: float
-    errors: list[Floats] = field(default_factory=list)
-
-    def __post_init__(self) -> None:
-        self.converged_at = np.zeros(self.alphas.size, dtype=np.int64)
-
-    @property
-    def table(self) -> Floats:
-        """The errors, alphas × iterations."""
-        return np.array(self.errors).T if self.errors else np.empty((self.alphas.size, 0))
-
-    @property
-    def n_active(self) -> int:
-        """Alphas up to the largest that has not converged still move."""
-        open_ones = np.flatnonzero(self.converged_at == 0)
-        return int(open_ones[-1]) + 1 if open_ones.size else 0
-
-    def record(self, active_errors: Floats, residual: Floats) -> None:
-        """Add an iteration: the errors of the active alphas, and the residuals of all, (columns, alphas)."""
-        previous = self.errors[-1] if self.errors else np.zeros(self.alphas.size)
-        row = previous.copy()
-        row[: active_errors.size] = active_errors
-        step = len(self.errors) + 1
-        met = (residual <= self.tol).all(axis=0) & (self.converged_at == 0)
-        self.converged_at[met] = step
-        self.errors.append(row)
-
-    def repeat(self) -> None:
-        """Add an iteration in which nothing moved."""
-        self.errors.append(self.errors[-1])
-
-    def absorb(self, other: Surface) -> None:
-        """Take over the alphas of another one, of the same rows after the same steps."""
-        order = np.argsort(np.concatenate([self.alphas, other.alphas]))
-        self.alphas = np.concatenate([self.alphas, other.alphas])[order]
-        self.converged_at = np.concatenate([self.converged_at, other.converged_at])[order]
-        self.errors = [
-            np.concatenate([own, more])[order] for own, more in zip(self.errors, other.errors, strict=True)
-        ]
-
-    def best_cell(self, candidates: Sequence[int] | None = None) -> Choice:
-        """Return the cell of least error: of equals the earliest, then the largest alpha."""
-        chosen = range(self.alphas.size) if candidates is None else candidates
-        table = self.table[list(chosen)]
-        is_best = table <= table.min() + EQUAL
-        step = int(np.argmax(is_best.any(axis=0)))
-        row = int(np.flatnonzero(is_best[:, step])[-1])
-        return Choice(float(self.alphas[chosen[row]]), step + 1, float(table[row, step]))
-
-    def best_converged(self, candidates: Sequence[int]) -> Choice:
-        """Return the alpha of least error where each has converged; of equals the largest alpha."""
-        steps = [int(self.converged_at[i]) or len(self.errors) for i in candidates]
-        cells = [
-            Choice(float(self.alphas[i]), step, float(self.errors[step - 1][i]))
-            for i, step in zip(candidates, steps, strict=True)
-        ]
-        least = min(cell.error for cell in cells)
-        return [cell for cell in cells if cell.error <= least + EQUAL][-1]
-
-
 class System(Protocol):
     """Normal equations with rows to score them by: one right-hand side per column, one table per output."""
 
@@ -206,11 +125,8 @@ class System(Protocol):
         """Return the coefficients that a solution of a column, or each row of a path of them, stands for."""
 
 
-Rule = Callable[[Sequence[Surface]], bool]
-
-
 class KrylovRun(ABC):
-    """One Krylov run whose tables can be read at any time, and which can go on where it stopped.
+    """One Krylov run, as long as it takes and as memory allows, whose tables can be read at any time.
 
     Parameters
     ----------
@@ -218,17 +134,22 @@ class KrylovRun(ABC):
     alphas : (alphas,) float64
         In increasing order.
     tol : float
-    keep_basis : bool
-        Whether the basis is stored (see `Lanczos`).
-    keep_scores : bool
-        Whether the rows' inner products with the basis are stored, so that `widen` needs no products.
+    max_iter : int
+    widens : bool
+        Whether alphas may be added later, if the inner products with the basis of the rows to score by fit in memory.
+    keep_basis : bool or None
+        Whether the basis is stored (see `Lanczos`); None where memory decides, also later.
 
     Attributes
     ----------
     space : Lanczos
+        Started anew where its basis did not fit.
     surfaces : list of Surface
         The tables, output by output.
     """
+
+    # Whether there is an unknown for each column; else for each row, and rows are in memory.
+    _solves_columns: ClassVar[bool] = False
 
     def __init__(
         self,
@@ -236,13 +157,27 @@ class KrylovRun(ABC):
         alphas: Floats,
         *,
         tol: float,
-        keep_basis: bool = True,
-        keep_scores: bool = False,
+        max_iter: int,
+        widens: bool = False,
+        keep_basis: bool | None = None,
     ) -> None:
-        self._system = system
-        self.space = Lanczos(system.rhs, keep_basis=keep_basis)
-        self.surfaces = [Surface(alphas, tol) for _ in system.row_columns]
-        self._begin(alphas, keep_scores=keep_scores)
+        n_unknowns, columns = system.rhs.shape
+        if self._solves_columns:
+            check_columns_fit(n_unknowns, _VECTORS * columns)
+        self._system, self._tol, self._max_iter = system, tol, max_iter
+        self._step_bytes = basis_bytes(n_unknowns, columns, 1)
+        expected = min(max_iter, n_unknowns + 1, _EXPECTED_STEPS)
+        if keep_basis is None:
+            keep_basis = fits(expected * self._step_bytes)
+        kept = 8 * expected * sum(rows.size for rows in system.row_columns)
+        self.widens = widens and fits(kept, _SHARE_OF_SCORES)
+        self.was_interrupted = False
+        self._start(alphas, keep_basis=keep_basis)
+
+    def _start(self, alphas: Floats, *, keep_basis: bool) -> None:
+        self.space = Lanczos(self._system.rhs, keep_basis=keep_basis)
+        self.surfaces = [Surface(alphas, self._tol) for _ in self._system.row_columns]
+        self._begin(alphas)
 
     @property
     def n_steps(self) -> int:
@@ -259,20 +194,41 @@ class KrylovRun(ABC):
         """How far the spectrum reaches at least, both ways, where it may be negative; else 0."""
         return 0.0, 0.0
 
-    def advance(
-        self, is_done: Rule, max_iter: int, on_step: Callable[[Sequence[Surface]], None] | None = None
-    ) -> bool:
-        """Take steps until the rule is satisfied, every alpha has converged, or `max_iter` steps are taken.
+    def advance(self, is_done: Rule, title: str = "", metric: Metric | None = None) -> bool:
+        """Take steps until the rule is satisfied or every alpha has converged; on Ctrl-C keep what there is.
 
-        Return whether it ended before that limit.
+        `title` and the values of `metric`, where there is a scorer, are shown while it runs. Return whether it ended
+        before `max_iter`.
         """
-        while not is_done(self.surfaces) and any(surface.n_active for surface in self.surfaces):
-            if self.space.n_steps >= max_iter:
-                return False
-            self._step()
-            if on_step is not None:
-                on_step(self.surfaces)
+        with ProgressLine(title) as progress:
+            try:
+                while not is_done(self.surfaces) and any(surface.n_active for surface in self.surfaces):
+                    if self._outgrows_memory():
+                        # Vectors that were kept orthogonal cannot be made again one by one, so it starts anew.
+                        self._start(self.surfaces[0].alphas, keep_basis=False)
+                    if self.space.n_steps >= self._max_iter:
+                        return False
+                    self._step()
+                    if progress.is_shown:
+                        self._show(progress, metric)
+            except KeyboardInterrupt:
+                if self.n_steps == 0:
+                    raise
+                self.was_interrupted = True
         return True
+
+    def _outgrows_memory(self) -> bool:
+        """Tell whether the next basis vectors, which are stored several at a time, would not fit."""
+        stores_more = self.space.keep_basis and self.n_steps % STORED_TOGETHER == 0
+        return stores_more and not fits(STORED_TOGETHER * self._step_bytes)
+
+    def _show(self, progress: ProgressLine, metric: Metric | None) -> None:
+        """Show how far it has come."""
+        best = ""
+        if metric is not None:
+            error = float(np.mean([np.min(surface.errors[-1]) for surface in self.surfaces]))
+            best = f", {metric.name} {oriented(error, greater_is_better=metric.greater_is_better):.4f}"
+        progress.update(f"iteration {self.n_steps}{best}")
 
     def coefficients(self, column: int, alpha: float, steps: int) -> Floats:
         """Return the model of an alpha after some steps; without a stored basis, by another run."""
@@ -292,7 +248,7 @@ class KrylovRun(ABC):
         """Add alphas to the tables, as if they had been there from the start."""
 
     @abstractmethod
-    def _begin(self, alphas: Floats, *, keep_scores: bool) -> None:
+    def _begin(self, alphas: Floats) -> None:
         """Prepare for the first step."""
 
     @abstractmethod
@@ -307,8 +263,10 @@ class KrylovRun(ABC):
 class SurfaceRun(KrylovRun):
     """In the coefficients of columns."""
 
-    def _begin(self, alphas: Floats, *, keep_scores: bool) -> None:
-        self._kept: list[Sequence[Floats]] | None = [] if keep_scores else None
+    _solves_columns = True
+
+    def _begin(self, alphas: Floats) -> None:
+        self._kept: list[Sequence[Floats]] | None = [] if self.widens else None
         columns = self.space.n_columns
         self._readouts = [Readout(alphas, row_column, columns) for row_column in self._system.row_columns]
 
@@ -321,7 +279,7 @@ class SurfaceRun(KrylovRun):
         return self.space.projected_solution(column, alpha, steps)
 
     def widen(self, alphas: Floats) -> None:
-        """Add alphas to the tables; needs `keep_scores`."""
+        """Add alphas to the tables; needs `widens`."""
         assert self._kept is not None
         for output, (readout, surface) in enumerate(zip(self._readouts, self.surfaces, strict=True)):
             others = Readout(alphas, self._system.row_columns[output], self.space.n_columns)

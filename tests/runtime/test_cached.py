@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from rankwise.cached import cached_property
+from rankwise.runtime.cached import cached_property
 
 
 class Slow:

@@ -42,7 +42,7 @@ def signals_later() -> Iterator[None]:
 
     Examples
     --------
-    >>> from rankwise.interrupts import signals_later
+    >>> from rankwise.runtime.interrupts import signals_later
     >>> with signals_later():
     ...     pass  # two steps of which nobody may see the first alone
     """
@@ -78,7 +78,7 @@ def left_on_interrupt(work: Callable[[], Result]) -> Result:
 
     Examples
     --------
-    >>> from rankwise.interrupts import left_on_interrupt
+    >>> from rankwise.runtime.interrupts import left_on_interrupt
     >>> left_on_interrupt(lambda: 2 * 21)
     42
     """
