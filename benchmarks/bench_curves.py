@@ -2,7 +2,7 @@
 """Curves and surfaces beside boosted trees: pairwise error, NDCG@10 and processor time.
 
     python benchmarks/bench_curves.py search [--seeds 201 202 203] [--rows 60000] [--against "lambdarank, best"]
-    python benchmarks/bench_curves.py sets [--sets ohsumed lightgbm ...] [--together]
+    python benchmarks/bench_curves.py sets [--sets ohsumed lightgbm ...] [--together] [--methods regression curves]
     python benchmarks/bench_curves.py ablation
     python benchmarks/bench_curves.py picture
     python benchmarks/bench_curves.py tune
@@ -341,7 +341,10 @@ def candidates(train, validation):
     }
 
 
-def compare_set(name, load, *, keeps_together=False):
+METHODS = ("linear", "lambdarank", "regression", "curves")
+
+
+def compare_set(name, load, methods=METHODS, *, keeps_together=False):
     """Print and return what five folds say about one set."""
     X, y, qid = load()
     is_one = qid[0] == qid[-1]
@@ -350,6 +353,8 @@ def compare_set(name, load, *, keeps_together=False):
         train, validation, test = ((X[part], y[part], qid[part]) for part in parts)
         error = ERROR.prepare(test[1], test[2])
         for method, fit in candidates(train, validation).items():
+            if method not in methods:
+                continue
             start = time.process_time()
             model = fit()
             seconds[method] = seconds.get(method, 0.0) + time.process_time() - start
@@ -365,9 +370,10 @@ def compare_set(name, load, *, keeps_together=False):
     met = bool(difference.mean() <= 2 * se)
     print(
         f"{name:22} {len(y):6} {X.shape[1]:4} "
-        + " ".join(f"{means[method]:8.4f}" for method in ("linear", "lambdarank", "regression", "curves"))
+        + " ".join(f"{means.get(method, np.nan):8.4f}" for method in METHODS)
         + f"   {best:10} {difference.mean():+.4f} ({se:.4f}) {'' if met else 'MISSED'}"
-        + f"   CPU {seconds['curves']:.1f} s, trees {seconds['lambdarank'] + seconds['regression']:.1f}",
+        + "   CPU s: "
+        + ", ".join(f"{method} {taken:.1f}" for method, taken in seconds.items()),
         flush=True,
     )
     return {"name": name, "errors": means, "best_other": best, "difference": float(difference.mean()), "se": se,
@@ -380,7 +386,10 @@ def sets(args):
     print(
         f"{'':22} {'rows':>6} {'cols':>4}   linear lambdarank regression curves   best other, curves less it (SE)"
     )
-    rows = [compare_set(name, known[name], keeps_together=args.together) for name in args.sets or known]
+    rows = [
+        compare_set(name, known[name], args.methods, keeps_together=args.together)
+        for name in args.sets or known
+    ]
     print(f"\nbar met on {sum(row['met'] for row in rows)} of {len(rows)}")
     write_json("curves_sets", {}, results=rows)
 
@@ -512,6 +521,9 @@ def main():
     parser.add_argument("--sets", nargs="+")
     parser.add_argument(
         "--together", action="store_true", help="`sets`: rows of one ranking with equal columns in one fold"
+    )
+    parser.add_argument(
+        "--methods", nargs="+", choices=METHODS, default=METHODS, help="the contenders of `sets`"
     )
     parser.add_argument("--against", nargs="+", choices=TREES, help="the trees of `search`; all by default")
     parser.add_argument("--contenders", nargs="+", choices=MILLION)

@@ -5,11 +5,14 @@ import pytest
 
 from oracles import label_pairs
 from rankwise import AdditiveRanker, AdditiveRankerCV
+from rankwise.design import AdditiveDesign
 from rankwise.design.hats import hat_matrix
+from rankwise.design.terms import Curve, Surface, Terms
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import get_metric
 from rankwise.selection.folds import assigner_of
 from rankwise.selection.result import Selection
+from rankwise.solvers.choose import choose_solver
 from rankwise.solvers.solution import Status
 
 ALPHAS = [1e-1, 1e-2, 1e-3]
@@ -118,16 +121,16 @@ def test_exact_hold_out_says_what_it_takes():
 
 def test_the_second_alpha_forms_the_matrix_that_the_others_share():
     rng = np.random.default_rng(0)
-    X, y, qid = rng.normal(size=(300, 30)), rng.normal(size=300), np.arange(300) // 10
+    X, y, qid = rng.normal(size=(2000, 100)), rng.normal(size=2000), np.arange(2000) // 4
     model = AdditiveRankerCV(loss="squared", tol=1e-10)
-    problem = model._problem(model._training_data(X, y, qid, None, None), 8, 5)
-    layout = problem.blueprints.at(8, 5).curves
+    problem = model._problem(model._training_data(X, y, qid, None, None), 4, 5)
+    layout = problem.blueprints.at(4, 5).curves
     solver = problem.training().on(layout.design, layout.coordinates.nonnegative)
     pairs = label_pairs(y, qid, query_weight="equal", ties="include")
     Z = layout.design.matrix()
     D, z = Z[pairs.winner] - Z[pairs.loser], y[pairs.winner] - y[pairs.loser]
     G, b = D.T @ (pairs.weight[:, None] * D), D.T @ (pairs.weight * z)
-    assert len(G) > 200  # so that one alpha alone iterates
+    assert len(G) > 300  # so that one alpha alone iterates
     iterates = []
     for alpha in (1e-2, 1e-3, 1e-4):
         before = layout.design.reads
@@ -137,3 +140,38 @@ def test_the_second_alpha_forms_the_matrix_that_the_others_share():
         np.testing.assert_allclose(solution.coef, expected, atol=1e-6 * np.abs(expected).max())
     assert [is_iterative for is_iterative, _ in iterates] == [True, False, False]
     assert iterates[2][1] == 0  # nothing is read again
+
+
+def coded(n_columns, n_knots=8, n_surfaces=0, rows=20_000):
+    """Return a design of columns that are all alike, encoded once."""
+    knots = np.linspace(0, 1, n_knots)
+    curves = [Curve(column, knots) for column in range(n_columns)]
+    sides = [Curve(column, np.linspace(0, 1, 5)) for column in range(2 * n_surfaces)]
+    surfaces = [Surface(*sides[2 * n : 2 * n + 2]) for n in range(n_surfaces)]
+    X = np.random.default_rng(0).random((rows, n_columns), dtype=np.float32)
+    return AdditiveDesign.encode(X, Terms(tuple(curves), tuple(surfaces)))
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"n_columns": 46}, ("direct", "direct")),
+        ({"n_columns": 136}, ("cg", "direct")),
+        ({"n_columns": 136, "n_surfaces": 40}, ("cg", "cg")),  # dense rows, multiplied
+        ({"n_columns": 136, "rows": 1000}, ("cg", "cg")),  # the factor takes longer than products
+    ],
+    ids=str,
+)
+def test_the_matrix_of_curves_is_formed_where_codes_make_it_cheap(options, expected):
+    design = coded(**options)
+    assert tuple(choose_solver(design, n_alphas=n) for n in (1, 4)) == expected
+
+
+def test_a_matrix_from_codes_is_estimated_by_what_it_adds():
+    """A product adds one number for each code, the matrix four for each pair of columns: as measured, 40 and 113."""
+    for n_columns, products in ((46, 40), (136, 113)):
+        product, gram = coded(n_columns).work
+        assert gram / product == pytest.approx(products, rel=0.1)
+    # More knots add nothing to either; few values leave it to dense rows, as narrow as they are.
+    assert coded(46, n_knots=64).work == coded(46).work
+    assert coded(46, n_knots=2).work[1] < coded(46).work[1]

@@ -311,6 +311,19 @@ def test_finer_knots_are_tried_while_they_help():
     assert model.best_score_ < only.best_score_
 
 
+@pytest.mark.parametrize("loss", ["squared_hinge", "squared"])
+def test_one_number_of_knots_may_be_tried_in_vain(loss):
+    rng = np.random.default_rng(0)
+    X = rng.uniform(-1, 1, size=(500, 2))
+    y = np.sin(12 * X[:, 0]) + X[:, 1]
+    options = {"cv": 3, "interactions": 0, "adaptive": 0, "loss": loss}
+    once = AdditiveRankerCV(n_knots=[16, 4, 32], **options).fit(X, y)
+    assert once.n_knots_ == 32
+    twice = AdditiveRankerCV(n_knots=[16, 4, 6, 32], **options).fit(X, y)
+    assert twice.n_knots_ == 16
+    assert set(twice.cv_results_["n_knots"]) == {16, 4, 6}
+
+
 def test_more_surfaces_are_tried_once_grids_are_finer():
     X, y, qid = make(rows=1000)
     y = y + np.sin(8 * X[:, 0]) * np.sin(8 * X[:, 1]) + X[:, 0] * X[:, 2]

@@ -17,7 +17,7 @@ import numpy as np
 from rankwise.additive.alphas import is_worth
 from rankwise.additive.fitting import AdditiveFit, Blueprint, Blueprints, Layout, as_pairs, encode
 from rankwise.additive.interactions import RankedPairs
-from rankwise.additive.settings import Candidate, Knots, Split, Wanted
+from rankwise.additive.settings import PATIENCE, Candidate, Knots, Split, Wanted
 from rankwise.arrays import Floats
 from rankwise.design import Design
 from rankwise.selection.result import Choice, Selection
@@ -27,8 +27,6 @@ __all__ = ["Search"]
 
 # Tries a step of the ladder and a number of surfaces, maybe the steps beside it; gives the best step and its error.
 _At = Callable[[int, int], tuple[int, float]]
-# How many numbers of surfaces without a lower error end their growth.
-_PATIENCE = 2
 
 
 @dataclass
@@ -126,7 +124,7 @@ class Search:
                 return
             errors[step] = error
             worse, best = (0, error) if error < best else (worse + 1, best)
-            if worse >= _PATIENCE:
+            if worse >= PATIENCE:
                 break
         if errors[0] == best:
             self._climb(count, errors, -1)
@@ -134,20 +132,21 @@ class Search:
             self._climb(count, errors, 1)
 
     def _refine(self, count: int, finer: Sequence[Knots], at: _At | None = None) -> bool:
-        """Try more and more knots with so many surfaces, while they help noticeably; tell whether they did."""
-        has_helped = False
+        """Try more and more knots with so many surfaces, while they help noticeably; tell whether any did."""
+        has_helped, worse = False, 0
         for knots in finer:
-            if self.is_interrupted:
+            if self.is_interrupted or worse >= PATIENCE:
                 break
             best, kept, self._knots, first = self.best, self._knots, knots, len(self.tried)
             _, error = (at or self._around)(best.step, count)
-            if not is_worth(error, best.error):
-                self._give_up(first)
-                self._knots = kept
-                self._forget(knots)
-                break
-            self._forget(kept)
-            has_helped = True
+            if is_worth(error, best.error):
+                self._forget(kept)
+                has_helped, worse = True, 0
+                continue
+            self._give_up(first)
+            self._knots = kept
+            self._forget(knots)
+            worse += 1
         return has_helped
 
     def _adapt(self) -> None:
@@ -191,7 +190,7 @@ class Search:
             before = min((one.error for one in self.tried if one.is_worth), default=np.inf)
             step, error = (at or self._around)(step, count)
             worse = worse + 1 if error >= before else 0
-            if worse >= _PATIENCE or self.is_interrupted:
+            if worse >= PATIENCE or self.is_interrupted:
                 return
 
     def _around(self, step: int, count: int) -> tuple[int, float]:

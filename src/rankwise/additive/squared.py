@@ -15,7 +15,7 @@ import numpy as np
 from rankwise.additive.alphas import DEFAULT_ALPHAS, is_worth
 from rankwise.additive.fitting import Layout, encode
 from rankwise.additive.problem import AdditiveProblem
-from rankwise.additive.settings import Candidate, Knots, Wanted
+from rankwise.additive.settings import PATIENCE, Candidate, Knots, Wanted
 from rankwise.arrays import Floats
 from rankwise.holdout.spaces import ColumnSpace, exact_bytes
 from rankwise.metrics import Metric
@@ -27,11 +27,14 @@ from rankwise.selection.grids import is_default_grid
 from rankwise.selection.held_out import HeldOut
 from rankwise.selection.result import Choice, Selection
 from rankwise.selection.scorers import EvalSet
-from rankwise.selection.surface import SurfaceSearch, table_tolerance
+from rankwise.selection.surface import EXACT, SurfaceSearch
 
 __all__ = ["SquaredSearch"]
 
-_PATIENCE = 10  # of iterations; alphas are read converged
+_STALLED = 10  # iterations; alphas are read converged
+# Non-zeros of a row, two for a curve and four for a surface, up to which all iterations take no time; more of them stop
+# at the tolerance.
+_NARROW = 33
 
 
 @dataclass
@@ -72,15 +75,20 @@ class SquaredSearch:
             self._refine([Knots(self.best.curve, n) for n in wanted.surface_knots[1:]])
 
     def _refine(self, finer: Sequence[Knots]) -> None:
+        worse = 0
         for knots in finer:
             layout = self._layout(knots)
             if self._is_exact and not fits(exact_bytes(layout.design.shape)):
                 return
             layout, selection = self._choose(knots, layout)
-            if not is_worth(selection.error, self.selection.error):
-                self.problem.blueprints.forget(*knots)
+            if is_worth(selection.error, self.selection.error):
+                self.best, self.layout, self.selection = knots, layout, selection
+                worse = 0
+                continue
+            self.problem.blueprints.forget(*knots)
+            worse += 1
+            if worse >= PATIENCE:
                 return
-            self.best, self.layout, self.selection = knots, layout, selection
 
     @property
     def _is_exact(self) -> bool:
@@ -124,9 +132,10 @@ class SquaredSearch:
         if isinstance(held_out, EvalSet):
             rows = encode(held_out.rows.stored(), layout.terms, layout.coordinates, data.design.n_threads)
             held_out = replace(held_out, rows=rows)
-        tol = table_tolerance(layout.design, "tikhonov", self.problem.tol)
+        is_narrow = layout.design.nnz <= _NARROW * layout.design.shape[0]
+        tol = min(self.problem.tol, EXACT) if is_narrow else self.problem.tol
         max_iter = self.problem.max_iter
-        search = SurfaceSearch(self.metric, "tikhonov", "folds", _PATIENCE, tol, max_iter, default)
+        search = SurfaceSearch(self.metric, "tikhonov", "folds", _STALLED, tol, max_iter, default)
         return search.choose(data, held_out, alphas, [LinearCoordinates(layout.design, 0.0)])[0]
 
 

@@ -20,7 +20,7 @@ from rankwise import _core
 from rankwise.arrays import Floats, InMemory, Ints, Matrix, is_sparse
 from rankwise.design import fused, gram
 from rankwise.design.cells import Cells
-from rankwise.design.coded_gram import coded_gram
+from rankwise.design.coded_gram import coded_gram, work
 from rankwise.design.protocol import GramProduct, RowIndex
 from rankwise.design.row_order import in_row_order, is_scattered
 from rankwise.design.term_scores import MANY_CODES, csr_arrays, float_array, places_among_terms, predict
@@ -121,6 +121,11 @@ class AdditiveDesign:
     def nbytes(self) -> int:
         """The bytes of the codes."""
         return int(self.codes.nbytes)
+
+    @property
+    def work(self) -> tuple[float, float]:
+        """About how many nanoseconds a product ``X'LXv`` takes, and ``X'LX``: codes are not like non-zeros."""
+        return work(self)
 
     def dot(self, v: Floats) -> Floats:
         """Return ``X v``."""

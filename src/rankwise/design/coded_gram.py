@@ -25,10 +25,12 @@ from rankwise.runtime.threads import large_algebra
 if TYPE_CHECKING:
     from rankwise.design.additive import AdditiveDesign
 
-__all__ = ["coded_gram"]
+__all__ = ["coded_gram", "work"]
 
 # Nanoseconds: of a pair of columns of a row from codes, and of an entry of the matrix for each dense row.
 _PAIR, _ENTRY = 1.2, 0.035
+# Of a code in a product, and of a product of no rows.
+_CODE, _CALL = 0.75, 2e4
 _SUMS = 1 << 20  # numbers in the sums of some queries
 
 
@@ -60,12 +62,28 @@ def coded_gram(design: AdditiveDesign, blocks: QueryBlocks) -> Floats | None:
     return np.asarray(np.triu(G) + np.triu(G, 1).T)
 
 
-def _pays(design: AdditiveDesign, blocks: QueryBlocks) -> bool:
+def work(design: AdditiveDesign) -> tuple[float, float]:
+    """Estimate the nanoseconds of a product ``X'LXv`` and of ``X'LX``, where queries have many rows."""
+    from_codes, from_rows = _gram_work(design, 0)
+    is_coded = from_codes < from_rows and not design.terms.surfaces and _has_room(design)
+    return design.shape[0] * design.row_work * _CODE + _CALL, from_codes if is_coded else from_rows
+
+
+def _gram_work(design: AdditiveDesign, n_units: int) -> tuple[float, float]:
+    """Estimate the nanoseconds of the matrix from codes, and from dense rows."""
     n_rows, n_columns = design.shape[0], len(design.cells.columns)
+    entries = _ENTRY * float(design.terms.n_values) ** 2
+    return n_rows * _PAIR * n_columns * (n_columns + 1) / 2 + n_units * entries, n_rows * entries
+
+
+def _has_room(design: AdditiveDesign) -> bool:
+    return fits(8 * design.cells.n_entries**2)
+
+
+def _pays(design: AdditiveDesign, blocks: QueryBlocks) -> bool:
     n_units = blocks.scale.size + (blocks.degree.size if blocks.coupling == "others" else 0)
-    entries = float(design.terms.n_values) ** 2
-    from_codes = n_rows * _PAIR * n_columns * (n_columns + 1) / 2 + n_units * _ENTRY * entries
-    return from_codes < n_rows * _ENTRY * entries and fits(8 * design.cells.n_entries**2)
+    from_codes, from_rows = _gram_work(design, n_units)
+    return from_codes < from_rows and _has_room(design)
 
 
 def _scaled_sums(design: AdditiveDesign, blocks: QueryBlocks, start: Ints, scale: Floats) -> Iterator[Floats]:

@@ -47,8 +47,8 @@ class AdditiveRankerCV(AdditiveModel):
     alphas : array-like, default=1e-1, 3e-2, 1e-2, ..., 1e-5
         The grid; order and duplicates do not matter. The default one goes on beyond an end at which the best lies.
     n_knots : int, "auto" or list of int, default="auto"
-        The most knots of a curve to try, in the order given while they help: "auto" is 8, 16, 32, 64, as
-        far as there are 40 rows for each.
+        The most knots of a curve to try, in the order given until two in a row do not help: "auto" is 8, 16, 32, 64,
+        as far as there are 40 rows for each.
     interactions : int, "auto", list of int or list of pairs, default="auto"
         How many surfaces to try, in increasing order while they help: "auto" is 0, 5, 10, 20, ..., 320. Or which pairs
         of columns have one.
@@ -59,8 +59,8 @@ class AdditiveRankerCV(AdditiveModel):
     scoring, judge_rows, random_state : default="pairwise_error", None, 0
         As in `RankSVMCV`.
     surface_knots : int, "auto" or list of int, default="auto"
-        The most knots of a surface along each of its columns to try, in the order given while they help: "auto" is 5,
-        9, 17, 33, as far as there are 4 rows for each point of the grid.
+        The most knots of a surface along each of its columns to try, likewise: "auto" is 5, 9, 17, 33, as far as there
+        are 4 rows for each point of the grid.
     adaptive : int, default=2
         The most rounds in which the penalty is adapted, as in `AdditiveRanker`, while that helps. There are none where
         finer knots were tried and did not help, and where the squared loss knows all alphas at once.

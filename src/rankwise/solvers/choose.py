@@ -143,8 +143,8 @@ def widest_matrix(design: Design) -> float:
 
 def matrix_reads(design: Design, *, forms_matrix: bool = True) -> float:
     """Estimate how many reads of X cost as much as forming and factoring ``X'LX``; see `choose_solver`."""
-    factor = _FACTOR * float(design.shape[1]) ** 3
-    return (_gram_time(design, forms_matrix=forms_matrix) + factor) / (_PRODUCT / 2 * max(design.nnz, 1))
+    product, gram = _work(design, forms_matrix=forms_matrix)
+    return (gram + _FACTOR * float(design.shape[1]) ** 3) / (max(product, 1.0) / 2)
 
 
 def require_diagonal(design: Design) -> None:
@@ -180,19 +180,22 @@ def choose_solver(design: Design, *, forms_matrix: bool = True, n_alphas: int = 
     n_features = design.shape[1]
     if not design.has_rows or not fits_direct(n_features) or n_features > widest_matrix(design):
         return "cg"
-    direct = _gram_time(design, forms_matrix=forms_matrix) + n_alphas * _FACTOR * float(n_features) ** 3
-    iterate = n_alphas * _ITERATIONS * _PRODUCT * design.nnz
+    product, gram = _work(design, forms_matrix=forms_matrix)
+    direct = gram + n_alphas * _FACTOR * float(n_features) ** 3
+    iterate = n_alphas * _ITERATIONS * product
     small = 64  # columns: forming X'LX is instant whatever the estimate says
     return "direct" if n_features <= small or direct <= iterate else "cg"
 
 
-def _gram_time(design: Design, *, forms_matrix: bool) -> float:
+def _work(design: Design, *, forms_matrix: bool) -> tuple[float, float]:
+    """Estimate the time of a product ``X'LXv`` and of ``X'LX``; a storage whose values are no non-zeros has its own."""
     n_rows, n_features = design.shape
-    gram = design.nnz * design.nnz / max(n_rows, 1) * (_DENSE_GRAM if design.is_dense else _SPARSE_GRAM)
+    usual = design.nnz * design.nnz / max(n_rows, 1) * (_DENSE_GRAM if design.is_dense else _SPARSE_GRAM)
+    product, gram = getattr(design, "work", (_PRODUCT * design.nnz, usual))
     if forms_matrix:
-        return gram
+        return product, gram
     # BLAS makes the columns of dense products as cheap as the matrix itself; sparse ones cost what they cost.
-    return 2 * gram if design.is_dense else n_features * _PRODUCT * design.nnz
+    return product, 2 * gram if design.is_dense else n_features * product
 
 
 @dataclass(frozen=True)
