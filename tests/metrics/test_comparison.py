@@ -17,6 +17,7 @@ from rankwise.metrics import (
     paired_test,
     per_query,
 )
+from rankwise.metrics.comparison import p_text
 
 
 def every_sign(differences):
@@ -226,3 +227,10 @@ def test_weights_are_copies_of_rows(several):
         )
     with pytest.raises(InvalidInputError, match="does not take sample_weight"):
         bootstrap_interval(y, a, qid, metric="map", sample_weight=weight)
+
+
+@pytest.mark.parametrize(
+    ("p", "text"), [(0.0, "< 0.001"), (9e-4, "< 0.001"), (1e-3, "= 0.001"), (0.25, "= 0.250")]
+)
+def test_a_p_value_is_never_said_to_be_zero(p, text):
+    assert p_text(p) == text

@@ -47,6 +47,9 @@ def test_one_ranking_is_like_itself_and_a_perfect_one_is_not_like_its_reverse():
 
 
 def test_bad_input():
+    for scores in (np.empty((2, 0)), np.zeros((2, 1, 1)), 1.0):
+        with pytest.raises(InvalidInputError, match="scores has shape"):
+            auc_estimate([0, 1], scores)
     with pytest.raises(InvalidInputError, match="two levels"):
         auc_estimate([0, 1, 2], [1.0, 2.0, 3.0])
     with pytest.raises(NoPairsError, match="single level"):
