@@ -151,3 +151,35 @@ def test_folds_in_lockstep_count_once_each(monkeypatch):
     )
     with pytest.raises(MemoryLimitError, match=r"3,000,000 columns"):
         RankRLSCV().fit(X, np.arange(20) % 2, qid=np.arange(20) // 4)
+
+
+LITTLE_ROOM = """
+import resource, sys
+import numpy as np
+from rankwise import RankRLS
+from rankwise.exceptions import MemoryLimitError
+X = np.random.default_rng(0).normal(size=(400, 100))
+with open("/proc/self/statm") as statm:
+    held = int(statm.read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (held + (int(sys.argv[1]) << 20),) * 2)
+try:
+    RankRLS(solver="direct").fit(X, X[:, 0])
+    print("fitted")
+except MemoryLimitError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="no /proc says how much this process holds")
+@pytest.mark.parametrize(("room", "said"), [(10, "Hint: allow 80 MiB more"), (2000, "fitted")])
+def test_no_room_for_the_work_space_of_linear_algebra_is_told(room, said):
+    """OpenBLAS would try for ever, or end the process."""
+    done = subprocess.run(
+        [sys.executable, "-c", LITTLE_ROOM, str(room)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1", "RANKWISE_NUM_THREADS": "1"},
+    )
+    assert said in done.stdout, done.stderr

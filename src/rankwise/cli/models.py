@@ -17,6 +17,7 @@ from rankwise.cli.encoding import encoded, numbers_of_table
 from rankwise.cli.inputs import Rows, pays_as_array, stored, widen
 from rankwise.cli.printing import remark
 from rankwise.exceptions import InvalidInputError
+from rankwise.runtime.memory import make_room_for_blas
 
 __all__ = ["SavedModel", "fit_columns", "read_model"]
 
@@ -84,6 +85,7 @@ def read_model(path: str) -> SavedModel:
     from rankwise.persistence import load, read_header  # noqa: PLC0415 - imports every estimator
     from rankwise.persistence.container_reader import gathered  # noqa: PLC0415
 
+    make_room_for_blas()
     if path == "-":
         stream = gathered(sys.stdin.buffer)
         header = read_header(stream)

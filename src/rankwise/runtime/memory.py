@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import mmap
 import os
 from dataclasses import dataclass
 from math import sqrt
@@ -10,7 +11,19 @@ from pathlib import Path
 
 from rankwise.exceptions import MemoryLimitError
 
-__all__ = ["MemoryBudget", "available_memory", "check_columns_fit", "fits", "group_available"]
+try:
+    import resource
+except ImportError:  # pragma: no cover - Windows
+    resource = None  # type: ignore[assignment]
+
+__all__ = [
+    "MemoryBudget",
+    "available_memory",
+    "check_columns_fit",
+    "fits",
+    "group_available",
+    "make_room_for_blas",
+]
 
 _FALLBACK = 4 * 2**30
 _UNLIMITED = 2**63 - 1
@@ -19,6 +32,37 @@ _SHARE = 0.8  # of the available memory may be used when nobody says
 _ALWAYS_FITS = (
     2**26
 )  # so little is not worth asking the system for, which takes a tenth of a millisecond and more
+
+
+_WORK_SPACE = 2 * 40 * 2**20  # OpenBLAS takes 32 MiB for a thread, and NumPy and SciPy have one each
+
+
+@functools.cache
+def make_room_for_blas() -> None:
+    """Have BLAS take its work space now where the address space is limited; raise if there is no room for it.
+
+    OpenBLAS takes it at the first product, and where it gets none it tries for ever, or ends the process.
+    """
+    if resource is None or resource.getrlimit(resource.RLIMIT_AS)[0] == resource.RLIM_INFINITY:
+        return
+    import numpy as np  # noqa: PLC0415 - the command line starts without it
+    from scipy.linalg.blas import dgemm  # noqa: PLC0415 - the same
+
+    try:
+        mmap.mmap(-1, _WORK_SPACE).close()
+    except (OSError, ValueError) as error:
+        raise MemoryLimitError(
+            "The address space of this process is limited, and leaves no room for linear algebra.",
+            f"allow {_WORK_SPACE >> 20} MiB more (ulimit -v).",
+        ) from error
+    square = np.ones((256, 256))
+    dgemm(1.0, square @ square, square)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        after_in_child=make_room_for_blas.cache_clear
+    )  # it gives the work space up in a child
 
 
 def fits(n_bytes: float, share: float = _SHARE) -> bool:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from rankwise.runtime.interrupts import interruptible
+from rankwise.runtime.memory import make_room_for_blas
 
 if TYPE_CHECKING:
     from threadpoolctl import LibController
@@ -55,6 +56,7 @@ def one_blas_thread(method: Callable[Parameters, Result]) -> Callable[Parameters
     @interruptible
     @functools.wraps(method)
     def held(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
+        make_room_for_blas()
         with blas_held():
             return method(*args, **kwargs)
 
