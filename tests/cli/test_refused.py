@@ -1,5 +1,6 @@
 """What commands refuse, with the remedy; and what they say instead of a figure that there is not."""
 
+import itertools
 import os
 import signal
 import sys
@@ -444,10 +445,12 @@ def test_a_store_is_made_of_a_store(capsys, files, tmp_path):
         assert old.qid.tolist() == new.qid.tolist()
 
 
-def test_batches_without_rows_are_passed_by(capsys, files, tmp_path):
+@pytest.mark.parametrize("opened", [pa.ipc.new_file, pa.ipc.new_stream])
+@pytest.mark.parametrize("cuts", [(0, 12, 12, 60), (0, 0, 60), (0, 60, 60)])
+def test_batches_without_rows_are_passed_by(capsys, files, tmp_path, opened, cuts):
     table = pa.Table.from_pandas(pd.read_csv(files / "words.csv"))
-    with pa.ipc.new_file(tmp_path / "words.arrow", table.schema) as writer:
-        for part in (table[:12], table[:0], table[12:]):
+    with opened(tmp_path / "words.arrow", table.schema) as writer:
+        for part in (table[low:high] for low, high in itertools.pairwise(cuts)):
             writer.write_batch(
                 pa.RecordBatch.from_arrays([c.combine_chunks() for c in part.columns], part.column_names)
             )

@@ -36,8 +36,11 @@ def test_text_keeps_the_ids_of_its_comments(kind, n_threads, tmp_path):
 
 def test_comments_are_one_line_for_each_row(tmp_path):
     X, y, _, _ = named()
-    for wrong in (["a"], ["a\nb"] * y.size):
-        with pytest.raises(InvalidInputError, match="one text per row"):
+    for wrong, said in (
+        (["a"], "pass one text per row"),
+        (["a\nb"] * y.size, "row 0: .* without line breaks"),
+    ):
+        with pytest.raises(InvalidInputError, match=f"comments .*{said}"):
             save_svmlight(X, y, tmp_path / "t.txt", comments=wrong)
     assert not (tmp_path / "t.txt").exists()
 

@@ -20,6 +20,8 @@ from rankwise.holdout.levels import leaves_one_level
 from rankwise.holdout.lockstep import solve_in_lockstep
 from rankwise.pairs.factor import LabelFactor
 from rankwise.pairs.labels import label_graph
+from rankwise.runtime import decompositions
+from rankwise.runtime.threads import LARGE_MATRIX
 from rankwise.solvers.dual import DualSpectrum
 from strategies import make_problem
 
@@ -215,3 +217,19 @@ def test_pairs_that_leave_one_level():
         i, j = np.nonzero(np.triu(level[:, None] != level))
         expected = [len(set(np.delete(level, [a, b]))) <= 1 for a, b in zip(i, j, strict=True)]
         np.testing.assert_array_equal(leaves_one_level(level, i, j), expected)
+
+
+def test_small_groups_beside_a_large_one_start_no_threads(monkeypatch):
+    rng = np.random.default_rng(0)
+    Z, target = rng.normal(size=(LARGE_MATRIX + 30, 4)), rng.normal(size=LARGE_MATRIX + 30)
+    groups = [np.arange(LARGE_MATRIX), *np.arange(LARGE_MATRIX, LARGE_MATRIX + 30).reshape(10, 3)]
+    started = []
+    monkeypatch.setattr(decompositions, "left_on_interrupt", lambda work: started.append(work) or work())
+    hold_out = PrimalHoldOut.of_design(Z)
+    found = held_out_residuals(hold_out, target[:, None], groups, ALPHAS)
+    assert len(started) == 1
+    for rows in groups:
+        rest = np.setdiff1d(np.arange(len(Z)), rows)
+        for alpha, own in zip(ALPHAS, found[:, rows, 0], strict=True):
+            model = Ridge(alpha=alpha, fit_intercept=False).fit(Z[rest], target[rest])
+            np.testing.assert_allclose(own, target[rows] - model.predict(Z[rows]), atol=1e-8)

@@ -4,6 +4,7 @@ import io
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
@@ -18,6 +19,7 @@ from rankwise.data import save_svmlight
 from rankwise.exceptions import ModelFileError
 from rankwise.persistence.container import Container, write_container
 from rankwise.persistence.parameters import PARAMETERS, unfit_parameter
+from rankwise.persistence.values import features_taken
 from rankwise.preprocessing import TableEncoder
 
 
@@ -216,3 +218,15 @@ def test_pipelines_may_begin_with_a_word(word, tmp_path, capsys):
     save_svmlight(X, y, tmp_path / "rows.txt", qid=qid)
     assert main(["predict", str(tmp_path / "model.rw"), str(tmp_path / "rows.txt")]) == 0
     assert capsys.readouterr().out.split() == list(map(repr, model.predict(X).tolist()))
+
+
+class _Quiet(BaseEstimator):
+    """A transformer that does not say how many columns it takes."""
+
+
+def test_how_many_columns_are_taken_is_told_by_the_first_step_that_is_no_word():
+    four, two = StandardScaler().fit(np.eye(4)), StandardScaler().fit(np.eye(2))
+    assert features_taken(FeatureUnion([("a", "drop"), ("b", four)])) == 4
+    assert features_taken(Pipeline([("a", "passthrough"), ("b", Pipeline([("c", four)]))])) == 4
+    assert features_taken(Pipeline([("a", None), ("b", "passthrough")])) is None
+    assert features_taken(Pipeline([("a", _Quiet()), ("b", two)])) is None  # of fewer columns, perhaps

@@ -186,6 +186,16 @@ def test_large_algebra_gets_the_threads_back_on_a_quiet_machine(two, monkeypatch
     assert counts(threads.LARGE_MATRIX) == ({1}, {1})
 
 
+def test_large_algebra_inside_large_algebra_does_not_end_it(two, monkeypatch):
+    monkeypatch.setattr(threads, "_is_busy", lambda: False)
+    with threads.blas_held():
+        with threads.large_algebra(threads.LARGE_MATRIX):
+            with threads.large_algebra(threads.LARGE_MATRIX):
+                assert blas_threads() == {2}
+            assert blas_threads() == {2}
+        assert blas_threads() == {1}
+
+
 def test_large_algebra_leaves_the_threads_down_that_somebody_else_holds(two, monkeypatch):
     monkeypatch.setattr(threads, "_is_busy", lambda: False)
     counts = []

@@ -80,7 +80,7 @@ def held_out_residuals(
     largest = max((rows.size for rows in groups), default=0)
     if largest > _LARGE or len(groups) < n_threads:
         for rows in groups:
-            decompose(largest, partial(leave_out, rows))
+            decompose(rows.size, partial(leave_out, rows))
         return out
     rank = decomposition.rank
     if alphas.size * sum(rows.size * min(rows.size, rank) for rows in groups) < _FEW:

@@ -97,8 +97,10 @@ def features_taken(step: object) -> int | None:
     """
     found = getattr(step, "n_features_in_", None)
     inner = getattr(step, "transformer_list", getattr(step, "steps", ())) if found is None else ()
-    told = (found, *(features_taken(one) for _, one in inner))
-    return next((int(number) for number in told if isinstance(number, int | np.integer)), None)
+    first = next((one for _, one in inner if not isinstance(one, str | None)), None)
+    if first is not None:
+        return features_taken(first)
+    return int(found) if isinstance(found, int | np.integer) else None
 
 
 def wrong(how: str) -> ModelFileError:

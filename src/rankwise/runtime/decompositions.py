@@ -70,6 +70,9 @@ def factorise(matrix: Floats) -> bool:
     ----------
     matrix : (n, n) float64, in Fortran's order
     """
+    assert matrix.dtype == np.float64  # LAPACK is told an address alone
+    assert matrix.flags.f_contiguous
+    assert matrix.flags.writeable
     size = matrix.shape[0]
     if size < LARGE_MATRIX or (routine := _lapack("dpotrf")) is None:
         with large_algebra(size):

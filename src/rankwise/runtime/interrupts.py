@@ -13,7 +13,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from types import FrameType
 from typing import ParamSpec, TypeVar
 
@@ -84,12 +84,13 @@ def left_on_interrupt(work: Callable[[], Result]) -> Result:
     """
     if threading.current_thread() is not threading.main_thread():
         return work()
+    context = copy_context()  # with NumPy's handling of overflows
     done: list[Result] = []
     failed: list[BaseException] = []
 
     def run() -> None:
         try:
-            done.append(work())
+            done.append(context.run(work))
         except BaseException as error:  # noqa: BLE001 - raised again by who waits
             failed.append(error)
 

@@ -88,12 +88,15 @@ def large_algebra(size: int) -> Iterator[None]:
     if size < LARGE_MATRIX or _is_busy():
         yield
         return
+    lowered = [
+        holds for holds in _needed_holds() if holds.is_lowered
+    ]  # not those that a block around has suspended
     try:
-        for holds in _needed_holds():
+        for holds in lowered:
             holds.suspend()
         yield
     finally:
-        for holds in _needed_holds():
+        for holds in lowered:
             holds.resume()
 
 
@@ -123,6 +126,10 @@ class _Holds:
             self._holders.pop(holder, None)
             if not self._holders:
                 self._restore()
+
+    @property
+    def is_lowered(self) -> bool:
+        return self._lowered is not None
 
     def suspend(self) -> None:
         """Restore what this thread holds, where no other thread holds."""

@@ -88,7 +88,8 @@ def of_table(name: str, table: Table, first_line: int | None = None) -> TableSou
     """Open a table that is in memory."""
 
     def batches(columns: Sequence[str], n_rows: int) -> Iterator[RecordBatch]:
-        yield from table.select(list(columns)).to_batches(max_chunksize=min(n_rows, 1 << 62))
+        found = table.select(list(columns)).to_batches(max_chunksize=min(n_rows, 1 << 62))
+        yield from (batch for batch in found if batch.num_rows)  # a stream may hold batches of no rows
 
     row_bytes = table.nbytes // max(1, table.num_rows)
     return TableSource(name, table.schema, table.num_rows, row_bytes, batches, first_line)
