@@ -2,13 +2,14 @@
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize
+from scipy.optimize import minimize, nnls
 
 from rankwise.design import as_design
 from rankwise.losses import SquaredHingeLoss
 from rankwise.objectives import MeanLoss
+from rankwise.objectives.moved import MatrixQuadratic
 from rankwise.pairs.margins import PreferenceMargins
-from rankwise.solvers.bounded import Bounds, bounded_gap, minimise_bounded
+from rankwise.solvers.bounded import Bounds, bounded_gap, minimise_bounded, polished
 from rankwise.solvers.solution import Status
 
 
@@ -71,3 +72,22 @@ def test_a_start_outside_the_bounds_is_brought_back():
         objective, 1e-2, Bounds.not_negative(nonnegative), tol=1e-12, start=np.full(6, -3.0)
     )
     np.testing.assert_allclose(warm.coef, cold.coef, atol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("tol", [1e-1, 1e-4])
+def test_what_stands_at_no_bound_is_solved_exactly(seed, tol):
+    rng = np.random.default_rng(seed)
+    X, y, alpha = rng.normal(size=(30, 6)), rng.normal(size=30), 0.5
+    objective = MatrixQuadratic(X.T @ X, X.T @ y)
+    bounds = Bounds.not_negative(np.ones(6, dtype=bool))
+    rough = minimise_bounded(objective, alpha, bounds, tol=tol)
+    found = polished(rough, objective, alpha, bounds)
+    root = np.linalg.cholesky(objective.matrix() + alpha * np.eye(6)).T
+    wanted = nnls(root, np.linalg.solve(root.T, objective.rhs))[0]
+    if np.array_equal(rough.coef > 0, wanted > 0):  # it knew which ones these are
+        assert found.status is Status.EXACT
+        assert found.certificate <= rough.certificate
+        np.testing.assert_allclose(found.coef, wanted, rtol=1e-10, atol=1e-12)
+    assert 0 < np.count_nonzero(wanted) < 6
+    assert tol > 1e-3 or found.status is Status.EXACT
