@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 
 from oracles import label_pairs, solve_rankrls
@@ -18,8 +20,10 @@ from rankwise.holdout import (
 )
 from rankwise.holdout.levels import leaves_one_level
 from rankwise.holdout.lockstep import solve_in_lockstep
+from rankwise.holdout.spaces import _group_of_rows
 from rankwise.pairs.factor import LabelFactor
 from rankwise.pairs.labels import label_graph
+from rankwise.pairs.preferences import preference_graph
 from rankwise.runtime import decompositions
 from rankwise.runtime.threads import LARGE_MATRIX
 from rankwise.solvers.dual import DualSpectrum
@@ -233,3 +237,17 @@ def test_small_groups_beside_a_large_one_start_no_threads(monkeypatch):
         for alpha, own in zip(ALPHAS, found[:, rows, 0], strict=True):
             model = Ridge(alpha=alpha, fit_intercept=False).fit(Z[rest], target[rest])
             np.testing.assert_allclose(own, target[rows] - model.predict(Z[rows]), atol=1e-8)
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(0, 2)), min_size=1, max_size=12))
+def test_rows_have_a_group_where_no_two_groups_share_one(found):
+    found = [(i, j, group) for i, j, group in found if i != j]
+    assume(found)
+    winner, loser, group = np.array(found).T
+    graph = preference_graph(winner, loser, 6)
+    groups_of_row = [set(group[(winner == row) | (loser == row)].tolist()) for row in range(6)]
+    of_row = _group_of_rows(graph, group)
+    if len(found) < 6 or any(len(own) > 1 for own in groups_of_row):
+        assert of_row is None
+    else:
+        assert of_row.tolist() == [min(own, default=-1) for own in groups_of_row]

@@ -1,5 +1,6 @@
 """Leave-pair-out by levels against refits without the two rows."""
 
+import itertools
 from functools import partial
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from oracles import label_pairs
 from rankwise.holdout import LevelRanking, level_pair_out_error, level_pair_out_scores
+from rankwise.holdout import levels as levels_module
 from rankwise.holdout.spaces import reweighted_features, reweighted_kernel
 from rankwise.kernels import Kernel
 from rankwise.problems.kernel import KernelProblem
@@ -134,3 +136,31 @@ def test_sharing_is_cheaper_for_many_levels_and_dearer_for_few_columns():
     )
     assert many.price(500, 21, shares=True) < many.price(500, 21, shares=False) / 10
     assert few.price(5, 21, shares=False) < few.price(5, 21, shares=True) / 5
+
+
+@pytest.mark.parametrize("query_weight", ["size", "equal"])
+@pytest.mark.parametrize("shares", [True, False])
+@pytest.mark.parametrize(("rank", "n_alphas"), [(3, 1), (50, 7)])
+def test_the_price_is_what_counting_gives(query_weight, shares, rank, n_alphas):
+    """Operations counted one pair of levels after the other: the method is chosen by comparing such prices."""
+    y = np.repeat([0.0, 1.0, 2.0, 5.0], [4, 4, 9, 3])
+    ranking = LevelRanking.of_labels(y, ties="exclude", cost="unit", query_weight=query_weight)
+    m, levels, sizes = 20, 4, [4, 4, 9, 3]
+    decomposition = 2 * m * min(rank, m) ** 2 + 9 * min(rank, m) ** 3  # products, and eigenvectors
+    inside = 2 * levels**2 * rank + 3 * levels**3  # a system of the levels
+    wanted = sum(
+        m**2 * (rank + levels + 300) for _ in range(n_alphas)
+    )  # what every pair of rows is scored with
+    if shares:
+        wanted += decomposition
+        scales = len(set(sizes)) ** 2 / 2 if query_weight == "equal" else 1  # one for each two sizes
+        for _ in range(n_alphas):
+            for a, b in itertools.product(sizes, repeat=2):
+                wanted += (3 * (a + b) ** 3 + levels_module._SHARED_CALLS) / 2  # each two levels come twice
+            wanted += scales * (inside + 4 * m * rank * levels) + 4 * m**2 * (rank + levels)
+    else:
+        for _ in itertools.combinations(range(levels), 2):
+            wanted += decomposition
+            for _ in range(n_alphas):
+                wanted += inside + 4 * m * rank + levels_module._CALLS
+    assert ranking.price(rank, n_alphas, shares=shares) == pytest.approx(wanted)
