@@ -185,6 +185,7 @@ def _run(request):
         traceback.print_exc()
         code = 1
     finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # one that comes now is after the command
         for stream in (sys.stdout, sys.stderr):
             try:
                 stream.flush()
