@@ -123,7 +123,8 @@ wheel:
 
 # The oldest supported numpy, SciPy and scikit-learn: the estimators' contract and everything that touches it.
 test-oldest: $(OLDEST)/.installed
-	$(OLDEST)/bin/python -m pytest -q -n 2 -m "not long" tests/estimators tests/solvers tests/data tests/pairs
+	$(OLDEST)/bin/python -m pytest -q -n 2 -m "not long" tests/estimators tests/solvers tests/data tests/pairs \
+		tests/runtime tests/holdout
 
 # The kernels alone, without Python: out-of-bounds and undefined behaviour in one build, data races in the other.
 test-sanitize:

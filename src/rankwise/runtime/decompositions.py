@@ -83,7 +83,8 @@ def factorise(matrix: Floats) -> bool:
 
 
 def _call(routine: Callable[..., None], matrix: Floats, *, overwrite: bool) -> tuple[Floats, Floats]:
-    vectors = np.array(matrix, dtype=np.float64, order="F", copy=None if overwrite else True)
+    made = np.asarray if overwrite else np.array  # NumPy 1 has no word for "where it is needed"
+    vectors = made(matrix, dtype=np.float64, order="F")
     size = vectors.shape[0]
     values, info = np.empty(size), ctypes.c_int()
     work, integers = np.empty(1), np.empty(1, dtype=np.int32)
