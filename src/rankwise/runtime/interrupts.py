@@ -70,6 +70,10 @@ def signals_later() -> Iterator[None]:
         before[number](number, None)
 
 
+# Seconds between looks for signals: one that comes just before a thread begins to wait does not wake it.
+_LOOK = 0.1
+
+
 def left_on_interrupt(work: Callable[[], Result]) -> Result:
     """Do work that looks for no signals in a thread, so that Ctrl-C need not wait for its end.
 
@@ -99,7 +103,8 @@ def left_on_interrupt(work: Callable[[], Result]) -> Result:
         thread.start()
     except RuntimeError:  # the system allows no more of them
         return work()
-    thread.join()
+    while thread.is_alive():
+        thread.join(_LOOK)
     if failed:
         raise failed[0]
     return done[0]
