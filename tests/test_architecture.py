@@ -126,7 +126,7 @@ def test_checkers_of_types_know_what_the_facade_offers():
 
 
 def test_storages_are_known_to_their_own_room_only():
-    """Above `design/`, code asks a design for what it needs, and never which class it is."""
+    """Above `design/`, code asks a design for what it needs, and never which class it is or what it happens to have."""
     classes = {"DenseDesign", "CsrDesign", "OperatorDesign", "ShiftedDesign", "KernelDesign"}
     asked = []
     for name, tree in modules():
@@ -139,6 +139,15 @@ def test_storages_are_known_to_their_own_room_only():
             if is_test and not name.startswith("design."):
                 named = {part.id for part in ast.walk(node.args[1]) if isinstance(part, ast.Name)}
                 asked += [(name, node.lineno)] * bool(named & classes)
+            is_probe = (
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Name)
+                and node.func.id in {"hasattr", "getattr"}
+            )
+            if is_probe and not name.startswith("design."):
+                probed = node.args[0]
+                called = probed.id if isinstance(probed, ast.Name) else getattr(probed, "attr", "")
+                asked += [(name, node.lineno)] * ("design" in called)
             if isinstance(node, ast.Attribute) and node.attr == "kind":
                 owner = node.value
                 called = owner.id if isinstance(owner, ast.Name) else getattr(owner, "attr", "")

@@ -153,7 +153,7 @@ def test_a_column_without_a_penalty_has_no_units(loss):
 @pytest.mark.parametrize("storage", STORAGES)
 def test_columns_of_least_squares_without_a_penalty_have_no_units(solver, storage, monkeypatch):
     if solver == "bounded-cg":
-        monkeypatch.setattr("rankwise.selection.solving.choose_solver", lambda *_, **__: "cg")
+        monkeypatch.setattr("rankwise.fitting.squares.choose_solver", lambda *_, **__: "cg")
     X, y, qid = rows(3)
     X[:, 3] = qid / 3  # says nothing inside queries, but for its rounding
     penalty = np.array([0, 1, 1, 0, 0, 1.0])
@@ -226,7 +226,7 @@ def test_free_columns_that_separate_repeat_or_say_nothing(loss):
 @pytest.mark.parametrize("as_cg", [False, True])
 def test_signs_satisfy_the_optimality_conditions(as_cg, monkeypatch):
     if as_cg:
-        monkeypatch.setattr("rankwise.selection.solving.choose_solver", lambda *_, **__: "cg")
+        monkeypatch.setattr("rankwise.fitting.squares.choose_solver", lambda *_, **__: "cg")
     for seed in range(5):
         X, y, qid = rows(seed, 80, 10)
         signs = restriction(seed, 10)["positive"]

@@ -330,7 +330,7 @@ def test_what_else_a_stream_refuses(monkeypatch):
     with pytest.raises(MemoryLimitError, match=r"different labels.*Hint: use ties='include'"):
         RankRLS(ties="exclude").partial_fit(problem.X, problem.y)
     monkeypatch.setattr(state, "fits_direct", lambda _: False)
-    monkeypatch.setattr("rankwise.selection.solving.fits_direct", lambda _: False)
+    monkeypatch.setattr("rankwise.fitting.squares.fits_direct", lambda _: False)
     with pytest.raises(UnsuitableSolverError, match=r"forms a matrix"):
         RankRLS(solver="direct").partial_fit(problem.X, problem.y)
 

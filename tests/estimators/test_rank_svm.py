@@ -14,10 +14,11 @@ from sklearn.model_selection import KFold
 from oracles import label_pairs
 from rankwise import RankSVM, RankSVMCV
 from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError, UnsuitableSolverError
+from rankwise.fitting import margins
 from rankwise.metrics import get_metric, pairwise_error
 from rankwise.model_selection import PreferenceKFold, QueryKFold
 from rankwise.runtime.interrupts import keep_on_interrupt
-from rankwise.selection import alpha_path, margin_fit
+from rankwise.selection import alpha_path
 from rankwise.selection.cv import Sampling, plan_of
 from rankwise.solvers.solution import Solution, Status
 from strategies import make_problem
@@ -262,7 +263,7 @@ def test_interruption_keeps_the_best_model(loss, solver, monkeypatch):
         if calls["n"] == 3:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(margin_fit.ProgressLine, "update", interrupt)
+    monkeypatch.setattr(margins.ProgressLine, "update", interrupt)
     with keep_on_interrupt(), pytest.warns(ConvergenceWarning, match="interrupted"):
         model = fit(problem, loss=loss, solver=solver, alpha=1e-5, tol=1e-9)
     assert model.coef_.any()
@@ -282,7 +283,7 @@ def interrupt_at(monkeypatch, moment):
         if seen["n"] == moment:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(margin_fit.ProgressLine, "update", interrupt)
+    monkeypatch.setattr(margins.ProgressLine, "update", interrupt)
     return seen
 
 
@@ -305,7 +306,7 @@ def test_an_interruption_says_how_to_go_on(monkeypatch):
 
 
 def test_a_large_ranking_of_unscaled_columns_goes_on_with_smoothing(monkeypatch):
-    monkeypatch.setattr(margin_fit, "_FIRST_TRY", 5)
+    monkeypatch.setattr(margins, "_FIRST_TRY", 5)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(20_000, 4)) * [1.0, 1e2, 1e4, 1e6]
     y = X @ [1.0, 1e-2, -1e-4, 1e-6] + rng.normal(size=20_000)
@@ -633,7 +634,7 @@ class TestChoosingAlpha:
         plan = plan_of(5, data, metric, Sampling(0, None))
         errors = []
         for order in ([1e-2, 1e-3, 1e-1], [1e-1, 1e-2, 1e-3]):
-            whole = [margin_fit.margins_of(data, "hinge")]
+            whole = [margins.margins_of(data, "hinge")]
             problems = alpha_path.margin_problems(model._margin_fit(whole[0]), data, whole)
             (path,) = alpha_path.paths_of(problems, data, plan, metric)
             errors.append({alpha: path.errors(np.array([alpha]))[0, 0] for alpha in order})

@@ -13,10 +13,10 @@ from rankwise.additive.training import MarginTraining, SquaredTraining, Training
 from rankwise.arrays import Bools
 from rankwise.data.queries import Queries, one_query
 from rankwise.exceptions import NoPairsError
+from rankwise.fitting.margins import MarginFit, margins_of
 from rankwise.metrics import Metric
 from rankwise.problems.training import PairData, TrainingProblem
 from rankwise.selection.held_out import HeldOut, splits_of
-from rankwise.selection.margin_fit import MarginFit, margins_of
 from rankwise.selection.scorers import EvalSet
 from rankwise.solvers.choose import choose_margin_solver
 

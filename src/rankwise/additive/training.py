@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from rankwise.arrays import Floats
 from rankwise.design import Design
+from rankwise.fitting.margins import MarginFit
 from rankwise.losses import HingeLoss, SquaredHingeLoss, SquaredLoss
 from rankwise.objectives import MeanLoss, SquaredObjective
 from rankwise.pairs.graph import MarginPairs, PairGraph
 from rankwise.pairs.preferences import PreferenceGraph
-from rankwise.selection.margin_fit import MarginFit
 from rankwise.solvers.bounded import Bounds, minimise_bounded
 from rankwise.solvers.choose import SOLVERS, SolverOptions, choose_solver
 from rankwise.solvers.direct import DirectFactor

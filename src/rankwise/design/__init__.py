@@ -6,8 +6,6 @@ rows matter, columns far from zero are shifted (`rankwise.design.offsets`).
 
 from __future__ import annotations
 
-from typing import cast
-
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
@@ -17,7 +15,7 @@ from rankwise.design.csr import CsrDesign
 from rankwise.design.dense import DenseDesign
 from rankwise.design.offsets import Shift, find_shift, sampled_rows
 from rankwise.design.operator import OperatorDesign
-from rankwise.design.protocol import Design, GramProduct
+from rankwise.design.protocol import Design, GramProduct, Products
 from rankwise.design.shifted import ShiftedDesign
 from rankwise.runtime.memory import MemoryBudget
 from rankwise.runtime.threads import default_threads
@@ -29,6 +27,7 @@ __all__ = [
     "Design",
     "GramProduct",
     "OperatorDesign",
+    "Products",
     "Shift",
     "ShiftedDesign",
     "as_design",
@@ -45,13 +44,11 @@ _COPY_SHARE = 4
 
 def as_design(X: MatrixLike | Design, n_threads: int | None = None) -> Design:
     """Return the design of an array, a SciPy sparse matrix, a LinearOperator, or a design itself."""
-    if isinstance(X, (AdditiveDesign, DenseDesign, CsrDesign, OperatorDesign, ShiftedDesign)):
+    if isinstance(X, Design):
         return X
     if hasattr(X, "as_design"):  # rows that know their own storage, such as those of a cluster
         made: Design = X.as_design(n_threads)
         return made
-    if hasattr(X, "gram_product"):
-        return cast("Design", X)
     threads = default_threads() if n_threads is None else n_threads
     if is_sparse(X):
         return CsrDesign(X.tocsr(), threads)

@@ -21,7 +21,7 @@ from rankwise.arrays import Floats, InMemory, Ints, Matrix, is_sparse
 from rankwise.design import fused, gram
 from rankwise.design.cells import Cells
 from rankwise.design.coded_gram import coded_gram, work
-from rankwise.design.protocol import GramProduct, RowIndex
+from rankwise.design.protocol import Design, GramProduct, RowIndex
 from rankwise.design.row_order import in_row_order, is_scattered
 from rankwise.design.term_scores import MANY_CODES, csr_arrays, float_array, places_among_terms, predict
 from rankwise.design.terms import Coordinates, Terms
@@ -45,7 +45,7 @@ ENCODED_ROWS = 1 << 16
 INSTRUCTIONS = _core.widest_instructions()
 
 
-class AdditiveDesign:
+class AdditiveDesign(Design):
     """Rows of an additive model as a design; made by `encode`.
 
     Parameters
@@ -59,8 +59,6 @@ class AdditiveDesign:
 
     has_rows = True
     is_dense = False
-    is_on_disk = False
-    shift = None  # weights lie between 0 and 1
     dtype: np.dtype[Any] = np.dtype(np.float64)
 
     def __init__(
@@ -164,10 +162,6 @@ class AdditiveDesign:
         G = np.asarray(self.coordinates.from_values(half))
         return (G + G.T) / 2
 
-    def gram_system(self, blocks: QueryBlocks, pull: Floats) -> tuple[Floats, Floats] | None:
-        """Return None: a second read, for ``X' r``, is little beside the matrix."""
-        return None
-
     def gram_diagonal(self, blocks: QueryBlocks) -> Floats:
         """Return ``diag(X' L X)``."""
         self.reads += 1
@@ -224,9 +218,6 @@ class AdditiveDesign:
     def stored(self) -> npt.NDArray[np.uint32]:
         """Return the codes."""
         return self.codes
-
-    def expect_products(self) -> None:
-        """Do nothing: the codes are what products read."""
 
     def within(self, coordinates: Coordinates | None) -> AdditiveDesign:
         """Return the same codes with other coefficients."""

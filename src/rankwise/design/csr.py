@@ -15,7 +15,7 @@ from rankwise.data.store.mapped import MappedMatrix, gather_rows, part_of
 from rankwise.design import fused, gram
 from rankwise.design.offsets import Shift
 from rankwise.design.operator import OperatorDesign
-from rankwise.design.protocol import RowIndex, accepted_dtype
+from rankwise.design.protocol import Design, RowIndex, accepted_dtype
 from rankwise.design.row_order import in_row_order, is_scattered
 from rankwise.pairs.blocks import Folds, QueryBlocks, as_table
 
@@ -32,7 +32,7 @@ DENSE_SHARE = 0.02
 SPARSE_BLOCK = 1 << 20
 
 
-class CsrDesign:
+class CsrDesign(Design):
     """A SciPy CSR matrix as a design; columns need not be sorted, and may occur twice in a row.
 
     One that is mapped from a store is walked in the order of its rows and asked for ahead of time; nothing that
@@ -60,11 +60,7 @@ class CsrDesign:
         self.shift = shift
         # How products get at a matrix on disk; None in memory.
         self.disk = X.disk(n_threads) if isinstance(X, MappedMatrix) else None
-
-    @property
-    def is_on_disk(self) -> bool:
-        """Whether the values are read from a store whenever they are needed."""
-        return self.disk is not None
+        self.is_on_disk = self.disk is not None
 
     def dot(self, v: Floats) -> Floats:
         """Return ``X v``."""
@@ -90,9 +86,6 @@ class CsrDesign:
         if product is not None and (relabel is True or (relabel == "auto" and self.relabelling_pays)):
             self.relabel_columns()
         return product
-
-    def stored(self) -> sp.csr_matrix:
-        return self.matrix()
 
     def expect_products(self) -> None:
         if self.relabelling_pays:
@@ -121,10 +114,6 @@ class CsrDesign:
         if self.nnz > DENSE_SHARE * self.shape[0] * self.shape[1] or blocks.coupling == "relative":
             return gram.gram_matrix(self._centred(blocks))
         return self._sparse_gram_matrix(blocks)
-
-    def gram_system(self, blocks: QueryBlocks, pull: Floats) -> tuple[Floats, Floats] | None:
-        """Return None: a second read, for ``X' r``, is little beside the matrix."""
-        return None
 
     def gram_diagonal(self, blocks: QueryBlocks) -> Floats:
         """Return ``diag(X' L X)``."""

@@ -10,8 +10,8 @@ import numpy.typing as npt
 from rankwise.arrays import AnyArray, DType, Floats
 from rankwise.design import gram
 from rankwise.design.offsets import Shift
-from rankwise.design.protocol import GramProduct, RowIndex, accepted_dtype
-from rankwise.pairs.blocks import Folds, QueryBlocks
+from rankwise.design.protocol import Design, RowIndex, accepted_dtype
+from rankwise.pairs.blocks import QueryBlocks
 
 __all__ = ["DenseDesign"]
 
@@ -19,12 +19,11 @@ __all__ = ["DenseDesign"]
 BLOCK_SIZE = 1 << 16
 
 
-class DenseDesign:
+class DenseDesign(Design):
     """A numpy array as a design."""
 
     has_rows = True
     is_dense = True
-    is_on_disk = False
 
     def __init__(self, X: AnyArray, n_threads: int = 1, shift: Shift | None = None) -> None:
         self.X = X.astype(accepted_dtype(X.dtype), copy=False)
@@ -54,10 +53,6 @@ class DenseDesign:
         for rows in self._row_blocks():
             out += self.X[rows].astype(np.float64).T @ u[rows]
         return out
-
-    def gram_product(self, blocks: QueryBlocks, folds: Folds | None = None) -> GramProduct | None:
-        """Return None: BLAS reads a dense matrix at the speed of memory."""
-        return None
 
     def gram_matrix(self, blocks: QueryBlocks) -> Floats:
         """Return ``X' L X``, (n, n)."""
@@ -102,9 +97,6 @@ class DenseDesign:
 
     def stored(self) -> AnyArray:
         return self.X
-
-    def expect_products(self) -> None:
-        """Do nothing: BLAS needs no preparation."""
 
     def _row_blocks(self, n_rows: int | None = None) -> Iterator[slice]:
         step = max(1, BLOCK_SIZE // max(1, self.shape[1]))

@@ -3,26 +3,21 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse.linalg import LinearOperator
 
 from rankwise.arrays import DType, Floats
-from rankwise.design.protocol import GramProduct, RowIndex
+from rankwise.design.protocol import Design, RowIndex
 from rankwise.exceptions import InvalidInputError
-from rankwise.pairs.blocks import Folds, QueryBlocks
 
 __all__ = ["OperatorDesign"]
 
 
-class OperatorDesign:
+class OperatorDesign(Design):
     """A SciPy LinearOperator as a design. What would take a product for each column is not offered."""
 
     has_rows = False
     is_dense = False
     nnz = 0
-    shift = None
-    is_on_disk = False
-    n_threads = 1  # what the operator does with threads is its own affair
 
     def __init__(self, operator: LinearOperator, n_threads: int = 1) -> None:
         self.operator = operator
@@ -47,40 +42,12 @@ class OperatorDesign:
                 "make it with rmatvec=, the product with the transpose of X.",
             ) from error
 
-    def gram_product(self, blocks: QueryBlocks, folds: Folds | None = None) -> GramProduct | None:
-        """Return None: there are no rows to fuse over."""
-        return None
-
-    def gram_matrix(self, blocks: QueryBlocks) -> Floats | None:
-        """Return None: it would take a product for each column."""
-        return None
-
-    def gram_system(self, blocks: QueryBlocks, pull: Floats) -> tuple[Floats, Floats] | None:
-        """Return None: it would take a product for each column."""
-        return None
-
-    def gram_diagonal(self, blocks: QueryBlocks) -> Floats | None:
-        """Return None: it would take a product for each column."""
-        return None
-
-    def squared_differences(
-        self, one: npt.NDArray[np.int64], other: npt.NDArray[np.int64], weight: Floats
-    ) -> Floats | None:
-        """Return None: they would take a product for each column."""
-        return None
-
     def matrix(self) -> Floats:
         """Return the matrix, made by a product for each column."""
         return self.dot(np.eye(self.shape[1]))
 
     def stored(self) -> LinearOperator:
         return self.operator
-
-    def expect_products(self) -> None:
-        """Do nothing: the operator is the caller's own."""
-
-    def gathered(self, rows: npt.NDArray[np.int64]) -> OperatorDesign:
-        return self.rows(rows)
 
     def rows(self, index: RowIndex) -> OperatorDesign:
         """Return the design of a subset of rows."""

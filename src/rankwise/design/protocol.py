@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from math import inf
 from typing import Protocol
 
 import numpy as np
@@ -12,9 +14,14 @@ from scipy.sparse.linalg import LinearOperator
 from rankwise.arrays import AnyArray, DType, Floats
 from rankwise.design.offsets import Shift
 from rankwise.pairs.blocks import Folds, QueryBlocks
+from rankwise.pairs.graph import MarginPairs
 
-__all__ = ["Design", "GramProduct", "RowIndex", "accepted_dtype"]
+__all__ = ["Design", "GramProduct", "Products", "RowIndex", "accepted_dtype"]
 
+# Nanoseconds on one core of a current server; only their ratios matter, and only roughly.
+_DENSE_GRAM = 0.05  # a multiply-add of a dense symmetric product
+_SPARSE_GRAM = 3.0  # a multiply-add of a sparse one
+_PRODUCT = 2.0  # a non-zero in one product X'LXv
 
 RowIndex = slice | npt.NDArray[np.int64] | npt.NDArray[np.bool_]
 
@@ -26,8 +33,36 @@ class GramProduct(Protocol):
         """Return the product; `held_out` (rows,) receives the scores that folds do not see."""
 
 
-class Design(Protocol):
+class Products(Protocol):
+    """Products with X alone: all that losses with margins ask.
+
+    Attributes
+    ----------
+    shape : (int, int)
+    reads : int
+        How many times X was read completely so far.
+    """
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+
+    @property
+    def reads(self) -> int: ...
+
+    def zero_scores(self) -> Floats:
+        """Return ``X 0``, in whatever form `dot` returns scores."""
+
+    def dot(self, v: Floats) -> Floats:
+        """Return ``X v``."""
+
+    def tdot(self, u: Floats) -> Floats:
+        """Return ``X' u``."""
+
+
+class Design(ABC):
     """A matrix of m rows and n columns; vectors are (m,) or (n,), blocks of them (m, k) or (n, k).
+
+    What a storage has nothing better for has its answer here.
 
     Attributes
     ----------
@@ -43,6 +78,12 @@ class Design(Protocol):
         How many threads its products may use.
     reads : int
         How many times X was read completely so far.
+    shift : Shift or None
+        What was subtracted from its columns; nothing that compares rows sees it.
+    is_on_disk : bool
+        Whether the values are read from a store whenever they are needed.
+    widest_matrix : float
+        From how many columns on it is not asked for ``X' L X``.
     """
 
     shape: tuple[int, int]
@@ -52,35 +93,50 @@ class Design(Protocol):
     is_dense: bool
     n_threads: int
     reads: int
+    shift: Shift | None = None
+    is_on_disk: bool = False
+    widest_matrix: float = inf
 
     @property
-    def shift(self) -> Shift | None:
-        """What was subtracted from its columns; nothing that compares rows sees it."""
+    def work(self) -> tuple[float, float]:
+        """About how many nanoseconds a product ``X' L X v`` takes, and the matrix ``X' L X``."""
+        multiplied = self.nnz * self.nnz / max(self.shape[0], 1)
+        return _PRODUCT * self.nnz, multiplied * (_DENSE_GRAM if self.is_dense else _SPARSE_GRAM)
 
-    @property
-    def is_on_disk(self) -> bool:
-        """Whether the values are read from a store whenever they are needed."""
-
+    @abstractmethod
     def dot(self, v: Floats) -> Floats:
         """Return ``X v``."""
 
+    @abstractmethod
     def tdot(self, u: Floats) -> Floats:
         """Return ``X' u``."""
 
+    def zero_scores(self) -> Floats:
+        """Return ``X 0``."""
+        return np.zeros(self.shape[0])
+
+    def counting(self, pairs: MarginPairs) -> tuple[Products, MarginPairs] | None:
+        """Return what evaluates losses over these pairs where the rows are; None where that is here."""
+        return None
+
     def gram_product(self, blocks: QueryBlocks, folds: Folds | None = None) -> GramProduct | None:
         """Return the fused product ``V -> X' L X V``; None where composing `dot`, L and `tdot` is as good."""
+        return None
 
     def gram_matrix(self, blocks: QueryBlocks) -> Floats | None:
         """Return ``X' L X``, (n, n); None where the storage cannot give it."""
+        return None
 
     def gram_system(self, blocks: QueryBlocks, pull: Floats) -> tuple[Floats, Floats] | None:
         """Return ``X' L X`` and ``X' r`` in one read of X, for an r that sums to zero in every query.
 
         None where `gram_matrix` and `tdot` are as good.
         """
+        return None
 
     def gram_diagonal(self, blocks: QueryBlocks) -> Floats | None:
         """Return ``diag(X' L X)`` in one or two reads of X; None where the storage cannot give it."""
+        return None
 
     def squared_differences(
         self, one: npt.NDArray[np.int64], other: npt.NDArray[np.int64], weight: Floats
@@ -89,21 +145,27 @@ class Design(Protocol):
 
         This is ``diag(X' L X)`` of pairs that are listed one by one.
         """
+        return None
 
+    @abstractmethod
     def rows(self, index: RowIndex) -> Design:
         """Return the design of a subset of rows; of a matrix on disk, many rows stay there."""
 
     def gathered(self, rows: npt.NDArray[np.int64]) -> Design:
         """Return the design of so few rows that they fit in memory, where that can be."""
+        return self.rows(rows)
 
+    @abstractmethod
     def matrix(self) -> AnyArray | sp.csr_matrix:
         """Return X as an array or a SciPy matrix; an operator's takes a product for each column."""
 
     def stored(self) -> AnyArray | sp.csr_matrix | LinearOperator:
         """Return X as it was given, without computing anything: an array, a SciPy matrix or an operator."""
+        return self.matrix()
 
     def expect_products(self) -> None:
         """Prepare for many of `dot` and `tdot`, where that pays."""
+        return
 
 
 def accepted_dtype(dtype: DType) -> DType:

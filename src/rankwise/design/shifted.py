@@ -22,7 +22,7 @@ from rankwise.runtime.memory import MemoryBudget
 __all__ = ["ShiftedDesign"]
 
 
-class ShiftedDesign:
+class ShiftedDesign(Design):
     """A design with constants subtracted from some of its columns.
 
     Parameters
@@ -32,6 +32,8 @@ class ShiftedDesign:
     block : (rows, k) float64
         The shifted columns.
     """
+
+    shift: Shift
 
     def __init__(self, base: Design, shift: Shift, block: Floats) -> None:
         self.base, self.shift = base, shift
@@ -111,10 +113,6 @@ class ShiftedDesign:
             G[self.shift.columns] = columns.T
             G[:, self.shift.columns] = columns
         return G
-
-    def gram_system(self, blocks: QueryBlocks, pull: Floats) -> tuple[Floats, Floats] | None:
-        """Return None: the shifted columns are put in their places later."""
-        return None
 
     def gram_diagonal(self, blocks: QueryBlocks) -> Floats | None:
         """Return ``diag(X' L X)``."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol, cast
 from rankwise.arrays import Floats, Ints
 from rankwise.distributed.local_vectors import Pairs, Want
 from rankwise.distributed.row_vectors import RowSpace, RowVector, as_floats
+from rankwise.pairs.graph import SmoothedHinge
 from rankwise.runtime.cached import cached_property
 
 if TYPE_CHECKING:
@@ -103,13 +104,6 @@ class ClusterPairs:
         """None: only one large ranking is thinned, and it is not whole on a worker."""
 
 
-@dataclass(frozen=True)
-class _Smoothed:
-    value: float
-    gradient: Floats
-    active: float
-
-
 class ClusterViolations:
     """The pairs that are violated at some scores; implements `ViolatedPairs`."""
 
@@ -145,10 +139,10 @@ class ClusterViolations:
         numbers, gradient = self._gradient("squared", None)
         return float(numbers[0]), gradient
 
-    def smoothed(self, delta: float) -> _Smoothed:
+    def smoothed(self, delta: float) -> SmoothedHinge:
         """Return the Huberised hinge at the same scores."""
         numbers, gradient = self._gradient("smoothed", delta)
-        return _Smoothed(float(numbers[0]), gradient, float(numbers[1]))
+        return SmoothedHinge(float(numbers[0]), gradient, float(numbers[1]))
 
     def laplacian(self, v: Floats, width: float | None = None) -> Floats:
         """Apply their ``L = A'ΩA`` to a vector, of those with ``t <= width`` only if that is given."""

@@ -12,8 +12,8 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from rankwise.arrays import AnyArray, DType, Floats, Ints
-from rankwise.design import Design, OperatorDesign, Shift, as_design
-from rankwise.design.protocol import GramProduct, RowIndex
+from rankwise.design import OperatorDesign, Shift, as_design
+from rankwise.design.protocol import Design, GramProduct, RowIndex
 from rankwise.distributed.cluster import Cluster
 from rankwise.distributed.counting import ClusterPairs, ClusterScores, QueryPairs, pairs_on
 from rankwise.distributed.holding import WorkerRows
@@ -31,7 +31,7 @@ _FEW_BYTES = 1 << 26
 _PAIRS = 1 << 14
 
 
-class DaskDesign:
+class DaskDesign(Design):
     """The rows of a cluster; see `rankwise.design.Design`.
 
     Scores, and whatever else has a value per row, are in the order of the rows of the caller's collection.
@@ -83,10 +83,6 @@ class DaskDesign:
         """Return ``X' L X``, (n, n)."""
         parts = self._parts(blocks)
         return None if parts is None else joined_matrix(self.cluster, parts)
-
-    def gram_system(self, blocks: QueryBlocks, pull: Floats) -> tuple[Floats, Floats] | None:
-        """Return None: a second read, for ``X' r``, is little beside the matrix."""
-        return None
 
     def gram_diagonal(self, blocks: QueryBlocks) -> Floats | None:
         """Return ``diag(X' L X)``."""
@@ -161,10 +157,6 @@ class DaskDesign:
                 "use a method that needs products only, such as cv=5 in place of exact hold-out.",
             )
         return self.gathered(np.arange(self.shape[0])).matrix()
-
-    def stored(self) -> AnyArray | sp.csr_matrix:
-        """Return all rows at the client, where they fit."""
-        return self.matrix()
 
     def expect_products(self) -> None:
         """Let workers prepare for many of `dot` and `tdot`."""

@@ -16,10 +16,10 @@ from rankwise.arrays import RandomSource
 from rankwise.estimators.additive_model import AUTO_COUNTS, AdditiveModel, notices_of
 from rankwise.estimators.refusals import say
 from rankwise.exceptions import NoPairsError, UndefinedMetricError
+from rankwise.fitting.notices import Notice
 from rankwise.metrics import Metric
 from rankwise.problems.training import PairData, TrainingProblem
 from rankwise.selection.folds import assigner_of
-from rankwise.selection.result import Notice
 
 __all__ = ["AdditiveRanker"]
 

@@ -29,10 +29,10 @@ from rankwise.design.additive import predict
 from rankwise.design.terms import Terms
 from rankwise.estimators.base import Ranker
 from rankwise.exceptions import InvalidInputError
+from rankwise.fitting.notices import Notice, interrupted
 from rankwise.pairs.labels import Cost, Ties
 from rankwise.problems.training import PairData, TrainingProblem
 from rankwise.runtime.threads import default_threads
-from rankwise.selection.result import Notice, interrupted
 from rankwise.solvers.solution import Solution, Status
 
 __all__ = ["AUTO_COUNTS", "AdditiveModel", "notices_of"]

@@ -9,9 +9,9 @@ from rankwise.arrays import ArrayLike, RandomSource
 from rankwise.data.validation import read_seed
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.estimators.refusals import say
+from rankwise.fitting.kernel_squares import KernelLeastSquares
 from rankwise.kernels.basis import Basis
 from rankwise.problems.training import TrainingProblem
-from rankwise.selection.kernel_fit import KernelLeastSquares
 from rankwise.selection.result import outputs_of
 from rankwise.solvers.choose import SOLVERS
 

@@ -14,6 +14,7 @@ from rankwise.data.parameters import check_alphas
 from rankwise.data.validation import read_seed
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.exceptions import InvalidInputError
+from rankwise.fitting.notices import notices_of_extremes
 from rankwise.holdout.spaces import KernelSpace
 from rankwise.kernels.basis import Basis, basis_size
 from rankwise.metrics import Metric
@@ -24,10 +25,9 @@ from rankwise.selection.cv import Decomposition, Plan
 from rankwise.selection.equations import DualCoordinates
 from rankwise.selection.grids import POWERS_OF_TWO
 from rankwise.selection.held_out import HeldOut
-from rankwise.selection.kernel_fit import choose_on_reduced_set
 from rankwise.selection.nested import check_can_nest, nested_score
+from rankwise.selection.reduced_set import choose_on_reduced_set
 from rankwise.selection.result import Selection, on_one_grid
-from rankwise.selection.solving import notices_of_extremes
 from rankwise.selection.surface import EXACT, SurfaceSearch
 
 __all__ = ["KernelRankRLSCV"]

@@ -9,11 +9,11 @@ import numpy as np
 from rankwise.arrays import ArrayLike, RandomSource
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.estimators.margin_ranker import MarginRanker
+from rankwise.fitting.margins import margins_of
+from rankwise.fitting.notices import notices_of_extremes
 from rankwise.kernels.basis import Basis
 from rankwise.problems.training import TrainingProblem
-from rankwise.selection.margin_fit import margins_of
 from rankwise.selection.result import Selection, outputs_of
-from rankwise.selection.solving import notices_of_extremes
 
 __all__ = ["KernelRankSVM"]
 

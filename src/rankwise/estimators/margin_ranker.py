@@ -15,13 +15,13 @@ from rankwise.deprecation import former_names
 from rankwise.design import Design
 from rankwise.estimators.base import Ranker
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
+from rankwise.fitting.margins import MarginFit, curvature_of
 from rankwise.losses import LOSSES, MARGIN_LOSSES
 from rankwise.pairs.graph import MarginPairs
 from rankwise.pairs.labels import Cost, Ties
 from rankwise.problems.restriction import Restriction
 from rankwise.problems.training import TrainingProblem
 from rankwise.selection.early_stopping import EvalSetMonitor
-from rankwise.selection.margin_fit import MarginFit, curvature_of
 from rankwise.selection.result import Selection, one_or_all
 from rankwise.solvers.choose import MARGIN_SOLVERS
 from rankwise.solvers.solution import Solution, Status

@@ -12,13 +12,13 @@ from rankwise.design import shifted_design
 from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.refusals import refuse_unknown, say
 from rankwise.exceptions import InvalidInputError
+from rankwise.fitting.squares import LeastSquares
 from rankwise.metrics import Metric
 from rankwise.objectives import SquaredObjective
 from rankwise.problems.training import TrainingProblem
 from rankwise.runtime.threads import one_blas_thread
 from rankwise.selection.early_stopping import stop_early
 from rankwise.selection.result import WRITTEN, outputs_of
-from rankwise.selection.solving import LeastSquares
 from rankwise.solvers.choose import ITERATIVE, SOLVERS, SolverOptions
 from rankwise.solvers.momentum import MOMENTUM
 from rankwise.streaming.accumulators import PairOptions

@@ -15,6 +15,7 @@ from rankwise.data.validation import check_number
 from rankwise.design import matrix_rows
 from rankwise.estimators.linear import LinearRanker
 from rankwise.exceptions import InvalidInputError
+from rankwise.fitting.squares import LeastSquares
 from rankwise.holdout.spaces import ColumnSpace
 from rankwise.metrics import Metric
 from rankwise.problems.restriction import Restriction
@@ -26,7 +27,6 @@ from rankwise.selection.grids import POWERS_OF_TWO
 from rankwise.selection.krylov_run import KrylovRun
 from rankwise.selection.nested import check_can_nest, nested_score
 from rankwise.selection.scorers import EvalSet
-from rankwise.selection.solving import LeastSquares
 from rankwise.selection.surface import SurfaceSearch, table_tolerance
 from rankwise.solvers.choose import SolverOptions
 

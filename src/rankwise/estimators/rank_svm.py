@@ -9,11 +9,11 @@ import numpy as np
 from rankwise.arrays import ArrayLike, Floats, RandomSource
 from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.margin_ranker import MarginRanker
+from rankwise.fitting.margins import margins_of
 from rankwise.metrics import Metric
 from rankwise.problems.training import TrainingProblem
 from rankwise.selection.early_stopping import EvalSetMonitor
 from rankwise.selection.held_out import set_apart
-from rankwise.selection.margin_fit import margins_of
 from rankwise.selection.result import Selection
 
 __all__ = ["RankSVM"]

@@ -6,10 +6,10 @@ from rankwise.arrays import ArrayLike, RandomSource
 from rankwise.data.parameters import check_alphas
 from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.margin_ranker import MarginRanker
+from rankwise.fitting.margins import margins_of
 from rankwise.metrics import Metric
 from rankwise.problems.training import TrainingProblem
 from rankwise.selection.alpha_path import choose_on_paths, margin_problems, paths_of
-from rankwise.selection.margin_fit import margins_of
 
 __all__ = ["RankSVMCV"]
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from rankwise.arrays import Floats
 from rankwise.exceptions import InvalidInputError, caller_level
+from rankwise.fitting.notices import Notice
 from rankwise.problems.training import PairData, TrainingProblem
 from rankwise.runtime.interrupts import tell_interrupted
-from rankwise.selection.result import Notice
 
 __all__ = ["refuse_unknown", "require_finite", "say", "warn_of_near_ties"]
 

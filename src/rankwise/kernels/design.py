@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from rankwise.arrays import DType, Floats, Matrix
 from rankwise.design import GramProduct, gram
-from rankwise.design.protocol import RowIndex
+from rankwise.design.protocol import Design, RowIndex
 from rankwise.kernels import BLOCK, Kernel, Report, no_report
 from rankwise.pairs.blocks import Folds, QueryBlocks, laplacian
 from rankwise.runtime.cached import cached_property
@@ -17,7 +16,7 @@ from rankwise.runtime.cached import cached_property
 __all__ = ["KernelDesign"]
 
 
-class KernelDesign:
+class KernelDesign(Design):
     """A kernel matrix, or the features of a `FeatureMap`, made again a block at a time whenever it is needed.
 
     Parameters
@@ -32,8 +31,6 @@ class KernelDesign:
 
     has_rows = True
     is_dense = False  # nothing is stored
-    shift = None
-    is_on_disk = False
 
     def __init__(
         self,
@@ -90,24 +87,10 @@ class KernelDesign:
         self.reads += 1
         return gram.gram_matrix(self._centred(blocks))
 
-    def gram_system(self, blocks: QueryBlocks, pull: Floats) -> tuple[Floats, Floats] | None:
-        """Return None: nobody asks this of a kernel."""
-        return None
-
     def gram_diagonal(self, blocks: QueryBlocks) -> Floats:
         """Return ``diag(Z' L Z)``."""
         self.reads += 1
         return gram.gram_diagonal(self._centred(blocks))
-
-    def squared_differences(
-        self, one: npt.NDArray[np.int64], other: npt.NDArray[np.int64], weight: Floats
-    ) -> Floats | None:
-        """None: nobody asks this of a kernel."""
-        return None
-
-    def gathered(self, rows: npt.NDArray[np.int64]) -> KernelDesign:
-        """Return the design of a subset of rows."""
-        return self.rows(rows)
 
     def rows(self, index: RowIndex) -> KernelDesign:
         """Return the design of a subset of rows."""
@@ -116,13 +99,6 @@ class KernelDesign:
     def matrix(self) -> Floats:
         """Return Z."""
         return self.features(slice(None))
-
-    def stored(self) -> Floats:
-        """Return Z: nothing of it is stored."""
-        return self.matrix()
-
-    def expect_products(self) -> None:
-        """Do nothing: there is nothing to prepare."""
 
     def _centred(self, blocks: QueryBlocks) -> gram.CentredBlocks:
         ahead = _ReadAhead(self, blocks)

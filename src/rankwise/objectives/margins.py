@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from rankwise.arrays import Floats, Rows
-from rankwise.design import Design
+from rankwise.design import Products
 from rankwise.losses import HingeLoss, HingeLossPoint, SmoothLoss, SmoothLossPoint
 from rankwise.pairs.graph import MarginPairs, SmoothedHinge
 from rankwise.runtime.cached import cached_property
@@ -27,7 +27,7 @@ class _MeanOverPairs:
     """
 
     def __init__(
-        self, design: Design, pairs: MarginPairs, base: Floats | None = None, scale: Floats | None = None
+        self, design: Products, pairs: MarginPairs, base: Floats | None = None, scale: Floats | None = None
     ) -> None:
         self.design = design
         self.pairs = pairs
@@ -45,10 +45,7 @@ class _MeanOverPairs:
 
     def zero_scores(self) -> Floats:
         """Return the scores of no coefficients, without the base."""
-        if hasattr(self.design, "zero_scores"):  # rows whose scores stay where they are
-            zeros: Floats = self.design.zero_scores()
-            return zeros
-        return np.zeros(self.pairs.n_rows)
+        return self.design.zero_scores()
 
     def scores(self, coef: Floats) -> Floats:
         """Return ``Xw``, without the base."""
@@ -71,7 +68,7 @@ class MeanLoss(_MeanOverPairs):
 
     def __init__(
         self,
-        design: Design,
+        design: Products,
         pairs: MarginPairs,
         loss: SmoothLoss,
         base: Floats | None = None,

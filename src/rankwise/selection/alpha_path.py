@@ -15,6 +15,8 @@ import numpy as np
 
 from rankwise.arrays import Bools, Floats
 from rankwise.design import Design
+from rankwise.fitting.margins import MarginFit, curvature_of, margins_of
+from rankwise.fitting.squares import LeastSquares
 from rankwise.metrics import Metric
 from rankwise.objectives import SquaredObjective
 from rankwise.pairs.graph import MarginPairs
@@ -22,10 +24,8 @@ from rankwise.problems.training import TrainingProblem
 from rankwise.runtime.cached import cached_property
 from rankwise.selection.grids import choose_among
 from rankwise.selection.held_out import HeldOut, splits_of
-from rankwise.selection.margin_fit import MarginFit, curvature_of, margins_of
 from rankwise.selection.result import Selection, on_one_grid
 from rankwise.selection.scorers import EvalSet, Scorer
-from rankwise.selection.solving import LeastSquares
 from rankwise.solvers.solution import Solution, Status
 
 __all__ = [

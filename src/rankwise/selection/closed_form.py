@@ -10,6 +10,7 @@ import numpy as np
 
 from rankwise.arrays import Floats, Rows
 from rankwise.data.parameters import is_exact_name
+from rankwise.fitting.notices import notices_of_extremes
 from rankwise.holdout import groups_of, held_out_residuals
 from rankwise.holdout.leave_pair_out import pair_out_errors
 from rankwise.holdout.spaces import KernelSpace, PairDecomposition, RowDecomposition, Space, exact_bytes
@@ -22,7 +23,6 @@ from rankwise.selection.grids import POWERS_OF_TWO, choose_among
 from rankwise.selection.held_out import HeldOut, held_out_scorer, trained_on
 from rankwise.selection.result import Selection
 from rankwise.selection.scorers import EvalSet, MetricScorer, oriented, pair_scorer
-from rankwise.selection.solving import notices_of_extremes
 
 __all__ = ["choose_in_closed_form", "exact_for_columns"]
 

@@ -12,6 +12,8 @@ from dataclasses import replace
 import numpy as np
 
 from rankwise.arrays import Floats
+from rankwise.fitting.notices import Notice, interrupted, require_range
+from rankwise.fitting.squares import LeastSquares
 from rankwise.metrics import Metric
 from rankwise.objectives import ScaledObjective, SquaredObjective
 from rankwise.pairs.graph import PairGraph
@@ -19,9 +21,8 @@ from rankwise.problems.training import TrainingProblem
 from rankwise.runtime.progress import ProgressLine
 from rankwise.selection.equations import LinearCoordinates
 from rankwise.selection.held_out import HeldOut, set_apart
-from rankwise.selection.result import Choice, Notice, Selection, interrupted
+from rankwise.selection.result import Choice, Selection
 from rankwise.selection.scorers import EvalSet
-from rankwise.selection.solving import LeastSquares, require_range
 from rankwise.selection.surface import EXACT, SurfaceSearch
 from rankwise.selection.systems import n_outputs
 from rankwise.solvers.choose import SOLVERS, SolverOptions

@@ -7,7 +7,8 @@ from typing import Protocol
 import numpy as np
 
 from rankwise.arrays import ArrayLike, Bools, Floats, Ints
-from rankwise.selection.result import Choice, Notice, Selection
+from rankwise.fitting.notices import Notice
+from rankwise.selection.result import Choice, Selection
 from rankwise.selection.tables import EQUAL
 
 __all__ = [

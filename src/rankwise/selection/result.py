@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from sklearn.exceptions import ConvergenceWarning
 
 from rankwise.arrays import Floats
+from rankwise.fitting.notices import Notice
 from rankwise.metrics import Metric
 from rankwise.selection.scorers import oriented, resolve_scoring
 from rankwise.selection.tables import Choice
@@ -18,9 +18,7 @@ from rankwise.selection.tables import Choice
 __all__ = [
     "WRITTEN",
     "Choice",
-    "Notice",
     "Selection",
-    "interrupted",
     "on_one_grid",
     "one_or_all",
     "outputs_of",
@@ -43,23 +41,6 @@ WRITTEN = (
     "surface_",
     "unpenalised_",
 )
-
-
-class Notice(NamedTuple):
-    """What the estimator is to say about a fit: what happened (a sentence without its end), and what helps.
-
-    The category is that of a warning, or KeyboardInterrupt where Ctrl-C ended the fit and the best so far is kept.
-    """
-
-    what: str
-    remedy: str
-    category: type[BaseException] = ConvergenceWarning
-
-
-def interrupted(what: str) -> Notice:
-    """Say that Ctrl-C ended a search, and what is left of it."""
-    remedy = "call fit again without interrupting it for the final one"
-    return Notice(f"Interrupted {what}", remedy, KeyboardInterrupt)
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,14 @@ import numpy as np
 
 from rankwise.arrays import Floats
 from rankwise.design import Design
+from rankwise.fitting.notices import Notice, interrupted
 from rankwise.metrics import Metric
 from rankwise.problems.training import TrainingProblem
 from rankwise.selection.equations import Coordinates, LinearCoordinates
 from rankwise.selection.grids import POWERS_OF_TWO, alphas_beyond, is_default_grid, worth_keeping
 from rankwise.selection.held_out import HeldOut
 from rankwise.selection.krylov_run import KrylovRun
-from rankwise.selection.result import Choice, Notice, Selection, interrupted
+from rankwise.selection.result import Choice, Selection
 from rankwise.selection.scorers import EvalSet
 from rankwise.selection.systems import HeldOutSystem, held_out_systems, n_outputs
 from rankwise.selection.tables import Surface, are_stale, best_cells, have_converged, have_steps

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from math import inf
 
 from rankwise.arrays import Floats
 from rankwise.design import Design
@@ -36,7 +35,6 @@ __all__ = [
     "matrix_bytes",
     "matrix_reads",
     "require_diagonal",
-    "widest_matrix",
 ]
 
 
@@ -118,11 +116,9 @@ SOLVERS: dict[str, Solver] = {
     "stochastic": _stochastic,
 }
 
-# Nanoseconds on one core of a current server; only their ratios matter, and only roughly.
-_DENSE_GRAM = 0.05  # a multiply-add of a dense symmetric product
-_SPARSE_GRAM = 3.0  # a multiply-add of a sparse one
-_FACTOR = 0.03  # an entry of n³ in a Cholesky factorisation
-_PRODUCT = 2.0  # a non-zero in one product X'LXv
+_FACTOR = (
+    0.03  # nanoseconds for an entry of n³ in a Cholesky factorisation, beside what `Design.work` estimates
+)
 _ITERATIONS = 50  # what conjugate gradients usually takes
 
 
@@ -134,11 +130,6 @@ def matrix_bytes(n_features: int) -> int:
 def fits_direct(n_features: int) -> bool:
     """Tell whether ``X'LX`` and its factor fit comfortably into the memory that is free."""
     return fits(matrix_bytes(n_features))
-
-
-def widest_matrix(design: Design) -> float:
-    """Return from how many columns on a storage is not asked for ``X'LX``: every worker of a cluster sends one."""
-    return float(getattr(design, "widest_matrix", inf))
 
 
 def matrix_reads(design: Design, *, forms_matrix: bool = True) -> float:
@@ -178,7 +169,7 @@ def choose_solver(design: Design, *, forms_matrix: bool = True, n_alphas: int = 
         How many alphas share the matrix.
     """
     n_features = design.shape[1]
-    if not design.has_rows or not fits_direct(n_features) or n_features > widest_matrix(design):
+    if not design.has_rows or not fits_direct(n_features) or n_features > design.widest_matrix:
         return "cg"
     product, gram = _work(design, forms_matrix=forms_matrix)
     direct = gram + n_alphas * _FACTOR * float(n_features) ** 3
@@ -188,14 +179,12 @@ def choose_solver(design: Design, *, forms_matrix: bool = True, n_alphas: int = 
 
 
 def _work(design: Design, *, forms_matrix: bool) -> tuple[float, float]:
-    """Estimate the time of a product ``X'LXv`` and of ``X'LX``; a storage whose values are no non-zeros has its own."""
-    n_rows, n_features = design.shape
-    usual = design.nnz * design.nnz / max(n_rows, 1) * (_DENSE_GRAM if design.is_dense else _SPARSE_GRAM)
-    product, gram = getattr(design, "work", (_PRODUCT * design.nnz, usual))
+    """Estimate the time of a product ``X'LXv`` and of ``X'LX``."""
+    product, gram = design.work
     if forms_matrix:
         return product, gram
     # BLAS makes the columns of dense products as cheap as the matrix itself; sparse ones cost what they cost.
-    return product, 2 * gram if design.is_dense else n_features * product
+    return product, 2 * gram if design.is_dense else design.shape[1] * product
 
 
 @dataclass(frozen=True)

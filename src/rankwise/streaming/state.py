@@ -12,11 +12,11 @@ from rankwise.arrays import Floats
 from rankwise.data.queries import Queries
 from rankwise.design import Design, Shift
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
+from rankwise.fitting.notices import Notice, out_of_range
+from rankwise.fitting.squares import LeastSquares
 from rankwise.objectives.accumulated import GrowingRanking, PassedQueries, needs_levels
 from rankwise.objectives.parts import RunningMean
 from rankwise.pairs.labels import find_levels, laplacian_depends_on_labels
-from rankwise.selection.result import Notice
-from rankwise.selection.solving import LeastSquares, out_of_range
 from rankwise.solvers.choose import fits_direct
 from rankwise.solvers.stochastic import Memory
 from rankwise.streaming.accumulators import (

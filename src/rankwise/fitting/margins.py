@@ -1,15 +1,17 @@
-"""A margin problem as the estimators solve it: progress shown, held-out rows watched, interruption survived."""
+"""Losses with margins at one alpha: which solver, with progress shown, iterates watched and interruption survived."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
 from rankwise.arrays import Bools, Floats
-from rankwise.design import Design
+from rankwise.design import Design, Products
 from rankwise.exceptions import InvalidInputError, NoPairsError
+from rankwise.fitting.notices import Notice
 from rankwise.losses import LOSSES, SmoothLoss
 from rankwise.objectives import HingeObjective, MeanLoss, SquaredObjective
 from rankwise.pairs.graph import MarginPairs, PairGraph
@@ -19,13 +21,11 @@ from rankwise.pairs.violations import ViolationSweep
 from rankwise.problems.restriction import Restriction
 from rankwise.problems.training import TrainingData, TrainingProblem
 from rankwise.runtime.progress import ProgressLine
-from rankwise.selection.early_stopping import EvalSetMonitor
-from rankwise.selection.result import Notice
 from rankwise.solvers.bounded import minimise_bounded
 from rankwise.solvers.bounded_hinge import minimise_bounded_hinge
 from rankwise.solvers.choose import MARGIN_SOLVERS, choose_margin_solver, matrix_reads
 from rankwise.solvers.preconditioner import ROWS_A_COLUMN, Curvature
-from rankwise.solvers.solution import Solution, Status
+from rankwise.solvers.solution import Monitor, Solution, Status
 
 __all__ = ["MarginFit", "curvature_of", "margins_of"]
 
@@ -71,6 +71,13 @@ def curvature_of(design: Design, graph: PairGraph) -> Curvature | None:
     # 13 iterations at 5,000 rows × 136, where it takes the time of 9 to 25
     update_after = 2 * reads if is_whole else 0
     return Curvature(SquaredObjective(design, graph), is_whole=is_whole, update_after=int(update_after))
+
+
+class Watcher(Monitor, Protocol):
+    """A monitor that keeps the best iterate of each output by a judgement of its own, such as held-out rows."""
+
+    coef: list[Floats]
+    gap: float
 
 
 @dataclass
@@ -128,7 +135,7 @@ class MarginFit:
         *,
         start: Floats | None = None,
         curvature: Curvature | None = None,
-        watcher: EvalSetMonitor | None = None,
+        watcher: Watcher | None = None,
         title: str = "fitting",
     ) -> Solution:
         """Minimise the mean loss plus ``alpha ‖w‖²``; on Ctrl-C keep the best model so far, if there is one."""
@@ -139,8 +146,7 @@ class MarginFit:
                 f"All pairs together weigh {total}: their weights overflow or vanish.",
                 "use weights around 1; only their ratios matter.",
             )
-        if hasattr(design, "counting"):  # rows that are far away are counted where they are
-            design, pairs = design.counting(pairs) or (design, pairs)
+        products, pairs = design.counting(pairs) or (design, pairs)
         reads = design.reads
         overflows = np.errstate(over="ignore", invalid="ignore")  # looked at below
         with ProgressLine(title) as progress, overflows:
@@ -151,7 +157,7 @@ class MarginFit:
                 # The curvature is that of the columns as they are.
                 curvature = curvature if known.penalty is None else None
             try:
-                solution = self._solve(self._objective(design, pairs), alpha, start, curvature, monitor)
+                solution = self._solve(self._objective(products, pairs), alpha, start, curvature, monitor)
                 if known is not None:
                     solution = replace(solution, coef=known.to_coef(solution.coef))
             except KeyboardInterrupt:
@@ -230,7 +236,7 @@ class MarginFit:
             remedy = f"use solver='bundle', which can prove smaller gaps; or {remedy}"
         return Notice(what, remedy)
 
-    def _objective(self, design: Design, pairs: MarginPairs) -> HingeObjective | MeanLoss:
+    def _objective(self, design: Products, pairs: MarginPairs) -> HingeObjective | MeanLoss:
         known, base, scale = self.restriction, None, None
         if known is not None:
             base = None if known.prior is None or not known.prior.any() else design.dot(known.prior)
@@ -246,7 +252,7 @@ class _Shown:
     """A monitor that shows the progress, remembers the last iterate, and asks whoever watches."""
 
     progress: ProgressLine
-    watcher: EvalSetMonitor | None
+    watcher: Watcher | None
     restriction: Restriction | None = None
     last: tuple[Floats, float, int] | None = None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -10,8 +10,8 @@ import scipy.linalg
 
 from rankwise.arrays import Bools, Floats
 from rankwise.design import Design
-from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
-from rankwise.kernels import Kernel
+from rankwise.exceptions import UnsuitableSolverError
+from rankwise.fitting.notices import Notice, notices_of_residual, require_range
 from rankwise.objectives import (
     MatrixQuadratic,
     MovedQuadratic,
@@ -22,7 +22,6 @@ from rankwise.objectives import (
     prior_scale,
 )
 from rankwise.problems.restriction import Restriction
-from rankwise.selection.result import Notice
 from rankwise.solvers.bounded import Bounds, minimise_bounded, polished
 from rankwise.solvers.choose import (
     SOLVERS,
@@ -31,12 +30,10 @@ from rankwise.solvers.choose import (
     fits_direct,
     matrix_bytes,
     require_diagonal,
-    widest_matrix,
 )
-from rankwise.solvers.dual import indefiniteness, is_indefinite
 from rankwise.solvers.solution import Solution, Status
 
-__all__ = ["LeastSquares", "notices_of_extremes", "notices_of_residual", "out_of_range", "require_range"]
+__all__ = ["LeastSquares"]
 
 
 # Names of the solver of signed coefficients, which nobody chooses: with the matrix ``X'LX``, and without.
@@ -78,10 +75,10 @@ class LeastSquares:
                 f"{matrix_bytes(n_features) / 2**30:.1f} GiB, more than is free.",
                 "use solver='cg', which needs only a few vectors of that length.",
             )
-        if self.solver in {"direct", "eigen"} and n_features > widest_matrix(design):
+        if self.solver in {"direct", "eigen"} and n_features > design.widest_matrix:
             raise UnsuitableSolverError(
                 f"solver={self.solver!r} adds up a matrix of {n_features} × {n_features} from every worker, and "
-                f"{widest_matrix(design):.0f} columns are the most that is done for.",
+                f"{design.widest_matrix:.0f} columns are the most that is done for.",
                 "use solver='cg', which exchanges vectors.",
             )
         return self
@@ -202,46 +199,3 @@ def _units(objective: MovedQuadratic, is_out: Bools, matrix: Floats | None) -> F
     units = np.zeros(is_out.size)
     units[out] = ((rhs / length).max() or 1.0) / length
     return units
-
-
-def notices_of_residual(solver: str, solution: Solution, tol: float, remedy: str) -> list[Notice]:
-    """Return what is to be said where an iterative solver did not meet its tolerance."""
-    if solution.status.is_good:
-        return []
-    what = (
-        f"solver={solver!r} stopped after {solution.n_iter} iterations at a relative residual of "
-        f"{solution.certificate:.1e} (tol={tol}): {solution.status.value}"
-    )
-    if solution.status is Status.INTERRUPTED:
-        return [Notice(what, "fit again", KeyboardInterrupt)]
-    return [Notice(what, f"raise max_iter or tol, {remedy}")]
-
-
-def notices_of_extremes(kernel: Kernel, extremes: Mapping[str, tuple[float, float]]) -> list[Notice]:
-    """Return what is to be said of a kernel with such extreme eigenvalues, by where they were found."""
-    return [
-        Notice(
-            f"The kernel is indefinite {where}: its eigenvalues go down to {smallest:.3g}, "
-            f"{100 * indefiniteness(smallest, largest):.2g} % of the largest in size ({largest:.3g}); the directions "
-            "without a positive eigenvalue were left out",
-            "use a positive semidefinite kernel",
-            UserWarning,
-        )
-        for where, (smallest, largest) in extremes.items()
-        if not kernel.is_surely_positive and is_indefinite(smallest, largest)
-    ]
-
-
-def require_range(solution: Solution) -> None:
-    """Raise where floating-point numbers could not hold what a solver had to compute with."""
-    if solution.status is Status.OUT_OF_RANGE:
-        raise out_of_range()
-
-
-def out_of_range() -> InvalidInputError:
-    """Return the error that says so."""
-    return InvalidInputError(
-        f"X cannot be fitted as it is: {Status.OUT_OF_RANGE.value}.",
-        "bring X to values around 1, for example with sklearn.preprocessing.MaxAbsScaler, and divide alpha by "
-        "the square of what X is divided by.",
-    )
