@@ -20,29 +20,29 @@ from bench_dask import QUERY, in_files
 from harness import write_json
 from rankwise import RankSVM
 from rankwise.distributed import distribute
+from rankwise.distributed.connections import Connection
 from rankwise.distributed.design import DaskDesign
-from rankwise.distributed.lines import Line
 
 
 class Counted:
-    """Bytes over all lines of this process."""
+    """Bytes over all connections of this process."""
 
     def __init__(self):
         self.n_bytes = 0
 
     def watch(self):
-        send, answer = Line.ask, Line.answer
+        send, answer = Connection.ask, Connection.answer
 
-        def sent(line, method, args, may_wait):
+        def sent(connection, method, args, may_wait):
             self.n_bytes += size_of(args)
-            return send(line, method, args, may_wait)
+            return send(connection, method, args, may_wait)
 
-        def received(line, call, patience):
-            found = answer(line, call, patience)
+        def received(connection, call, patience):
+            found = answer(connection, call, patience)
             self.n_bytes += size_of(found)
             return found
 
-        return mock.patch.multiple(Line, ask=sent, answer=received)
+        return mock.patch.multiple(Connection, ask=sent, answer=received)
 
 
 def size_of(message):

@@ -24,9 +24,9 @@ from harness import interleave, print_table, write_json
 from rankwise.data.queries import encode_queries
 from rankwise.design import CsrDesign
 from rankwise.distributed import distribute
+from rankwise.distributed.actors import Options
 from rankwise.distributed.cluster import Cluster
 from rankwise.distributed.design import DaskDesign
-from rankwise.distributed.seats import Options
 from rankwise.distributed.shares import cut
 
 QUERY = 100

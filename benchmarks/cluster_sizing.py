@@ -178,7 +178,7 @@ def worker_costs(client, folder, repeats, n_rows):
 
 def through(slow, client, folder, workers, n_columns):
     """Return a product whose vectors pass a slow network, and a vector."""
-    with mock.patch("rankwise.distributed.lines.socket.create_connection", slow.connect):
+    with mock.patch("rankwise.distributed.connections.socket.create_connection", slow.connect):
         return small(client, folder, workers, n_columns)
 
 

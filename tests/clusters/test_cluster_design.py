@@ -8,9 +8,9 @@ from on_cluster import in_blocks, ranking_data
 from rankwise.data.queries import encode_queries, one_query
 from rankwise.design import Shift
 from rankwise.distributed import distribute
+from rankwise.distributed.actors import Options
 from rankwise.distributed.cluster import Cluster
 from rankwise.distributed.design import DaskDesign
-from rankwise.distributed.seats import Options
 from rankwise.distributed.shares import cut
 from rankwise.pairs.blocks import Folds, laplacian
 from rankwise.pairs.labels import label_graph

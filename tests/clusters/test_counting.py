@@ -7,7 +7,7 @@ from sklearn.base import clone
 from on_cluster import in_blocks, kill, ranking_data, wait_for_successor
 from rankwise import RankSVM, RankSVMCV
 from rankwise.data.queries import encode_queries
-from rankwise.distributed import distribute, holding
+from rankwise.distributed import distribute, worker_rows
 from rankwise.distributed.design import DaskDesign
 from rankwise.pairs.labels import find_levels
 from rankwise.pairs.violations import ViolationSweep
@@ -133,7 +133,7 @@ def test_what_a_lost_worker_knew_is_made_again(client):
 
 def n_vectors(name):
     """How many vectors the actors of this worker have."""
-    return sum(len(rows._kept[name]._vectors) for rows in holding._HELD.values() if name in rows._kept)
+    return sum(len(rows._kept[name]._vectors) for rows in worker_rows._HELD.values() if name in rows._kept)
 
 
 def test_vectors_that_nobody_uses_are_forgotten(client):

@@ -93,10 +93,10 @@ def test_a_worker_that_dies_once_its_rows_have_come_is_replaced(client, monkeypa
     data = distribute(in_blocks(X, [100]), y, qid, client=client, timeout=60)
     load, killed = Loading.load, []
 
-    def load_and_kill(loading, seats, shares):
-        silent = load(loading, seats, shares)
+    def load_and_kill(loading, handles, shares):
+        silent = load(loading, handles, shares)
         if not killed:
-            killed.append(seats[0].address)
+            killed.append(handles[0].address)
             kill(client, killed[0])
         return silent
 
@@ -122,7 +122,7 @@ def test_a_silent_worker_is_named(client):
     data = distribute(in_blocks(X, [100]), y, qid, client=client, timeout=60)
     design = data.X.grouped(qid).as_design(1)
     # Only now: on a busy machine the rows themselves may take longer to come.
-    design.cluster._seats.options = replace(data.X.options, timeout=2.0)
+    design.cluster._actors.options = replace(data.X.options, timeout=2.0)
     address = design.cluster.addresses[0]
     stopped = stop(client, address)
     try:
@@ -173,12 +173,12 @@ def test_a_lost_connection_is_made_again(client):
     X, y, qid = ranking_data(45)
     design = distribute(in_blocks(X, [100]), client=client, timeout=120).X.grouped(qid).as_design(1)
     before = design.tdot(y)
-    line = design.cluster._seats[1].line
-    assert line is not None
-    line._stream._socket.shutdown(socket.SHUT_RDWR)  # as a router does that forgets about it
+    connection = design.cluster._actors[1].connection
+    assert connection is not None
+    connection._stream._socket.shutdown(socket.SHUT_RDWR)  # as a router does that forgets about it
     assert np.array_equal(design.tdot(y), before)
     assert design.cluster.n_rebuilt == 1
-    assert design.cluster._seats[1].line is not None
+    assert design.cluster._actors[1].connection is not None
 
 
 def use_up_memory():

@@ -9,10 +9,10 @@ import numpy as np
 
 from rankwise.arrays import AnyArray, Estimator, Labels, MatrixLike
 from rankwise.data.matrices import check_columns, through_scikit_learn
+from rankwise.distributed.actors import Options
 from rankwise.distributed.cluster import current_client
 from rankwise.distributed.data import ClusterRows, distribute, local_values
 from rankwise.distributed.prediction import predicted, ranked
-from rankwise.distributed.seats import Options
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
 
 __all__ = ["check_rows", "predicted", "ranked", "scored_data", "training_data"]

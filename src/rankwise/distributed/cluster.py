@@ -17,9 +17,9 @@ import distributed
 import numpy as np
 
 from rankwise.arrays import Floats
+from rankwise.distributed.actor_handle import Call, LostError
+from rankwise.distributed.actors import ATTEMPTS, POLL, Actors, Options
 from rankwise.distributed.dask_types import Client, Lazy
-from rankwise.distributed.seat import Call, LostError
-from rankwise.distributed.seats import ATTEMPTS, POLL, Options, Seats
 from rankwise.distributed.shares import Shares
 from rankwise.distributed.source import Source, Survey
 from rankwise.exceptions import ClusterError
@@ -57,9 +57,9 @@ class Cluster:
         self.worker_seconds = np.zeros(len(shares))
         self._dropped: list[str] = []
         self._lock = threading.RLock()
-        self._seats = Seats(client, source, survey, shares, options)
-        weakref.finalize(self, self._seats.close).atexit = False  # also where a block cannot be read
-        self._seats.take(range(len(shares)))
+        self._actors = Actors(client, source, survey, shares, options)
+        weakref.finalize(self, self._actors.close).atexit = False  # also where a block cannot be read
+        self._actors.take(range(len(shares)))
         self._began = time.monotonic()
 
     def answers(self, method: Callable[..., Found], arguments: Arguments) -> Iterator[Found]:
@@ -70,10 +70,10 @@ class Cluster:
         method : function
             One of `WorkerRows`, which is called there.
         """
-        with self._lock, self._seats.line:
+        with self._lock, self._actors.line:
             self._drop()
             name = method.__name__
-            calls = [self._seats.ask(number, name, *args) for number, args in enumerate(arguments)]
+            calls = [self._actors.ask(number, name, *args) for number, args in enumerate(arguments)]
             for number, args in enumerate(arguments):
                 yield cast("Found", self._answer(number, calls[number], name, args))
                 calls[number] = None
@@ -94,7 +94,7 @@ class Cluster:
     def set_up(self, method: Callable[..., Found], arguments: Arguments) -> list[Found]:
         """Tell every actor something that actors which are made again are told, too."""
         found = list(self.answers(method, arguments))
-        self._seats.setup.append((method.__name__, arguments))
+        self._actors.setup.append((method.__name__, arguments))
         return found
 
     def keep(self, name: str, method: Callable[..., Found], arguments: Arguments) -> list[Found]:
@@ -111,23 +111,23 @@ class Cluster:
     def _drop(self) -> None:
         while self._dropped:
             name = self._dropped.pop()
-            self._seats.setup = [one for one in self._seats.setup if one[1][0][:1] != (name,)]
+            self._actors.setup = [one for one in self._actors.setup if one[1][0][:1] != (name,)]
             for number in range(len(self.shares)):
-                self._seats.ask(number, "drop", name)
+                self._actors.ask(number, "drop", name)
 
     @property
     def addresses(self) -> list[str]:
         """The worker of each share."""
-        return [seat.address for number in range(len(self.shares)) if (seat := self._seats[number])]
+        return [handle.address for number in range(len(self.shares)) if (handle := self._actors[number])]
 
     def _answer(self, number: int, call: Call | None, method: str, args: tuple[object, ...]) -> object:
         for _ in range(ATTEMPTS):
             try:
-                status, found, seconds = self._seats.wait(number, call)
+                status, found, seconds = self._actors.wait(number, call)
             except LostError:
                 self.n_rebuilt += 1
-                self._seats.take([number])
-                call = self._seats.ask(number, method, *args)
+                self._actors.take([number])
+                call = self._actors.ask(number, method, *args)
                 continue
             if status == "done":
                 self.worker_seconds[number] = seconds
@@ -135,16 +135,16 @@ class Cluster:
             if status == "failed":
                 raise found
             raise UnknownError
-        raise self._seats.lost_too_often(number)
+        raise self._actors.lost_too_often(number)
 
     def _show(self) -> None:
         slowest = int(np.argmax(self.worker_seconds))
-        seat, seconds = self._seats[slowest], float(self.worker_seconds[slowest])
-        if seat is not None and seconds > 0:
+        handle, seconds = self._actors[slowest], float(self.worker_seconds[slowest])
+        if handle is not None and seconds > 0:
             # Of all that happened since the rows came: trials of a line search multiply nothing.
             rate = self.n_products * self.survey.nnz / (time.monotonic() - self._began)
-            self._seats.line.update(
-                f"{self.n_products} products, {rate:.2g} non-zeros/s, slowest {seat.address} {seconds:.2g} s"
+            self._actors.line.update(
+                f"{self.n_products} products, {rate:.2g} non-zeros/s, slowest {handle.address} {seconds:.2g} s"
             )
 
 

@@ -13,10 +13,10 @@ from rankwise.arrays import AnyArray, DType, Floats, Labels
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_choice, check_count, check_flag, check_number, check_qid
 from rankwise.design.protocol import Design
+from rankwise.distributed.actors import Options
 from rankwise.distributed.cluster import Cluster, computed, current_client
 from rankwise.distributed.dask_types import Client
 from rankwise.distributed.design import DaskDesign
-from rankwise.distributed.seats import Options
 from rankwise.distributed.shares import cut
 from rankwise.distributed.source import BlockFacts, Source, Survey, blocks_of, look_at
 from rankwise.exceptions import InvalidInputError

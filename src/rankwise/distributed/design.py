@@ -16,9 +16,9 @@ from rankwise.design import OperatorDesign, Shift, as_design
 from rankwise.design.protocol import Design, GramProduct, RowIndex
 from rankwise.distributed.cluster import Cluster
 from rankwise.distributed.counting import ClusterPairs, ClusterScores, QueryPairs, pairs_on
-from rankwise.distributed.holding import WorkerRows
 from rankwise.distributed.products import ClusterProduct, Parts, joined_diagonal, joined_matrix, parts_of
 from rankwise.distributed.row_vectors import RowSpace
+from rankwise.distributed.worker_rows import WorkerRows
 from rankwise.exceptions import MemoryLimitError
 from rankwise.pairs.blocks import Folds, QueryBlocks
 from rankwise.runtime.memory import fits

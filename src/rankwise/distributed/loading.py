@@ -13,11 +13,11 @@ import dask
 import distributed
 import numpy as np
 
+from rankwise.distributed.actor_handle import ActorHandle
 from rankwise.distributed.dask_types import Client, Future, Lazy
-from rankwise.distributed.holding import fill
-from rankwise.distributed.seat import Seat
 from rankwise.distributed.shares import Share, Shares
 from rankwise.distributed.source import Source, Survey
+from rankwise.distributed.worker_rows import fill
 from rankwise.runtime.progress import ProgressLine
 
 __all__ = ["Loading"]
@@ -35,25 +35,25 @@ class Loading:
     timeout: float
     line: ProgressLine
 
-    def load(self, seats: dict[int, Seat], shares: Shares) -> Seat | None:
+    def load(self, handles: dict[int, ActorHandle], shares: Shares) -> ActorHandle | None:
         """Let tasks copy rows into actors, all in one graph: blocks that several need are made once.
 
-        Takes away the seats of workers that are lost meanwhile; returns one of a worker that does nothing, if any.
+        Takes away the handles of workers that are lost meanwhile; returns one of a worker that does nothing, if any.
         """
         owners: list[int] = []
         loads: list[Lazy] = []
-        for number, seat in seats.items():
-            own = self._tasks(seat, shares[number])
+        for number, handle in handles.items():
+            own = self._tasks(handle, shares[number])
             loads += own
             owners += [number] * len(own)
         futures = self.client.compute(loads, optimize_graph=False)
-        silent = self._await(futures, owners, seats)
+        silent = self._await(futures, owners, handles)
         self.client.cancel(
-            [future for future, owner in zip(futures, owners, strict=True) if owner not in seats]
+            [future for future, owner in zip(futures, owners, strict=True) if owner not in handles]
         )
         return silent
 
-    def _tasks(self, seat: Seat, share: Share) -> list[Lazy]:
+    def _tasks(self, handle: ActorHandle, share: Share) -> list[Lazy]:
         """Return the tasks that copy blocks into an actor, each to be done on its worker."""
         ends, loads = self.survey.ends, []
         starts = np.concatenate(([0], ends[:-1]))
@@ -61,45 +61,49 @@ class Loading:
             where, chosen = share.within(first, last)
             if (chosen.stop - chosen.start if isinstance(chosen, slice) else chosen.size) == 0:
                 continue
-            with dask.annotate(workers=[seat.address], allow_other_workers=False):
+            with dask.annotate(workers=[handle.address], allow_other_workers=False):
                 load = dask.delayed(fill, pure=False)(
-                    seat.name,
+                    handle.name,
                     where,
                     self.source.blocks[at],
                     chosen,
                     self.survey.first_column,
-                    dask_key_name=f"rankwise-load-{seat.name.removeprefix('rankwise-rows-')}-block{at}",
+                    dask_key_name=f"rankwise-load-{handle.name.removeprefix('rankwise-rows-')}-block{at}",
                 )
             loads.append(load)
         return loads
 
-    def _await(self, futures: list[Future], owners: list[int], seats: dict[int, Seat]) -> Seat | None:
-        """Wait for tasks; take away the seats of workers that are lost meanwhile."""
+    def _await(
+        self, futures: list[Future], owners: list[int], handles: dict[int, ActorHandle]
+    ) -> ActorHandle | None:
+        """Wait for tasks; take away the handles of workers that are lost meanwhile."""
         began, n_done = time.monotonic(), 0
         with self.line:
-            while waiting := self._unfinished(futures, owners, seats):
+            while waiting := self._unfinished(futures, owners, handles):
                 if len(futures) - len(waiting) > n_done:
                     began, n_done = time.monotonic(), len(futures) - len(waiting)
                 if time.monotonic() - began > self.timeout:
-                    return seats[owners[waiting[0]]]
+                    return handles[owners[waiting[0]]]
                 self.line.update(f"loading block {n_done} of {len(futures)}", n_done / len(futures))
                 try:
                     distributed.wait([futures[at] for at in waiting], timeout=_POLL)
                 except TimeoutError:
                     continue
         for future, owner in zip(futures, owners, strict=True):
-            if owner in seats and future.status != "finished":
+            if owner in handles and future.status != "finished":
                 error = future.exception(timeout=self.timeout) if future.status == "error" else None
                 if error is not None and not isinstance(error, (LookupError, distributed.KilledWorker)):
                     raise error
-                del seats[owner]
+                del handles[owner]
         return None
 
-    def _unfinished(self, futures: list[Future], owners: list[int], seats: dict[int, Seat]) -> list[int]:
+    def _unfinished(
+        self, futures: list[Future], owners: list[int], handles: dict[int, ActorHandle]
+    ) -> list[int]:
         """Return the tasks that are worth waiting for."""
         waiting = [at for at, future in enumerate(futures) if not future.done()]
         alive: Mapping[str, int] = self.client.nthreads() if waiting else {}
-        for number in {owners[at] for at in waiting} & seats.keys():
-            if seats[number].address not in alive or seats[number].is_lost:
-                del seats[number]
-        return [at for at in waiting if owners[at] in seats]
+        for number in {owners[at] for at in waiting} & handles.keys():
+            if handles[number].address not in alive or handles[number].is_lost:
+                del handles[number]
+        return [at for at in waiting if owners[at] in handles]

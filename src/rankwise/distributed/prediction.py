@@ -13,8 +13,8 @@ import numpy.typing as npt
 from rankwise.arrays import AnyArray, Estimator, Floats, InMemory, Ints, Labels
 from rankwise.distributed.dask_types import DaskArray, Frame, Lazy
 from rankwise.distributed.data import ClusterRows
-from rankwise.distributed.holding import rows_of, uniform
 from rankwise.distributed.source import blocks_of
+from rankwise.distributed.worker_rows import rows_of, uniform
 from rankwise.exceptions import InvalidInputError
 
 if TYPE_CHECKING:

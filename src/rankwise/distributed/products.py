@@ -12,9 +12,9 @@ import numpy as np
 
 from rankwise.arrays import Floats, Ints
 from rankwise.distributed.cluster import Arguments, Cluster, undisturbed
-from rankwise.distributed.holding import WorkerRows
 from rankwise.distributed.local_products import Kind
 from rankwise.distributed.shares import Share, Shares
+from rankwise.distributed.worker_rows import WorkerRows
 from rankwise.pairs.blocks import Folds, QueryBlocks, as_table
 
 if TYPE_CHECKING:

@@ -20,8 +20,8 @@ import numpy as np
 
 from rankwise.arrays import Floats
 from rankwise.distributed.cluster import UnknownError, undisturbed
-from rankwise.distributed.holding import WorkerRows
 from rankwise.distributed.local_vectors import Pairs, Step, Terms, Want
+from rankwise.distributed.worker_rows import WorkerRows
 
 if TYPE_CHECKING:
     from rankwise.distributed.cluster import Cluster

@@ -13,7 +13,7 @@ from rankwise.arrays import AnyArray, DType, Floats, Ints, is_sparse
 from rankwise.data.containers import check_sparse, is_moderate
 from rankwise.design.protocol import accepted_dtype
 from rankwise.distributed.dask_types import DaskArray, Frame, Lazy
-from rankwise.distributed.holding import rows_of
+from rankwise.distributed.worker_rows import rows_of
 from rankwise.exceptions import InvalidInputError
 
 __all__ = ["BlockFacts", "Source", "Survey", "blocks_of", "look_at"]

@@ -12,17 +12,17 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 from uuid import uuid4
 
+from rankwise.distributed.actor_handle import ActorHandle, Call, LostError, actor_at
+from rankwise.distributed.connections import Connection, can_connect, new_secret
 from rankwise.distributed.dask_types import Client
-from rankwise.distributed.holding import Answer, WorkerRows
-from rankwise.distributed.lines import Line, can_have_lines, new_secret
 from rankwise.distributed.loading import Loading
-from rankwise.distributed.seat import Call, LostError, Seat, actor_at
 from rankwise.distributed.shares import Shares
 from rankwise.distributed.source import Source, Survey
+from rankwise.distributed.worker_rows import Answer, WorkerRows
 from rankwise.exceptions import ClusterError, MemoryLimitError
 from rankwise.runtime.progress import ProgressLine
 
-__all__ = ["ATTEMPTS", "POLL", "Options", "Seats"]
+__all__ = ["ATTEMPTS", "POLL", "Actors", "Options"]
 
 POLL = 0.2  # seconds between two looks at what became of a worker
 ATTEMPTS = 5  # how often a share may be lost before anything was computed with it
@@ -43,7 +43,7 @@ class Options:
 
 
 @dataclass
-class Seats:
+class Actors:
     """The actors of all shares.
 
     Attributes
@@ -66,10 +66,10 @@ class Seats:
         self.token, self._generation = uuid4().hex[:8], 0
         self.line = ProgressLine("cluster")
         self._n_workers = len(self.workers())
-        self._seats: list[Seat | None] = [None] * len(self.shares)
+        self._handles: list[ActorHandle | None] = [None] * len(self.shares)
 
-    def __getitem__(self, number: int) -> Seat | None:
-        return self._seats[number]
+    def __getitem__(self, number: int) -> ActorHandle | None:
+        return self._handles[number]
 
     def workers(self) -> dict[str, int]:
         """Return the addresses of the workers that are there, and their threads."""
@@ -77,15 +77,15 @@ class Seats:
 
     def ask(self, number: int, method: str, *args: object) -> Call | None:
         """Call an actor without waiting for its answer; None where it is lost."""
-        seat = self._seats[number]
-        return None if seat is None else seat.ask(method, args, self._patience(seat))
+        handle = self._handles[number]
+        return None if handle is None else handle.ask(method, args, self._patience(handle))
 
     def wait(self, number: int, call: Call | None) -> Answer:
         """Return what an actor answers; raise `LostError` where it is gone."""
-        seat = self._seats[number]
-        if call is None or seat is None:
+        handle = self._handles[number]
+        if call is None or handle is None:
             raise LostError
-        may_wait = self._patience(seat)
+        may_wait = self._patience(handle)
         while True:
             found = call.look(POLL)
             if isinstance(found, tuple):
@@ -95,16 +95,16 @@ class Seats:
                 raise LostError from found
             may_wait()
 
-    def _patience(self, seat: Seat) -> Callable[[], None]:
+    def _patience(self, handle: ActorHandle) -> Callable[[], None]:
         """Return what raises where waiting for a worker is in vain, or has taken too long."""
         began = time.monotonic()
 
         def may_wait() -> None:
             waited = time.monotonic() - began
-            if seat.is_lost or (waited > 1.0 and seat.address not in self.workers()):
+            if handle.is_lost or (waited > 1.0 and handle.address not in self.workers()):
                 raise LostError
             if waited > self.options.timeout:
-                raise self._silent(seat)
+                raise self._silent(handle)
 
         return may_wait
 
@@ -115,18 +115,18 @@ class Seats:
             for number in waiting:
                 self._leave(number)
             for number in waiting:
-                self._seats[number] = self._new_seat(number)
+                self._handles[number] = self._new_handle(number)
             self._allocate(waiting)
-            self._fill([number for number in waiting if self._seats[number] is not None])
-            waiting = [number for number in waiting if self._seats[number] is None]
+            self._fill([number for number in waiting if self._handles[number] is not None])
+            waiting = [number for number in waiting if self._handles[number] is None]
             if not waiting:
                 return
         raise self.lost_too_often(waiting[0])
 
     def lost_too_often(self, number: int) -> ClusterError:
         """Return the error that ends it."""
-        seat = self._seats[number]
-        where = "" if seat is None else f", last on {seat.address}"
+        handle = self._handles[number]
+        where = "" if handle is None else f", last on {handle.address}"
         return ClusterError(
             f"The rows of share {number} were lost {ATTEMPTS} times{where}.",
             "workers that end again and again are mostly out of memory: use more of them, or larger ones.",
@@ -134,18 +134,18 @@ class Seats:
 
     def close(self) -> None:
         """Let go of all actors."""
-        for number in range(len(self._seats)):
+        for number in range(len(self._handles)):
             self._leave(number)
 
     # --- places ---
 
     def _leave(self, number: int) -> None:
-        seat = self._seats[number]
-        if seat is not None:
-            seat.close()
-        self._seats[number] = None
+        handle = self._handles[number]
+        if handle is not None:
+            handle.close()
+        self._handles[number] = None
 
-    def _new_seat(self, number: int) -> Seat:
+    def _new_handle(self, number: int) -> ActorHandle:
         address = self._place(number)
         self._generation += 1
         name = f"rankwise-rows-{self.token}-share{number}-{self._generation}"
@@ -153,7 +153,7 @@ class Seats:
         future = self.client.submit(
             WorkerRows, name, threads, actor=True, workers=[address], allow_other_workers=False, key=name
         )
-        return Seat(
+        return ActorHandle(
             address, name, future, actor_at(self.client, address, name, is_direct=self.options.direct)
         )
 
@@ -162,9 +162,9 @@ class Seats:
         began = time.monotonic()
         while True:
             load = dict.fromkeys(sorted(self.workers()), 0)
-            for other, seat in enumerate(self._seats):
-                if seat is not None and seat.address in load and other != number:
-                    load[seat.address] += self._bytes(other)
+            for other, handle in enumerate(self._handles):
+                if handle is not None and handle.address in load and other != number:
+                    load[handle.address] += self._bytes(other)
             waited = time.monotonic() - began
             if load:
                 address = min(load, key=load.__getitem__)
@@ -216,34 +216,34 @@ class Seats:
         self._done(calls)
 
     def _created(self, number: int) -> None:
-        seat, began = self._seats[number], time.monotonic()
-        assert seat is not None
-        while seat.future.status != "finished":
+        handle, began = self._handles[number], time.monotonic()
+        assert handle is not None
+        while handle.future.status != "finished":
             waited = time.monotonic() - began
-            if seat.is_lost or (waited > POLL and seat.address not in self.workers()):
+            if handle.is_lost or (waited > POLL and handle.address not in self.workers()):
                 raise LostError
             if waited > self.options.timeout:
-                raise self._silent(seat)
+                raise self._silent(handle)
             time.sleep(POLL / 20)
 
     def _connect(self, number: int) -> None:
-        """Make a line to an actor, where its worker and what lies between allow one."""
-        seat = self._seats[number]
-        assert seat is not None
-        host = urlsplit(seat.address).hostname
-        if not self.options.direct or not can_have_lines(seat.address) or host is None:
+        """Connect to an actor, where its worker and what lies between allow it."""
+        handle = self._handles[number]
+        assert handle is not None
+        host = urlsplit(handle.address).hostname
+        if not self.options.direct or not can_connect(handle.address) or host is None:
             return
         secret = new_secret()
         status, port, _ = self.wait(number, self.ask(number, "listen", host, secret))
         if status != "done":
             return
         try:
-            seat.line = Line((host, port), secret)
+            handle.connection = Connection((host, port), secret)
         except OSError:
-            seat.line = None  # a firewall lets Dask's ports through, and not this one
+            handle.connection = None  # a firewall lets Dask's ports through, and not this one
 
     def _done(self, calls: dict[int, Call | None]) -> None:
-        """Wait until actors have done what they need before they can multiply; take away the seats of lost ones."""
+        """Wait until actors have done what they need before they can multiply; take away the handles of lost ones."""
         for number, call in calls.items():
             try:
                 status, found, _ = self.wait(number, call)
@@ -255,20 +255,20 @@ class Seats:
 
     def _fill(self, numbers: Sequence[int]) -> None:
         loading = Loading(self.client, self.source, self.survey, self.options.timeout, self.line)
-        seats = {number: seat for number in numbers if (seat := self._seats[number]) is not None}
-        silent = loading.load(seats, self.shares)
+        handles = {number: handle for number in numbers if (handle := self._handles[number]) is not None}
+        silent = loading.load(handles, self.shares)
         if silent is not None:
             raise self._silent(silent)
-        for number in set(numbers) - seats.keys():
+        for number in set(numbers) - handles.keys():
             self._leave(number)
         # The actor knows what came: results of tasks go with their worker, and asking for them waits for ever.
-        self._done({number: self.ask(number, "finish") for number in seats})
+        self._done({number: self.ask(number, "finish") for number in handles})
         for method, told in self.setup:
-            self._done({n: self.ask(n, method, *told[n]) for n in numbers if self._seats[n] is not None})
+            self._done({n: self.ask(n, method, *told[n]) for n in numbers if self._handles[n] is not None})
 
-    def _silent(self, seat: Seat) -> ClusterError:
+    def _silent(self, handle: ActorHandle) -> ClusterError:
         return ClusterError(
-            f"The worker {seat.address} did not answer for {self.options.timeout:.0f} s, and is still there.",
+            f"The worker {handle.address} did not answer for {self.options.timeout:.0f} s, and is still there.",
             "look at it on the dashboard; where it is only slow, pass a larger timeout to "
             "rankwise.distributed.distribute or read.",
         )

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import Protocol, cast
 from urllib.parse import urlsplit
 
-__all__ = ["Line", "Served", "can_have_lines", "listen", "new_secret"]
+__all__ = ["Connection", "Served", "can_connect", "listen", "new_secret"]
 
 _HEADER = struct.Struct("<QQ")  # which call, and in how many pieces
 _SECRET = 32
@@ -41,7 +41,7 @@ def new_secret() -> bytes:
     return secrets.token_bytes(_SECRET)
 
 
-def can_have_lines(address: str) -> bool:
+def can_connect(address: str) -> bool:
     """Tell whether a worker of that address takes what is not encrypted."""
     return urlsplit(address).scheme == "tcp"
 
@@ -109,7 +109,7 @@ class _Stream:
             return None
         call, (body, *buffers) = self._call, self._pieces
         self._expect_header()
-        return call, pickle.loads(body, buffers=buffers)  # noqa: S301 - from the other end of our own line
+        return call, pickle.loads(body, buffers=buffers)  # noqa: S301 - from the other end of our own connection
 
     def close(self) -> None:
         """Hang up; whoever waits at either end is told."""
@@ -118,7 +118,7 @@ class _Stream:
         self._socket.close()
 
 
-class Line:
+class Connection:
     """The client's end.
 
     Parameters
@@ -138,7 +138,7 @@ class Line:
         self._last += 1
         try:
             self._stream.send(self._last, (method, args), may_wait)
-        except BaseException:  # Ctrl-C too: half a message is the end of a line
+        except BaseException:  # Ctrl-C too: half a message is the end of a connection
             self.close()
             raise
         return self._last

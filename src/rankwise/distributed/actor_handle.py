@@ -8,12 +8,12 @@ from typing import Protocol, cast
 
 import distributed
 
+from rankwise.distributed.connections import Connection
 from rankwise.distributed.dask_types import Actor, ActorFuture, Client, Future
-from rankwise.distributed.holding import Answer, WorkerRows
-from rankwise.distributed.lines import Line
+from rankwise.distributed.worker_rows import Answer, WorkerRows
 from rankwise.runtime.interrupts import signals_later
 
-__all__ = ["Call", "LostError", "Seat", "actor_at"]
+__all__ = ["ActorHandle", "Call", "LostError", "actor_at"]
 
 
 class LostError(Exception):
@@ -28,15 +28,15 @@ class Call(Protocol):
 
 
 @dataclass(frozen=True)
-class _LineCall:
-    line: Line
+class _ConnectedCall:
+    connection: Connection
     number: int
 
     def look(self, patience: float) -> Answer | Exception | None:
         # Half of an answer that a signal made us forget would be taken for the beginning of the next one.
         with signals_later():
             try:
-                return cast("Answer | None", self.line.answer(self.number, patience))
+                return cast("Answer | None", self.connection.answer(self.number, patience))
             except OSError as error:
                 return error
 
@@ -57,7 +57,7 @@ class _DaskCall:
 
 
 @dataclass
-class Seat:
+class ActorHandle:
     """Where a share is.
 
     Attributes
@@ -70,7 +70,7 @@ class Seat:
         Tells what became of the actor.
     actor : Actor
         Calls by way of Dask.
-    line : Line or None
+    connection : Connection or None
         The other way.
     """
 
@@ -78,7 +78,7 @@ class Seat:
     name: str
     future: Future
     actor: Actor
-    line: Line | None = None
+    connection: Connection | None = None
 
     @property
     def is_lost(self) -> bool:
@@ -90,8 +90,8 @@ class Seat:
         if self.is_lost:
             return None
         try:
-            if self.line is not None:
-                return _LineCall(self.line, self.line.ask(method, args, may_wait))
+            if self.connection is not None:
+                return _ConnectedCall(self.connection, self.connection.ask(method, args, may_wait))
         except (LostError, OSError):
             return None
         try:
@@ -101,8 +101,8 @@ class Seat:
 
     def close(self) -> None:
         """Let go of the actor."""
-        if self.line is not None:
-            self.line.close()
+        if self.connection is not None:
+            self.connection.close()
 
 
 def actor_at(client: Client, address: str, name: str, *, is_direct: bool) -> Actor:

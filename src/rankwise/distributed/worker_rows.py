@@ -18,7 +18,7 @@ import scipy.sparse as sp
 
 from rankwise.arrays import AnyArray, DType, Floats, InMemory, Ints, is_sparse
 from rankwise.design import DenseDesign, Design, Shift, shifted_design
-from rankwise.distributed.lines import listen
+from rankwise.distributed.connections import listen
 from rankwise.distributed.local_products import Block, LocalProduct
 from rankwise.distributed.local_vectors import LocalVectors, Pairs, Step, Want
 from rankwise.distributed.narrow import NarrowDesign, by_frequency, narrow_type
@@ -66,7 +66,7 @@ class WorkerRows:
         return "done", found, time.perf_counter() - began
 
     def listen(self, host: str, secret: bytes) -> int:
-        """Take calls over a line from now on; return the port."""
+        """Take calls over a connection from now on; return the port."""
         return listen(self, host, secret)
 
     # --- rows come ---
