@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from rankwise.solvers.lanczos import STORED_TOGETHER, Lanczos, _solve_tridiagonal
-from rankwise.solvers.krylov import conjugate_gradients
+from oracles import galerkin
 from rankwise.objectives.moved import MatrixQuadratic
+from rankwise.solvers.krylov import conjugate_gradients
+from rankwise.solvers.lanczos import STORED_TOGETHER, Lanczos, _solve_tridiagonal, basis_bytes
 
 
 def matrix_of(eigenvalues, seed=0):
@@ -112,9 +113,32 @@ def test_in_a_singular_space_the_solution_stays_in_the_range(alpha):
     coef, residual = run.restricted_solution(rhs, alpha)
     A = H + alpha * np.eye(5)
     np.testing.assert_allclose(residual, rhs - A @ coef, atol=1e-9)
+    if alpha > 0:  # the whole space but one direction, along which nothing pulls
+        np.testing.assert_allclose(A @ coef, rhs - residual, atol=1e-9)
+        assert np.linalg.norm(residual) < 0.8 * np.linalg.norm(rhs)
     if alpha == 0:
         null = np.linalg.eigh(H)[1][:, :2]
         np.testing.assert_allclose(null.T @ coef, 0.0, atol=1e-6)
+
+
+@pytest.mark.parametrize("steps", [1, 3, 4, 5, 9])
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_any_right_hand_side_has_its_galerkin_solution_in_the_space(steps, outputs):
+    H, start = matrix_of(np.geomspace(0.1, 10, 12)), np.random.default_rng(1).normal(size=(12, 1))
+    run, vectors = run_of(H, start, steps)
+    rhs = np.random.default_rng(2).normal(size=(12, outputs))
+    rhs = rhs[:, 0] if outputs == 1 else rhs
+    coef, residual = run.restricted_solution(rhs, 0.3)
+    A = H + 0.3 * np.eye(12)
+    np.testing.assert_allclose(coef, galerkin(A, vectors[:, :, 0].T, rhs), atol=1e-9)
+    np.testing.assert_allclose(residual, rhs - A @ coef, atol=1e-9)
+
+
+@pytest.mark.parametrize("columns", [1, 3])
+@pytest.mark.parametrize("steps", [4, 8])
+def test_the_memory_of_a_basis_is_that_of_its_vectors(columns, steps):
+    run, _ = run_of(matrix_of(np.linspace(1, 4, 20)), np.random.default_rng(1).normal(size=(20, columns)), steps)
+    assert sum(chunk.nbytes for chunk in run._chunks) == basis_bytes(20, columns, steps)
 
 
 class TestTridiagonal:
@@ -133,3 +157,6 @@ class TestTridiagonal:
         # Rounding made it indefinite: what is negative is left out.
         a = np.array([1.0, 1.0 - 1e-15, 2.0])
         np.testing.assert_allclose(_solve_tridiagonal(a, beta), [0.25, 0.25, 0.0], atol=1e-9)
+        for size in (1e-100, 1e100):
+            found = _solve_tridiagonal(size * a, size * beta)
+            np.testing.assert_allclose(size * found, [0.25, 0.25, 0.0], atol=1e-9)
