@@ -141,27 +141,6 @@ def test_what_remains_is_what_a_quadratic_model_could_gain(is_whole):
     assert 100 * gain <= _remaining(g, rule, preconditioner) <= 1000 * gain
 
 
-@pytest.mark.parametrize("alpha", [1e-3, 1e-5])
-def test_a_preconditioner_that_is_known_saves_reads_on_columns_of_different_scales(alpha):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(200, 10)) * np.geomspace(1e-2, 1e2, 10)
-    y = np.digitize(X @ rng.normal(size=10) / X.std(), [-1, 0, 1]).astype(float)
-    winner, loser = np.nonzero(y[:, None] > y)
-    ones = np.ones(winner.size)
-    objective = HingeObjective(as_design(X), PreferenceMargins(200, winner, loser, ones, ones))
-    curvature = Curvature(
-        SquaredObjective(as_design(X), label_graph(y, check_qid(None, 200), ties="exclude")), is_whole=True
-    )
-    plain = minimise_smoothed(objective, alpha, tol=1e-5)
-    first = minimise_smoothed(objective, alpha, tol=1e-5, curvature=curvature)
-    again = minimise_smoothed(objective, alpha, tol=1e-5, curvature=curvature)
-    assert curvature.hessian is not None
-    assert again.n_reads <= first.n_reads < plain.n_reads
-    for solution in (first, again):
-        assert solution.status is Status.CONVERGED
-        assert value(objective, alpha, solution.coef) <= value(objective, alpha, plain.coef) + solution.certificate
-
-
 class TestInsideBounds:
     BOUNDS = Bounds.not_negative(np.array([True, True, True, False, False]))
 
