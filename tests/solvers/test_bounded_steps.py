@@ -123,7 +123,9 @@ class TestNewtonStep:
         assert n_cg <= 9  # free ones
         exact = np.linalg.solve(A[np.ix_(is_free, is_free)], -g[is_free])
         error = step[is_free] - exact
-        assert error @ A[np.ix_(is_free, is_free)] @ error <= 0.1 * exact @ A[np.ix_(is_free, is_free)] @ exact
+        assert (
+            error @ A[np.ix_(is_free, is_free)] @ error <= 0.1 * exact @ A[np.ix_(is_free, is_free)] @ exact
+        )
 
     @pytest.mark.parametrize("n_distinct", [1, 2, 3])
     def test_as_many_products_as_distinct_eigenvalues(self, n_distinct):
@@ -295,11 +297,42 @@ class TestPolishing:
     def test_what_leaves_the_bounds_or_is_singular_is_left_as_it_was(self):
         _, _, objective = least_squares(0)
         bounds = Bounds.not_negative(np.ones(6, dtype=bool))
-        inside = Solution(np.full(6, 0.01), Status.CONVERGED, certificate=1e3)  # some of these would be negative
+        inside = Solution(
+            np.full(6, 0.01), Status.CONVERGED, certificate=1e3
+        )  # some of these would be negative
         assert polished(inside, objective, 0.4, bounds) is inside
-        proved = Solution(np.zeros(6), Status.CONVERGED, certificate=0.0)  # nothing is free, nothing is better
+        proved = Solution(
+            np.zeros(6), Status.CONVERGED, certificate=0.0
+        )  # nothing is free, nothing is better
         assert polished(proved, objective, 0.4, bounds) is proved
         twice = MatrixQuadratic(np.ones((2, 2)), np.ones(2))
         nothing = Bounds(np.full(2, -np.inf), np.full(2, np.inf))
         rough = Solution(np.array([0.5, 0.4]), Status.CONVERGED, certificate=1.0)
         assert polished(rough, twice, 0.4, nothing, np.ones(2)) is rough
+
+
+@pytest.mark.parametrize("has_start", [False, True])
+def test_it_ends_at_the_first_point_whose_gap_is_a_share_of_the_gain(has_start):
+    objective, bounds = squared_hinge(rows=30), Bounds.not_negative(np.arange(5) < 4)
+    start = np.full(5, 3.0) if has_start else None
+    told = []
+    minimise_bounded(
+        objective,
+        1e-4,
+        bounds,
+        tol=1e-13,
+        start=start,
+        monitor=lambda w, gap, _: told.append((w.copy(), gap)),
+    )
+    at_zero = value_of(objective, np.zeros(5), 1e-4)
+    gains = [max(at_zero - value_of(objective, w, 1e-4), 0.0) for w, _ in told]
+    seen = set()
+    for tol in (0.9, 0.5, 0.1, 1e-2, 1e-3, 1e-5):
+        is_met = [gap <= tol * (gap + gain) for (_, gap), gain in zip(told, gains, strict=True)]
+        first = [*is_met, True].index(True)  # the one after the last is not told
+        found = minimise_bounded(objective, 1e-4, bounds, tol=tol, start=start)
+        assert (found.status, found.n_iter) == (Status.CONVERGED, first)
+        seen.add(first)
+    assert len(seen) >= 2
+    usual = minimise_bounded(objective, 1e-4, bounds, start=start)
+    assert usual.certificate <= 1e-3 * usual.gain

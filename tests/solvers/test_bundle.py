@@ -99,9 +99,9 @@ class TestModel:
         assert len(planes.vectors) == 4  # half as many, and the combination
         np.testing.assert_array_equal(planes.weight, np.eye(4)[3])
         np.testing.assert_allclose(planes.vectors[-1], -2 * planes.alpha * w)
-        assert planes.offset[-1] - planes.vectors[-1] @ planes.vectors[-1] / (4 * planes.alpha) == pytest.approx(
-            lower
-        )
+        assert planes.offset[-1] - planes.vectors[-1] @ planes.vectors[-1] / (
+            4 * planes.alpha
+        ) == pytest.approx(lower)
         np.testing.assert_allclose(planes.gram, np.array(planes.vectors) @ np.array(planes.vectors).T)
         # The heaviest ones are kept, in their order.
         whole, _, _ = self.filled()

@@ -23,7 +23,7 @@ def best_combination(planes, alpha):
 @pytest.mark.parametrize("alpha", [0.05, 0.5, 5.0])
 def test_a_bound_is_that_of_the_best_combination_of_its_plane_and_the_new_one(seed, alpha):
     rng = np.random.default_rng(seed)
-    first, second = [(rng.normal(size=3), rng.normal() + 1.0) for _ in range(2)]
+    first, _second = [(rng.normal(size=3), rng.normal() + 1.0) for _ in range(2)]
     bound = LowerBound(alpha)
     assert bound.value == 0.0
     bound.add(*first)
@@ -109,6 +109,7 @@ class TestLinearLimit:
     def solve(self, objective, alpha, tol=1e-3):
         point = objective.at(np.zeros(3))
         rule, gradient = StoppingRule(tol, float(point.value), alpha), point.gradient
+        objective.at(np.ones(3)).gradient  # noqa: B018 - what was read before does not count
         before = objective.n_reads
         return gradient, solve_linear_limit(objective, rule, gradient), objective.n_reads - before
 

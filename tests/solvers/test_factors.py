@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from rankwise.data.validation import check_qid
 from rankwise.design import DenseDesign
 from rankwise.objectives.moved import MatrixQuadratic
-from rankwise.data.validation import check_qid
 from rankwise.pairs.factor import factor_of
 from rankwise.pairs.labels import label_graph
 from rankwise.solvers.direct import DirectFactor
@@ -83,7 +83,9 @@ def test_what_is_out_of_range_is_told_before_anything_is_solved(kind):
         solution = kind(MatrixQuadratic(H, b)).solve(0.0)
         assert (solution.status, solution.certificate) == (Status.OUT_OF_RANGE, np.inf)
         np.testing.assert_array_equal(solution.coef, 0.0)
-    assert kind(MatrixQuadratic(np.full((2, 2), 1e-300), np.full(2, 1e-150))).solve(1.0).status is Status.EXACT
+    assert (
+        kind(MatrixQuadratic(np.full((2, 2), 1e-300), np.full(2, 1e-150))).solve(1.0).status is Status.EXACT
+    )
     assert kind(MatrixQuadratic(np.eye(2), np.ones(2))).solve(np.inf).status is Status.OUT_OF_RANGE
 
 

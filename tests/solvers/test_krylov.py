@@ -82,7 +82,11 @@ def test_as_many_steps_as_distinct_eigenvalues(n_distinct):
     b = np.random.default_rng(1).normal(size=H.shape[0])
     objective = MatrixQuadratic(H, b)
     solution = conjugate_gradients(objective, 0.5, tol=1e-9)
-    assert (solution.status, solution.n_iter, solution.n_products) == (Status.CONVERGED, n_distinct, n_distinct)
+    assert (solution.status, solution.n_iter, solution.n_products) == (
+        Status.CONVERGED,
+        n_distinct,
+        n_distinct,
+    )
     # Below 1e-9 the residual is measured once more before it is believed.
     solution = conjugate_gradients(objective, 0.5, tol=0.99e-9)
     assert (solution.status, solution.n_iter, solution.n_products) == (

@@ -137,7 +137,9 @@ def test_any_right_hand_side_has_its_galerkin_solution_in_the_space(steps, outpu
 @pytest.mark.parametrize("columns", [1, 3])
 @pytest.mark.parametrize("steps", [4, 8])
 def test_the_memory_of_a_basis_is_that_of_its_vectors(columns, steps):
-    run, _ = run_of(matrix_of(np.linspace(1, 4, 20)), np.random.default_rng(1).normal(size=(20, columns)), steps)
+    run, _ = run_of(
+        matrix_of(np.linspace(1, 4, 20)), np.random.default_rng(1).normal(size=(20, columns)), steps
+    )
     assert sum(chunk.nbytes for chunk in run._chunks) == basis_bytes(20, columns, steps)
 
 

@@ -120,7 +120,9 @@ def test_any_sum_of_rounded_hinges_gets_a_step_that_satisfies_wolfe(seed, first)
 
     def rounded(x):
         t = np.abs(slopes) - slopes * (x - kinks)
-        return np.where(t < 0, 0.0, np.where(t < width, t**2 / (2 * width), t - width / 2)).sum() + 0.01 * x**2
+        return (
+            np.where(t < 0, 0.0, np.where(t < width, t**2 / (2 * width), t - width / 2)).sum() + 0.01 * x**2
+        )
 
     def slope(x):
         t = np.abs(slopes) - slopes * (x - kinks)
@@ -157,7 +159,7 @@ def test_a_flat_slope_alone_is_not_enough():
 
 def test_a_larger_value_is_never_taken_for_rounding():
     # The slope says that the minimum is at 2; the values rise by far more than rounding beyond 0.5.
-    at, asked = counted(
+    at, _asked = counted(
         lambda x: 1.0 - 1e-13 * min(x, 0.5) + 1e-3 * max(x - 0.5, 0.0), lambda x: 1e-13 * (x - 2)
     )
     trial = search_line(at, 1.0, -2e-13, 1.0)
@@ -180,7 +182,7 @@ def test_a_kink_is_closed_in_on_and_the_best_point_returned(steep):
 
 
 def test_a_bracket_that_is_all_rounding_ends_the_search():
-    """Values that jump right beyond the first step, whatever the slopes say: a tenth of the bracket is left each time."""
+    """Values jump right beyond the first step, whatever slopes say: a tenth of the bracket is left each time."""
     at, asked = counted(lambda x: -x if x <= 1 else 1.0, lambda _: -1.0)
     trial = search_line(at, 0.0, -1.0, 1.0)
     assert trial.length == 1.0

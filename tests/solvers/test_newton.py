@@ -205,3 +205,24 @@ def test_counts_are_those_of_this_call():
     for n_iter in (0, 1):
         cut = minimise_by_newton(objective, 1e-3, tol=1e-6, max_iter=n_iter)
         assert (cut.status, cut.n_iter, cut.history) == (Status.MAX_ITER, n_iter, one.history[: n_iter + 1])
+
+
+@pytest.mark.parametrize("solve_from", [0.0, 30.0])
+def test_it_ends_at_the_first_point_whose_gap_is_a_share_of_the_gain(solve_from):
+    X, winner, loser = preferences(5)
+    objective, told = objective_of(X, winner, loser, LogisticLoss), []
+    start = solve_from * np.ones(6) if solve_from else None
+    minimise_by_newton(
+        objective, 1e-4, tol=1e-12, start=start, monitor=lambda w, gap, _: told.append((w.copy(), gap))
+    )
+    at_zero = float(objective.at(np.zeros(6)).value)
+    gains = [max(at_zero - float(objective.at(w).value) - 1e-4 * w @ w, 0.0) for w, _ in told]
+    seen = set()
+    for tol in (0.9, 0.3, 1e-2, 1e-3, 1e-5):
+        first = next(k for k, (_, gap) in enumerate(told) if gap <= tol * (gap + gains[k]))
+        found = minimise_by_newton(objective, 1e-4, tol=tol, start=start)
+        assert (found.status, found.n_iter) == (Status.CONVERGED, first)
+        seen.add(first)
+    assert len(seen) > 2
+    usual = minimise_by_newton(objective, 1e-4)
+    assert usual.certificate <= 1e-3 * usual.gain

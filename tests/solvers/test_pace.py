@@ -1,4 +1,4 @@
-"""The pace of gradient descent with momentum: the factors an iteration that theory gives, and what a wrong pace costs."""
+"""The pace of descent with momentum: the factors an iteration that theory gives, and what a wrong one costs."""
 
 import numpy as np
 import pytest
@@ -40,7 +40,11 @@ def test_the_best_pace_has_one_factor_for_the_whole_range(largest, smallest):
 @pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9])
 def test_a_factor_tells_its_eigenvalue(momentum):
     pace = _Pace(0.1, momentum)
-    for eigenvalue in (1e-3, 45.0, 100.0):  # where the factors are real: below and beyond what was planned for
+    for eigenvalue in (
+        1e-3,
+        45.0,
+        100.0,
+    ):  # where the factors are real: below and beyond what was planned for
         two_steps = np.array([[1 + momentum - 0.1 * eigenvalue, -momentum], [1.0, 0.0]])
         values = np.linalg.eigvals(two_steps)
         if np.isreal(values).all():
@@ -174,10 +178,12 @@ def test_a_rate_that_is_too_high_takes_few_restarts(factor_, momentum):
 
 
 @pytest.mark.parametrize("estimator", ["lanczos", "power"])
-@pytest.mark.parametrize("seed", range(3))
-def test_what_a_tolerance_below_rounding_costs_is_bounded(estimator, seed):
+@pytest.mark.parametrize("seed", range(2))
+@pytest.mark.parametrize("scale", [2.0**-60, 1.0, 2.0**60])
+def test_what_a_tolerance_below_rounding_costs_is_bounded(estimator, seed, scale):
     """Residuals that are rounding alone do not fall, and that is no reason to look for smaller eigenvalues."""
-    objective = problem(np.linspace(1, 4, 10), seed)
+    base = problem(np.linspace(1, 4, 10), seed)
+    objective = MatrixQuadratic(scale * base.matrix(), base.rhs)
     solution = estimated_descent(objective, 0.0, estimator=estimator, tol=0.0)
     assert solution.status is Status.STAGNATED
     assert solution.certificate < 1e-14

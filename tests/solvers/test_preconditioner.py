@@ -47,7 +47,9 @@ def test_listed_pairs_have_their_squared_loss_as_much_of_it_as_there_is_curvatur
     curvature.follow(rows)
     L = SquaredObjective(as_design(np.eye(40)), curvature._objective.graph).matrix()
     expected = X.T @ L @ X * rows.sum() / np.trace(L)  # degrees that add up to those of the rows
-    np.testing.assert_allclose(matrix(curvature.hessian), expected if is_whole else np.diag(np.diag(expected)))
+    np.testing.assert_allclose(
+        matrix(curvature.hessian), expected if is_whole else np.diag(np.diag(expected))
+    )
     assert not curvature.can_follow
 
 
@@ -85,7 +87,7 @@ def test_where_nothing_is_known_a_gradient_is_its_own_direction():
 @pytest.mark.parametrize("is_whole", [True, False])
 def test_rows_that_curve_now_and_a_twentieth_of_those_at_zero_make_the_matrix(is_whole):
     """Alpha is so small that a diagonal pays too."""
-    X, curvature = curvature_of(is_whole=is_whole)
+    _X, curvature = curvature_of(is_whole=is_whole)
     alpha, rows = 1e-9, np.random.default_rng(1).random(40)
     preconditioner = Preconditioner(curvature, alpha, lambda: np.full(40, 2.0))
     preconditioner.update(rows)

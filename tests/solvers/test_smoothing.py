@@ -1,4 +1,4 @@
-"""The smoothed hinge: how its width shrinks, what it reads, and what it proves on the way; without bounds and inside them."""
+"""The smoothed hinge: how its width shrinks, what it reads, what it proves; without bounds and inside them."""
 
 import numpy as np
 import pytest
@@ -73,7 +73,9 @@ def test_reads_widths_and_proofs(monkeypatch, alpha, tol, is_warm):
     assert [gap for _, gap, _ in told] == solution.history[:-1]
     assert (np.diff(solution.history) <= 0).all()
     assert solution.certificate == solution.history[-1] <= tol * solution.gain * (1 + 1e-12)
-    assert solution.gain == pytest.approx(1.0 - value(objective, alpha, solution.coef) + solution.certificate, rel=1e-9)
+    assert solution.gain == pytest.approx(
+        1.0 - value(objective, alpha, solution.coef) + solution.certificate, rel=1e-9
+    )
     lowest = minimise_by_planes(objective, alpha, tol=1e-9)
     minimum = value(objective, alpha, lowest.coef)
     for w, gap, _ in told:
@@ -105,7 +107,9 @@ def test_iterations_run_out_and_a_monitor_stops():
     for n_iter in (0, 1, 5):
         cut = minimise_smoothed(objective, 1e-4, tol=1e-6, max_iter=n_iter)
         assert (cut.status, cut.n_iter, cut.history) == (Status.MAX_ITER, n_iter, whole.history[: n_iter + 1])
-        stopped = minimise_smoothed(objective, 1e-4, tol=1e-6, monitor=lambda _, __, n, last=n_iter: n == last)
+        stopped = minimise_smoothed(
+            objective, 1e-4, tol=1e-6, monitor=lambda _, __, n, last=n_iter: n == last
+        )
         assert (stopped.status, stopped.n_iter) == (Status.STOPPED, n_iter)
         np.testing.assert_array_equal(stopped.coef, cut.coef)
         assert cut.certificate == cut.history[-1]

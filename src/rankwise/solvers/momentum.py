@@ -312,7 +312,7 @@ class _Descent:
             self._pace = slower
             return
         # (1 + √μ)² = step κ₁ at the best pace: what the step may be says what κ₁ is.
-        largest = max(1.05 * self._spectrum.largest, (1 + slower.rate) ** 2 / slower.step)
+        largest = (1 + slower.rate) ** 2 / slower.step
         self._set_spectrum(replace(self._spectrum, largest=largest))
 
     def _lags_behind(self) -> bool:
