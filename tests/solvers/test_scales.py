@@ -36,3 +36,16 @@ def test_what_is_out_of_range():
     assert not is_out_of_range(1e-310, np.zeros(2))  # nothing pulls
     assert not is_out_of_range(0.0, np.array([1e-16]))  # rounding of columns that are constant
     assert not is_out_of_range(1e200, np.ones(2))
+    assert is_out_of_range(1e-291, np.array([0.0, -1e-101]))
+    assert not is_out_of_range(1e-289, np.array([1e-101]))  # all digits are there
+    assert not is_out_of_range(1e-291, np.array([1e-99]))  # a right-hand side that no such matrix has
+
+
+def test_lengths_are_as_exact_at_the_edge_of_vanishing_squares_as_elsewhere():
+    """Squares of 1e-160 have lost digits, and the length of 3 and 4 is 5 there too."""
+    for size in (1e-139, 1e-141, 1e-155, 1e-160, 1e-161, 1e155):
+        assert float(column_norms(size * np.array([3.0, 4.0]))) == pytest.approx(5 * size, rel=1e-15)
+        many = column_norms(np.array([[3.0, 3.0 * size], [4.0, 4.0 * size]]))
+        np.testing.assert_allclose(many, [5.0, 5.0 * size], rtol=1e-15)
+    assert column_norms(np.array([np.inf, 1.0])) == np.inf
+    assert column_norms(np.zeros((0, 2))).tolist() == [0.0, 0.0]

@@ -69,13 +69,13 @@ def conjugate_gradients(  # noqa: C901, PLR0915 - the steps of one method, in th
         try:
             image = objective.product(direction) + alpha * direction
         except KeyboardInterrupt:
-            if n_iter == 0:
+            if not n_iter:
                 raise
             status = Status.INTERRUPTED
             break
         with np.errstate(over="ignore", invalid="ignore"):  # noticed below
             curvature = _dots(direction, image)
-        if is_out_of_range(float(np.max(curvature)), objective.rhs if n_iter == 0 else rhs):
+        if is_out_of_range(float(np.max(curvature)), rhs if n_iter else objective.rhs):
             status = Status.OUT_OF_RANGE
             break
         active = (curvature > 0) & (error > 0)

@@ -96,8 +96,7 @@ def search_line(
         else:
             high, high_slope = length, trial.slope
         if np.isinf(high):
-            secant = low - low_slope * low / max(low_slope - slope, -slope * 1e-3)
-            length = float(np.clip(secant, 2 * low, 10 * low))
+            length = 10 * low  # the slope is less than a tenth flatter, so that its zero lies further still
             continue
         secant = low - low_slope * (high - low) / (high_slope - low_slope) if high_slope > 0 else low
         margin = 0.1 * (high - low)

@@ -226,18 +226,20 @@ class _Descent:
             if monitor is not None and monitor(self._shown(coef, gradient), error, len(self.history)):
                 status = Status.STOPPED
                 break
+            is_idle = idle >= _IDLE + 10 * self._window
             if error <= tol:
                 status = Status.CONVERGED
-            elif self._diverges(error, best_error, since):
+            # An eigenvalue just beyond the pace may neither grow nor fall.
+            elif self._diverges(error, best_error, since) or (is_idle and best_error > self._rounding(best)):
                 if self.n_restarts >= _MOST_RESTARTS:
                     status = Status.STAGNATED if isfinite(error) else Status.OUT_OF_RANGE
                     break
                 self._slow_down(best_error, since)
                 coef, previous, gradient = best, best, best_gradient
                 since = idle = 0
-            elif idle >= _IDLE + 10 * self._window:
+            elif is_idle:
                 status = Status.STAGNATED
-            elif since >= 2 * self._window and self._lags_behind():
+            elif since >= 2 * self._window and best_error > self._rounding(best) and self._lags_behind():
                 since = 0
         best = best * self._unit
         return Solution(
@@ -262,6 +264,11 @@ class _Descent:
             np.max(np.divide(size, self._norm, out=np.zeros_like(size), where=self._norm > 0), initial=0.0)
         )
         return ratio if isfinite(ratio) else inf
+
+    def _rounding(self, coef: Floats) -> float:
+        """Return about the smallest relative residual there: products have no more digits."""
+        largest = (1 + self._pace.rate) ** 2 / self._pace.step
+        return 4 * float(np.finfo(np.float64).eps) * self._error(largest * coef)
 
     def _shown(self, coef: Floats, gradient: Floats) -> Floats:
         """Return an iterate as it is or, where it is worse than 0, shortened: it ranks as it did, and is bounded."""
@@ -305,7 +312,7 @@ class _Descent:
             self._pace = slower
             return
         # (1 + √μ)² = step κ₁ at the best pace: what the step may be says what κ₁ is.
-        largest = max(1.05 * self._spectrum.largest, (1 + slower.rate) ** 2 / slower.step)
+        largest = (1 + slower.rate) ** 2 / slower.step
         self._set_spectrum(replace(self._spectrum, largest=largest))
 
     def _lags_behind(self) -> bool:

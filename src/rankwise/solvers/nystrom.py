@@ -84,9 +84,8 @@ def preconditioned_gradients(
     coef = np.zeros_like(residual)
     direction = preconditioner.solve(residual, shift)
     rho = np.einsum("ic,ic->c", residual, direction)
-    history = [float((norm > 0).any())]
-    status = Status.MAX_ITER
-    error = np.where(norm > 0, 1.0, 0.0)
+    error = (norm > 0).astype(np.float64)
+    history = [float(error.max())]
     for iteration in range(1, (_LIMIT if max_iter is None else max_iter) + 1):
         if history[-1] <= tol:
             break
@@ -105,11 +104,9 @@ def preconditioned_gradients(
         rho[moving] = np.einsum("ic,ic->c", residual[:, moving], scaled)
         p *= np.divide(rho[moving], before, out=np.zeros_like(before), where=before > 0)
         direction[:, moving] = p + scaled
-    if history[-1] <= tol:
-        status = Status.CONVERGED
     return Solution(
         coef,
-        status,
+        Status.CONVERGED if history[-1] <= tol else Status.MAX_ITER,
         n_iter=len(history) - 1,
         n_products=objective.n_products - products_before,
         certificate=history[-1],

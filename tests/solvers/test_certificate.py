@@ -1,0 +1,157 @@
+"""Lower bounds from planes, the rule for stopping, and the limit of a large alpha."""
+
+import numpy as np
+import pytest
+
+from rankwise.design import as_design
+from rankwise.losses import SquaredHingeLoss
+from rankwise.objectives import HingeObjective, MeanLoss
+from rankwise.pairs.margins import PreferenceMargins
+from rankwise.solvers.certificate import LowerBound, StoppingRule, solve_linear_limit
+from rankwise.solvers.solution import Status
+
+
+def best_combination(planes, alpha):
+    """The largest ``s - |g|²/(4 alpha)`` on the segment between two planes, by trying many."""
+    (g, s), (h, t) = planes
+    shares = np.linspace(0, 1, 20_001)[:, None]
+    combined = (1 - shares) * g + shares * h
+    return ((1 - shares[:, 0]) * s + shares[:, 0] * t - (combined**2).sum(axis=1) / (4 * alpha)).max()
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("alpha", [0.05, 0.5, 5.0])
+def test_a_bound_is_that_of_the_best_combination_of_its_plane_and_the_new_one(seed, alpha):
+    rng = np.random.default_rng(seed)
+    first, _second = [(rng.normal(size=3), rng.normal() + 1.0) for _ in range(2)]
+    bound = LowerBound(alpha)
+    assert bound.value == 0.0
+    bound.add(*first)
+    alone = best_combination([(np.zeros(3), 0.0), first], alpha)  # the first plane of all is 0
+    assert bound.value == pytest.approx(alone, abs=1e-6)
+    whole = LowerBound(alpha)
+    whole.add(np.zeros(3), 10.0)  # a plane that is wholly better than 0 takes its place
+    assert whole.value == 10.0
+    g, s = first[0], 10.0 + first[1]
+    whole.add(g, s)
+    expected = best_combination([(np.zeros(3), 10.0), (g, s)], alpha)
+    assert whole.value == pytest.approx(max(expected, 10.0), abs=1e-6)
+    kept = whole.value
+    whole.add(100 * g, -100.0)
+    assert whole.value == kept
+
+
+def test_a_chain_of_planes_is_combined_with_what_is_kept():
+    rng = np.random.default_rng(0)
+    alpha, bound, kept = 0.3, LowerBound(0.3), (np.zeros(4), 0.0)
+    for _ in range(30):
+        plane = rng.normal(size=4), 1.5 * rng.random()
+        (g, s), (h, t) = kept, plane
+        shares = np.linspace(0, 1, 20_001)
+        values = (1 - shares) * s + shares * t - (
+            ((1 - shares) ** 2 * (g @ g) + 2 * shares * (1 - shares) * (g @ h) + shares**2 * (h @ h)) / (4 * alpha)
+        )  # fmt: skip
+        best = shares[np.argmax(values)]
+        kept = (1 - best) * g + best * h, (1 - best) * s + best * t
+        bound.add(*plane)
+        assert bound.value == pytest.approx(values.max(), abs=1e-4)
+
+
+def test_a_plane_that_is_the_same_but_higher_takes_its_place():
+    bound = LowerBound(1.0)
+    bound.add(np.zeros(2), 0.5)
+    bound.add(np.zeros(2), 0.7)
+    bound.add(np.zeros(2), 0.6)
+    assert bound.value == 0.7
+
+
+class TestStoppingRule:
+    RULE = StoppingRule(0.01, 8.0, 0.5)
+
+    def test_rounding_is_some_last_digits_of_the_value_at_zero(self):
+        assert 8.0 * np.finfo(np.float64).eps <= self.RULE.rounding <= 100 * 8.0 * np.finfo(np.float64).eps
+
+    def test_gaps_are_differences_and_never_less_than_rounding(self):
+        assert self.RULE.gap(3.0, 1.0) == pytest.approx(2.0)
+        assert self.RULE.gap(1.0, 1.0) == self.RULE.gap(1.0, 2.0) == self.RULE.rounding
+
+    def test_slopes_prove_their_square_over_four_alpha(self):
+        """``g'd + alpha |d|²`` is least at ``d = -g/(2 alpha)``."""
+        g = np.array([3.0, 4.0])
+        d = -g / (2 * 0.5)
+        assert self.RULE.gap_of_slope(g) == pytest.approx(-(g @ d + 0.5 * d @ d))
+
+    def test_a_decrease_is_that_of_values_or_of_convexity_whichever_is_more(self):
+        w = np.array([1.0, -2.0])
+        assert self.RULE.decrease(5.0, w) == pytest.approx(3.0)
+        assert self.RULE.decrease(9.0, w) == 0.0
+        g = np.array([0.5, 0.5])  # alpha |w|² - g'w = 2.5 + 0.5
+        assert self.RULE.decrease(7.9, w, g) == pytest.approx(3.0)
+        assert self.RULE.decrease(1.0, w, g) == pytest.approx(7.0)
+        assert self.RULE.decrease(9.0, w, 10 * w) == 0.0
+
+    def test_a_share_of_the_gain_is_allowed_or_what_was_asked_for(self):
+        assert self.RULE.allowed(1.0, 3.0) == pytest.approx(0.04)
+        assert StoppingRule(0.01, 8.0, 0.5, is_absolute=True).allowed(1.0, 3.0) == 0.01
+
+
+def objectives(scale):
+    rng = np.random.default_rng(0)
+    X = scale * rng.normal(size=(20, 3))
+    winner = rng.integers(20, size=50)
+    loser = (winner + rng.integers(1, 20, size=50)) % 20
+    margins = PreferenceMargins(20, winner, loser, np.ones(50), np.ones(50))
+    D = X[winner] - X[loser]
+    return D, HingeObjective(as_design(X), margins), MeanLoss(as_design(X), margins, SquaredHingeLoss())
+
+
+class TestLinearLimit:
+    def solve(self, objective, alpha, tol=1e-3):
+        point = objective.at(np.zeros(3))
+        rule, gradient = StoppingRule(tol, float(point.value), alpha), point.gradient
+        objective.at(np.ones(3)).gradient  # noqa: B018 - what was read before does not count
+        before = objective.n_reads
+        return gradient, solve_linear_limit(objective, rule, gradient), objective.n_reads - before
+
+    @pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+    def test_of_the_hinge_it_is_exact_where_no_pair_reaches_its_margin(self, scale):
+        D, hinge, _ = objectives(scale)
+        steep = 100 * scale**2
+        gradient, found, n_reads = self.solve(hinge, steep)
+        np.testing.assert_allclose(found.coef, D.mean(axis=0) / (2 * steep), rtol=1e-12)
+        assert (D @ found.coef).max() < 1
+        assert found.status is Status.CONVERGED
+        assert (found.n_iter, found.n_reads, n_reads) == (1, 2, 2)
+        assert found.certificate == found.history[0] == 0.0
+        # F(0) - F(w) = |g|²/(4 alpha)
+        assert found.gain == pytest.approx(gradient @ gradient / (4 * steep), rel=1e-9)
+        assert not np.signbit(found.coef[found.coef == 0]).any()
+
+    def test_of_a_smooth_loss_it_is_what_its_gap_proves(self):
+        _, _, smooth = objectives(1.0)
+        _, found, n_reads = self.solve(smooth, 1e6)
+        assert found.status is Status.CONVERGED
+        coef = found.coef
+        slope = smooth.at(coef).gradient + 2e6 * coef
+        assert found.certificate == pytest.approx(slope @ slope / 4e6, rel=1e-3)
+        gained = float(smooth.at(np.zeros(3)).value) - float(smooth.at(coef).value) - 1e6 * coef @ coef
+        assert found.gain == pytest.approx(gained + found.certificate, rel=1e-6)
+        assert found.certificate <= 1e-3 * found.gain
+        assert n_reads == 2
+        assert self.solve(smooth, 1e6, tol=1e-12)[1] is None  # not so close
+
+    def test_where_the_slope_alone_says_that_pairs_reach_their_margin_nothing_is_read(self):
+        D, hinge, _ = objectives(1.0)
+        g = D.mean(axis=0)
+        # w = -g/(2 alpha) gains |g|²/(4 alpha) of a line, and no more than half of that can there be.
+        for share, n_expected in ((0.99, 0), (1.01, 2)):
+            _, found, n_reads = self.solve(hinge, share * (g @ g) / 2)
+            assert n_reads == n_expected
+            assert found is None
+
+    def test_nothing_pulls(self):
+        _, hinge, _ = objectives(0.0)
+        _, found, _ = self.solve(hinge, 1.0)
+        assert found.status is Status.CONVERGED
+        np.testing.assert_array_equal(found.coef, 0.0)
+        assert not np.signbit(found.coef).any()
