@@ -264,3 +264,55 @@ def test_tables_are_streamed(capsys, searches, tmp_path, monkeypatch, ending, mo
     )
     assert code == 1
     assert "comes again" in err
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+@pytest.mark.parametrize("others", ["numbers", "texts"])
+def test_a_column_called_id_names_rows_whatever_it_holds(capsys, tmp_path, ending, others):
+    """Numbers of rows say nothing of other rows; in a CSV file they were taken for a broken column of numbers."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"id": np.arange(100, 160), "a": rng.normal(size=60), "b": rng.normal(size=60), "label": np.arange(60) % 4}
+    )  # fmt: skip
+    if others == "texts":
+        frame["colour"] = rng.choice(["red", "green"], 60)
+    table, model = tmp_path / f"rows.{ending}", tmp_path / "m.rw"
+    frame.to_parquet(table) if ending == "parquet" else frame.to_csv(table, index=False)
+    code, _, err = call(capsys, "fit", table, "-o", model, "--method", "rls")
+    assert code == 0, err
+    assert "id names the rows, and is not learned from (--features" in err
+    weighted = call_json(capsys, "inspect", model)["largest_weights"]
+    assert {"a", "b"} <= weighted.keys()
+    assert not any(name.startswith("id") for name in weighted)
+    code, _, err = call(capsys, "predict", model, table, "-o", tmp_path / "ranked.tsv")
+    assert code == 0, err
+    assert sorted(items_of(tmp_path / "ranked.tsv")) == [str(at) for at in range(100, 160)]
+    code, _, err = call(capsys, "inspect", table)
+    assert code == 0, err
+    assert "id names the rows" in err
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_column_called_id_is_learned_from_where_it_is_listed(capsys, tmp_path, ending):
+    frame = pd.DataFrame({"id": np.arange(30), "a": np.arange(30) % 7, "label": np.arange(30) % 4})
+    table, model = tmp_path / f"rows.{ending}", tmp_path / "m.rw"
+    frame.to_parquet(table) if ending == "parquet" else frame.to_csv(table, index=False)
+    code, _, err = call(capsys, "fit", table, "-o", model, "--method", "rls", "--features", "id,a")
+    assert code == 0, err
+    assert "names the rows" not in err
+    assert call_json(capsys, "inspect", model)["largest_weights"].keys() == {"id", "a"}
+    for more in ([], ["--stream"]):
+        code, _, err = call(capsys, "predict", model, table, "-o", tmp_path / "scores.txt", "-f", *more)
+        assert code == 0, err
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_ids_that_are_numbers_go_along_into_a_store(capsys, tmp_path, ending):
+    frame = pd.DataFrame({"id": np.arange(7, 37), "a": np.arange(30) % 7, "label": np.arange(30) % 4})
+    table = tmp_path / f"rows.{ending}"
+    frame.to_parquet(table) if ending == "parquet" else frame.to_csv(table, index=False)
+    code, _, err = call(capsys, "convert", table, "-o", tmp_path / "rows.store")
+    assert code == 0, err
+    store = rankwise.data.open_store(tmp_path / "rows.store")
+    assert store.X.shape == (30, 1)
+    assert store.item_ids.tolist() == [str(at) for at in range(7, 37)]

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
 __all__ = [
     "Roles",
     "check_preference_columns",
+    "id_columns",
     "item_column",
     "item_columns",
     "lacks_columns",
     "listed",
+    "naming_rows",
     "recall",
     "remarks",
     "remember",
@@ -88,6 +90,34 @@ def row_id(options: argparse.Namespace) -> str | None:
     """Return the column that names rows: the first that ``--id`` lists."""
     named = listed(getattr(options, "id", None))
     return named[0] if named else None
+
+
+def id_columns(options: argparse.Namespace) -> list[str]:
+    """Return the columns that text files give as they are written: ids, and what is taken as names."""
+    ids = [options.item_id] if options.item_id not in _other_columns(options) else []
+    return [options.qid, *ids, *(listed(getattr(options, "category", None)) or [])]
+
+
+def naming_rows(options: argparse.Namespace, names: Sequence[str]) -> argparse.Namespace:
+    """Take a column with the usual name of ids for what names the rows, unless something else was said of it.
+
+    What numbers the rows says nothing of others, and where rows are sorted by what is to be learned, it says too much.
+    """
+    if not hasattr(options, "id") or options.id is not None or not _is_usual_id(options, names):
+        return options
+    return argparse.Namespace(**{**vars(options), "id": options.item_id})
+
+
+def _is_usual_id(options: argparse.Namespace, names: Sequence[str]) -> bool:
+    own = options.item_id
+    return "item_id" not in options.given and own in names and own not in _other_columns(options)
+
+
+def _other_columns(options: argparse.Namespace) -> set[str]:
+    """Return the columns that have another role than to name rows."""
+    roles = ("label", "qid", "weight", *_LISTS, "category", "words")
+    crossed = [name for cross in listed(getattr(options, "cross", None)) or [] for name in cross.split(":")]
+    return {name for role in roles for name in listed(getattr(options, role, None)) or []}.union(crossed)
 
 
 def recall(options: argparse.Namespace, *notes: Mapping[str, Json]) -> argparse.Namespace:
@@ -179,17 +209,15 @@ def roles_of(schema: Schema, source: str, options: argparse.Namespace, *, needs_
 
 
 def item_column(schema: Schema, options: argparse.Namespace) -> str | None:
-    """Return the column of ids of items: as it was named, or the usual one where it cannot be a feature."""
-    name = options.item_id
-    if name not in schema.names:
-        if "item_id" in options.given:
+    """Return the column of ids of items: as it was named, or the usual one unless something else was said of it."""
+    name: str = options.item_id
+    if "item_id" in options.given:
+        if name not in schema.names:
             raise InvalidInputError(
                 f"There is no column {name!r}, which --item-id names.", columns_hint(name, schema.names)
             )
-        return None
-    return (
-        None if "item_id" not in options.given and _kind(schema.field(name).type) == "numbers" else str(name)
-    )
+        return name
+    return name if _is_usual_id(options, schema.names) else None
 
 
 def item_columns(schema: Schema, options: argparse.Namespace) -> tuple[list[str] | None, list[str] | None]:
@@ -291,6 +319,10 @@ def remarks(
         column = likely[0] if likely else "COLUMN"
         found.append(f"{source} has no column {options.qid}: all rows are one ranking (--qid {column})")
     named = {roles.weight, *(listed(getattr(options, "id", None)) or ())}
+    if "id" not in options.given and getattr(options, "id", None) is not None:
+        found.append(
+            f"{options.id} names the rows, and is not learned from (--features lists what is; --id other names)"
+        )
     left = [name for name in schema.names if name not in used and name not in named]
     if left and roles.features is None:
         kinds: dict[str, list[str]] = {}

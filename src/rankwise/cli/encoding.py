@@ -71,7 +71,8 @@ def read_to_encode(
             if where is not None and name not in (listed(getattr(options, "category", None)) or ()):
                 raise InvalidInputError(
                     where,
-                    "correct the entry (an empty one is missing), or leave the column out of --features.",
+                    "correct the entry (an empty one is missing), leave the column out of --features, or say "
+                    f"--category {name} if its numbers are names.",
                 )
     plan = TablePlan.of(
         sources,

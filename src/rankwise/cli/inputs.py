@@ -18,9 +18,11 @@ from rankwise.arrays import AnyArray, is_sparse
 from rankwise.cli.clicks import click_columns, preferences_from_clicks
 from rankwise.cli.columns import (
     check_preference_columns,
+    id_columns,
     item_column,
     item_columns,
     listed,
+    naming_rows,
     remarks,
     remember,
     roles_of,
@@ -223,10 +225,9 @@ def open_tables(paths: list[str], text_columns: list[str]) -> list[TableSource]:
 
 
 def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, needs_labels: bool) -> Rows:
-    sources = open_tables(
-        paths, [options.qid, options.item_id, *(listed(getattr(options, "category", None)) or [])]
-    )
+    sources = open_tables(paths, id_columns(options))
     schema = sources[0].schema
+    options = naming_rows(options, schema.names)
     if are_duels(schema.names, options):
         return read_duels(sources, source, options)
     roles = roles_of(schema, source, options, needs_labels=needs_labels)
@@ -234,7 +235,7 @@ def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, n
         return read_to_encode(sources, source, roles, options)
     if is_to_be_encoded(sources, roles, options):
         return learned(read_to_encode(sources, source, roles, options), options)
-    left_out = options.item_id if options.command == "convert" and "item_id" in options.given else None
+    left_out = item_column(schema, options) if options.command == "convert" else None
     plan = TablePlan.of(
         sources,
         **roles._asdict(),
@@ -251,7 +252,7 @@ def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, n
         return learned(read_to_encode(sources, source, roles, options), options)
     wants_items = getattr(options, "wants_items", False)
     if options.command == "convert":
-        wants_items = item_column(schema, options) is not None
+        wants_items = left_out is not None
     has_items = wants_items and options.item_id in schema.names
     return Rows(
         source,

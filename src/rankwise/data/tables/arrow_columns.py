@@ -71,7 +71,7 @@ def text_of_numbers(source: TableSource, name: str) -> str | None:
     if not (pa.types.is_string(kind) or pa.types.is_large_string(kind)):
         return None
     first = next(iter(source.batches([name], 1000)), None)
-    entries = [] if first is None else [entry for entry in first.column(0).to_pylist() if entry]
+    entries = [] if first is None else [entry for entry in first.column(0).to_pylist() if not _is_null(entry)]
     are_numbers = sum(is_number_text(entry) for entry in entries)
     with_commas = sum(_DECIMAL_COMMA.fullmatch(entry) is not None for entry in entries)
     if not entries or are_numbers + with_commas < len(entries) / 2:
@@ -84,12 +84,17 @@ def text_of_numbers(source: TableSource, name: str) -> str | None:
     )
     for batch in source.batches([name], _ROWS):
         for at, entry in enumerate(batch.column(0).to_pylist()):
-            if not entry:
+            if _is_null(entry):
                 continue
             if _DECIMAL_COMMA.fullmatch(entry) if has_commas else not is_number_text(entry):
                 return f"{source.name}, column {name!r}, {source.place(row + at)}: {_show(entry)} {what}."
         row += batch.num_rows
     return f"{source.name}, column {name!r}, {source.place(0)}: {_show(entries[0])} {what}."
+
+
+def _is_null(entry: str | None) -> bool:
+    """Tell whether an entry stands for nothing, or would in a column of numbers."""
+    return entry is None or entry in NULLS
 
 
 def numbers_of(source: TableSource, name: str, column: object, first_row: int, *, hint: str) -> Floats:
