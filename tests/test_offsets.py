@@ -292,6 +292,19 @@ def test_a_kernel_model_comes_back_from_a_file_with_the_same_scores():
         assert_array_equal(rankwise.load(file).predict(X[::2]), model.predict(X[::2]))
 
 
+@pytest.mark.parametrize("model", [RankRLS, RankSVM])
+@pytest.mark.parametrize("as_matrix", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("n_columns", [1, 3])
+def test_columns_that_are_constant_say_nothing_where_there_are_no_others(model, as_matrix, n_columns):
+    """Of large ones, rounding would make coefficients."""
+    rng = np.random.default_rng(n_columns)
+    X = as_matrix(np.repeat(1e8 + rng.random((1, n_columns)), 30, axis=0))
+    y, weight, prior = rng.normal(size=30), rng.random(30), rng.normal(size=n_columns)
+    qid = np.arange(30) // 10
+    assert_array_equal(model(0.01).fit(X, y, qid, weight).coef_, np.zeros(n_columns))
+    assert_array_equal(model(0.01, prior=prior).fit(X, y, qid, weight).coef_, prior)
+
+
 def test_a_linear_model_predicts_by_the_columns_as_they_are():
     X, C = moved(FAR_OFF)
     model = RankRLS().fit(X, rows()[1], QID)

@@ -360,6 +360,19 @@ def test_a_large_alpha_gives_the_prior_and_signs_hold_there(kind):
     np.testing.assert_allclose(signed, np.maximum(prior, 0), atol=1e-4)
 
 
+@pytest.mark.parametrize(
+    "make", [RankRLS, RankRLSCV, RankSVM, lambda **known: RankSVM(loss="squared_hinge", **known)]
+)
+def test_no_coefficient_has_the_other_sign_by_rounding(make):
+    """From a prior, a coefficient comes back to 0 by ``w₀ + s (-w₀ / s)``."""
+    for seed in range(20):
+        X, y, qid = rows(seed)
+        known = restriction(seed)
+        signs, penalty = known["positive"], known["column_penalty"]
+        model = make(positive=signs, prior=-3 * signs * np.abs(known["prior"]), column_penalty=penalty)
+        assert (model.fit(X, y, qid).coef_ * signs >= 0).all()
+
+
 def test_several_outputs_have_the_same_restriction():
     X, y, qid = rows(7)
     other = np.random.default_rng(0).integers(0, 3, y.size)

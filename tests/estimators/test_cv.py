@@ -139,10 +139,11 @@ def test_columns_that_say_nothing_score_all_alike(loss, cv):
 
 
 def test_alphas_that_are_lost_beside_the_columns():
-    """Without its one query of several rows only alpha is left of the equations, and rounding takes that."""
-    X = np.zeros((6, 2))
+    """Without the query that the first column is of, only alpha is left of its equation, and rounding takes that."""
+    X = np.zeros((8, 2))
     X[[1, 2, 5], 0] = 9e6, -4.5e7, -2.2e7
-    y, qid = [0, 1, 0, 2, 0, 3], ["b", "a", "a", "a", "a", "c"]
+    X[7, 1] = 1.0
+    y, qid = [0, 1, 0, 2, 0, 3, 0, 1], ["b", "a", "a", "a", "a", "c", "d", "d"]
     with pytest.raises(InvalidInputError, match=r"alphas are lost.*Hint: scale the columns"):
         RankRLSCV([0.1, 1.0], cv="leave-query-out").fit(X, y, qid)
     assert np.isfinite(RankRLSCV([1e9], cv="leave-query-out").fit(X, y, qid).predict(X)).all()

@@ -4,8 +4,14 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from rankwise import KernelRankRLSCV, RankRLSCV, RankSVMCV
-from rankwise.exceptions import InvalidInputError
+from rankwise import AdditiveRankerCV, KernelRankRLSCV, RankRLSCV, RankSVMCV
+from rankwise.data.queries import encode_queries
+from rankwise.design import as_design
+from rankwise.exceptions import InvalidInputError, NoPairsError
+from rankwise.model_selection import PreferenceKFold
+from rankwise.problems.training import TrainingData
+from rankwise.selection.cv import Plan
+from rankwise.selection.held_out import require_pairs_left
 
 ROWS = np.arange(24)
 FIRST, SECOND = ROWS[:12], ROWS[12:]
@@ -66,3 +72,73 @@ def test_bad_splits_of_pairs(model, splits, message, data):
     pairs = np.column_stack([ROWS[:10], ROWS[5:15]])
     with pytest.raises(InvalidInputError, match=message):
         clone(model).set_params(cv=splits).fit_pairs(data[0], pairs)
+
+
+# --- folds that leave nothing to train on ---------------------------------------------------------------
+
+# Of three queries only the first has labels that differ; the others tie.
+ONE_ORDERED = np.repeat(np.arange(3), 8)
+CHOOSERS = {
+    "leave-query-out": RankRLSCV(cv="leave-query-out"),
+    "decomposed": RankRLSCV(method="tikhonov"),
+    "surface": RankRLSCV(cv=3),
+    "restricted": RankRLSCV(cv=3, positive=True),
+    "kernel": KernelRankRLSCV(),
+    "kernel folds": KernelRankRLSCV(cv=3),
+    "kernel products": KernelRankRLSCV(solver="cg"),
+    "reduced set": KernelRankRLSCV(basis=5, cv=3),
+    "margins": RankSVMCV(cv=3),
+    "curves": AdditiveRankerCV(loss="squared", interactions=0),
+    "curves with margins": AdditiveRankerCV(interactions=0),
+}
+
+
+@pytest.mark.parametrize("name", CHOOSERS)
+def test_a_query_that_has_all_pairs_cannot_be_held_out(name, data):
+    """The model without it is 0, so that rounding alone would order its rows, and choose alpha."""
+    X, y = data
+    with pytest.raises(NoPairsError, match=r"no two rows of a query with different labels to train on.*Hint"):
+        clone(CHOOSERS[name]).fit(X, np.where(ONE_ORDERED == 0, y, 1.0), ONE_ORDERED)
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: type(model).__name__)
+def test_rows_that_tie_without_those_held_out(model, data):
+    y = np.where(ROWS < 12, data[1], 1.0)
+    splits = [(SECOND, FIRST), (FIRST, SECOND)]
+    for method in ({"method": "auto"}, {"method": "tikhonov"}) if "RLS" in repr(model) else ({},):
+        with pytest.raises(NoPairsError, match=r"fold 0 has no two rows.*Hint"):
+            clone(model).set_params(cv=splits, **method).fit(data[0], y)
+
+
+@pytest.mark.parametrize("name", ["leave-query-out", "surface", "kernel", "margins", "restricted"])
+@pytest.mark.parametrize("amount", ["magnitude", "weight"])
+def test_a_component_that_has_all_winners_cannot_be_held_out(name, amount, data):
+    pairs, counts = [(0, 1), (1, 2), (4, 5)], {amount: [1.0, 2.0, 0.0]}
+    model = clone(CHOOSERS[name]).set_params(cv=PreferenceKFold(2, by="groups"))
+    if name in {"leave-query-out", "kernel"}:
+        model = clone(CHOOSERS[name])
+    with pytest.raises(NoPairsError, match=r"fold 0 has none to train on.*Hint"):
+        model.fit_pairs(data[0], pairs, groups=[0, 0, 1], **counts)
+
+
+def test_folds_with_all_pairs_are_those_that_leave_none():
+    rng = np.random.default_rng(0)
+    found = 0
+    for _ in range(300):
+        n_rows = int(rng.integers(3, 9))
+        y, qid = rng.integers(0, 3, n_rows).astype(float), rng.integers(0, rng.integers(1, 4), n_rows)
+        weight = rng.integers(0, 2, n_rows).astype(float) if rng.random() < 0.5 else None
+        plan = Plan.of_folds(rng.integers(-1, 3, n_rows))
+        design = as_design(np.ones((n_rows, 1)))
+        try:
+            data = TrainingData(design, y, encode_queries(qid), weight, None, "include", "magnitude", "size")
+        except NoPairsError:
+            continue
+        leaves_none = [not data.has_pairs(0, plan.trained(fold)) for fold in range(plan.n_folds)]
+        found += sum(leaves_none)
+        if any(leaves_none):
+            with pytest.raises(NoPairsError, match=f"fold {np.argmax(leaves_none)} "):
+                require_pairs_left(data, plan)
+        else:
+            require_pairs_left(data, plan)
+    assert found > 20

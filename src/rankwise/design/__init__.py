@@ -63,7 +63,9 @@ def comparing_design(X: MatrixLike, n_threads: int | None = None) -> Design:
     # A few rows of an operator would take a product for each of them; weights of terms lie between 0 and 1.
     if isinstance(design, AdditiveDesign) or not design.has_rows or design.shape[0] == 0:
         return design
-    return shifted_design(design, find_shift(design.gathered(sampled_rows(*design.shape)).matrix()))
+    sample = design.gathered(sampled_rows(*design.shape)).matrix()
+    # One row alone, the first of a stream, does not tell where the columns are.
+    return shifted_design(design, find_shift(sample, even_if_alike=design.shape[0] > 1))
 
 
 def matrix_rows(design: Design) -> Matrix:

@@ -111,7 +111,7 @@ class LeastSquares:
             is_out = _differing(objective, is_out, 1e-12 if self.solver == BOUNDED_MATRIX else 1e-7)
         if self.solver in {BOUNDED, BOUNDED_MATRIX}:
             solution = self._solve_bounded(moved, restriction.bounds(origin, scale), is_out)
-            return replace(solution, coef=moved.to_coef(solution.coef))
+            return replace(solution, coef=restriction.signed(moved.to_coef(solution.coef)))
         inner = moved if is_out is None else WithoutColumns(moved, is_out)
         solution = self._solved(inner)
         u = inner.to_whole(solution.coef) if isinstance(inner, WithoutColumns) else solution.coef

@@ -60,7 +60,17 @@ class Restriction:
 
     def to_coef(self, u: Floats) -> Floats:
         """Return ``w``."""
-        return self.origin(u.size) + (u if self.penalty is None else u * self.scale(u.size))
+        return self.signed(self.origin(u.size) + (u if self.penalty is None else u * self.scale(u.size)))
+
+    def signed(self, coef: Floats) -> Floats:
+        """Return coefficients, (features,) or (features, outputs), that have their signs.
+
+        At a bound ``w₀ + s (-w₀ / s)`` is 0 but for its rounding, which may have the other sign.
+        """
+        if self.signs is None:
+            return coef
+        signs = self.signs if coef.ndim == 1 else self.signs[:, None]
+        return np.where(coef * signs < 0, 0.0, coef)
 
     def to_own(self, coef: Floats) -> Floats:
         """Return ``u``."""

@@ -20,7 +20,7 @@ from rankwise.runtime.cached import cached_property
 from rankwise.runtime.memory import fits
 from rankwise.selection.cv import Decomposition, Plan, has_closed_form
 from rankwise.selection.grids import POWERS_OF_TWO, choose_among
-from rankwise.selection.held_out import HeldOut, held_out_scorer, trained_on
+from rankwise.selection.held_out import HeldOut, held_out_scorer, require_pairs_left, trained_on
 from rankwise.selection.result import Selection
 from rankwise.selection.scorers import EvalSet, MetricScorer, oriented, pair_scorer
 
@@ -129,6 +129,7 @@ class _WithoutRows(_ClosedForm):
     _decomposed: Sequence[RowDecomposition]
 
     def __init__(self, space: Space, data: TrainingData, plan: Plan, metric: Metric, averaging: str) -> None:
+        require_pairs_left(data, plan)
         super().__init__(space, data, plan)
         self._data, self._plan, self._metric = data, plan, metric
         is_whole = plan.leaves_pairs or not plan.splits_queries(data.queries)
@@ -227,6 +228,7 @@ class _WithoutPairs(_ClosedForm):
     _decomposed: Sequence[PairDecomposition]
 
     def __init__(self, space: Space, data: PairData, plan: Plan, metric: Metric, averaging: str) -> None:
+        require_pairs_left(data, plan)
         super().__init__(space, data, plan)
         self._data, group = data, plan.groups
         self._weight = np.where(group >= 0, data.scoring_weight, 0.0)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankwise.arrays import Bools, Rows
+from rankwise.arrays import Bools, Ints, Rows
 from rankwise.design import Design
 from rankwise.exceptions import Change, InvalidInputError, NoPairsError, UndefinedMetricError
 from rankwise.metrics import Metric
@@ -21,7 +21,15 @@ from rankwise.selection.scorers import (
     scorer_of_rows,
 )
 
-__all__ = ["HeldOut", "Split", "held_out_scorer", "set_apart", "splits_of", "trained_on"]
+__all__ = [
+    "HeldOut",
+    "Split",
+    "held_out_scorer",
+    "require_pairs_left",
+    "set_apart",
+    "splits_of",
+    "trained_on",
+]
 
 HeldOut = EvalSet | Plan
 
@@ -56,9 +64,19 @@ class Split:
 
 
 def splits_of(data: TrainingProblem, held_out: HeldOut, metric: Metric, output: int) -> list[Split]:
-    """Return the splits of an output: one with an eval set, else one per fold that can be scored."""
+    """Return the splits of an output: one with an eval set, else one per fold that can be scored.
+
+    Raise where one of those leaves nothing to train on.
+    """
     if isinstance(held_out, EvalSet):
         return [Split(0, None, held_out.rows, held_out.scorers[output])]
+    splits = _scored_folds(data, held_out, metric, output)
+    for split in splits:
+        trained_on(data, held_out, output, split.fold)
+    return splits
+
+
+def _scored_folds(data: TrainingProblem, held_out: Plan, metric: Metric, output: int) -> list[Split]:
     splits: list[Split] = []
     problem: InvalidInputError | None = None
     for fold in range(held_out.n_folds):
@@ -80,7 +98,7 @@ def set_apart(data: TrainingProblem, held_out: HeldOut, metric: Metric) -> tuple
     """Return what is trained on, as in `Split`, and the single fold that is held out as an eval set."""
     if isinstance(held_out, EvalSet):
         return None, held_out
-    splits = [splits_of(data, held_out, metric, output)[0] for output in range(data.n_outputs)]
+    splits = [_scored_folds(data, held_out, metric, output)[0] for output in range(data.n_outputs)]
     first = splits[0]
     assert first.trained is not None
     if not all(data.has_pairs(output, first.trained) for output in range(data.n_outputs)):
@@ -111,6 +129,35 @@ def trained_on(data: TrainingProblem, plan: Plan, output: int, fold: int) -> Boo
         Change("cv"),
         Change("eval_set"),
     )
+
+
+def require_pairs_left(data: TrainingProblem, plan: Plan) -> None:
+    """Raise where a fold leaves nothing to train on: its model is 0, of which closed forms have the rounding alone."""
+    for output in range(data.n_outputs):
+        for fold in _with_all_pairs(data, plan, output).tolist():
+            trained_on(data, plan, output, fold)
+
+
+def _with_all_pairs(data: TrainingProblem, plan: Plan, output: int) -> Ints:
+    """Return the folds that hold a row of every pair that has a winner; there may be many folds, so not one by one."""
+    if isinstance(data, PairData):
+        own = np.unique(plan.groups[data.graph.is_ordered])
+        return own[own >= 0] if own.size == 1 else own[:0]
+    levels = data.levels[output]
+    fold, level = plan.groups[levels.order], np.repeat(np.arange(levels.query.size), np.diff(levels.start))
+    if data.row_weight is not None:
+        weighs = data.row_weight[levels.order] > 0
+        fold, level = fold[weighs], level[weighs]
+    at = np.flatnonzero(np.diff(level, prepend=-1))  # where each level that has rows starts
+    query, first = levels.query[level[at]], np.minimum.reduceat(fold, at)
+    n_levels = np.bincount(query, minlength=levels.ordered.size)
+    is_whole = (first == np.maximum.reduceat(fold, at)) & (first >= 0) & levels.ordered[query]
+    # A query has no pair left where a fold holds all of its levels but one.
+    n_folds = max(plan.n_folds, 1)
+    held, n_held = np.unique((query * n_folds + first)[is_whole], return_counts=True)
+    is_emptied = n_held >= n_levels[held // n_folds] - 1
+    n_emptied = np.bincount(held[is_emptied] % n_folds, minlength=n_folds)
+    return np.flatnonzero(n_emptied == np.count_nonzero(levels.ordered))
 
 
 def held_out_scorer(
