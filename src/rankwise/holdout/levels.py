@@ -66,7 +66,7 @@ class LevelRanking:
     def of_labels(cls, y: Floats, *, ties: str, cost: str, query_weight: str) -> LevelRanking:
         """Find the levels."""
         values, level = np.unique(y, return_inverse=True)
-        return cls(level.reshape(-1).astype(np.int64), values, ties, cost, query_weight)
+        return cls(level.astype(np.int64), values, ties, cost, query_weight)
 
     @cached_property
     def rows_of(self) -> list[Rows]:
