@@ -45,7 +45,9 @@ def centred_problem(kind, is_centred):
         u /= np.linalg.norm(u)
         Z -= np.outer(u, u @ Z)
     decomposition = hold_out(kind, Z)
-    return decomposition if u is None else decomposition.centred(u), [matrix_of(Z, alpha, u) for alpha in ALPHAS]
+    return decomposition if u is None else decomposition.centred(u), [
+        matrix_of(Z, alpha, u) for alpha in ALPHAS
+    ]
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -241,5 +241,5 @@ class DualHoldOut:
 def _spectral(vectors: Floats, weights: Floats, target: Floats) -> Floats:
     """Return ``V diag(d) V't`` for each row d of weights, reading V twice however many there are."""
     weighted = weights.T[:, :, None] * (vectors.T @ target)[:, None, :]
-    image = vectors @ weighted.reshape(vectors.shape[1], -1)
+    image = vectors @ weighted.reshape(vectors.shape[1], weights.shape[0] * target.shape[1])
     return np.ascontiguousarray(np.moveaxis(image.reshape(vectors.shape[0], *weighted.shape[1:]), 1, 0))
