@@ -126,6 +126,41 @@ def test_nothing_left_to_learn_from():
     np.testing.assert_array_equal(found, np.full(ALPHAS.size, 0.5))
 
 
+@pytest.mark.parametrize("unit", [1e-9, 1e9])
+@pytest.mark.parametrize("cost", ["magnitude", "unit", "relative"])
+@pytest.mark.parametrize("shares", [False, True])
+def test_units_of_the_labels_do_not_matter(cost, shares, unit):
+    """Twin rows tie, and others do not; relative cost divides by the square of a label."""
+    if cost == "relative" and shares:
+        return
+    y = labels([3, 4, 5])
+    errors = []
+    for own in (1.0, unit):
+        ranking = LevelRanking.of_labels(y * own, ties="exclude", cost=cost, query_weight="size")
+        alphas = ALPHAS / own**2 if cost == "relative" else ALPHAS
+        errors.append(level_pair_out_error(problem_of("kernel", y)[1], ranking, alphas, shares=shares))
+    np.testing.assert_allclose(errors[1], errors[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("cost", ["magnitude", "unit", "relative"])
+@pytest.mark.parametrize("ties", ["include", "exclude"])
+def test_what_two_rows_of_levels_weigh(cost, ties):
+    if cost == "relative" and ties == "include":
+        return
+    y = np.array([0.0, 0.0, 2.0, 7.0, 7.0, 7.0])
+    ranking = LevelRanking.of_labels(y, ties=ties, cost=cost, query_weight="size")
+    pairs = label_pairs(y, ties=ties, cost=cost, query_weight="pairs")
+    weight, pull = np.zeros((3, 3)), np.zeros((3, 3))
+    for i, j, own, wanted in zip(pairs.winner, pairs.loser, pairs.weight, pairs.difference, strict=True):
+        for a, b, sign in ((i, j, 1), (j, i, -1)):
+            weight[ranking.level[a], ranking.level[b]] = own
+            pull[ranking.level[a], ranking.level[b]] = own * wanted * sign
+    differs = ~np.eye(3, dtype=bool)
+    np.testing.assert_allclose(ranking.coupling[differs], weight[differs])
+    np.testing.assert_allclose(np.diag(ranking.coupling), 1.0 if ties == "include" else 0.0)
+    np.testing.assert_allclose(ranking.weighed_difference[differs], pull[differs])
+
+
 def test_sharing_is_cheaper_for_many_levels_and_dearer_for_few_columns():
     rng = np.random.default_rng(0)
     many, few = (
