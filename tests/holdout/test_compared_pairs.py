@@ -1,5 +1,6 @@
 """Leave-pair-out where every two rows are compared, against refits with explicit pairs."""
 
+import itertools
 from functools import partial
 
 import numpy as np
@@ -169,12 +170,52 @@ def test_alpha_without_two_rows(y, weight, query_weight):
         np.testing.assert_allclose(found, found[0], rtol=1e-12)
 
 
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("labels", LABELS)
+@pytest.mark.parametrize("query_weight", ["size", "pairs", "equal"])
+def test_nodes_lie_between_the_alphas_of_pairs_that_are_near(weights, labels, query_weight, monkeypatch):
+    """The others are summed one by one: each of them once, and none with equal labels."""
+    monkeypatch.setattr(compared_pairs, "_BLOCK", 50)
+    y, weight = LABELS[labels], WEIGHTS[weights]
+    ranking = ComparedRows(y, weight, "magnitude", query_weight)
+    near, expected = [], []
+    for i, j in itertools.combinations(range(ROWS), 2):
+        factor = float(ranking.alpha_factor(np.array(i), np.array(j)))
+        if y[i] != y[j] and query_weight != "size":
+            if 0.25 <= factor <= 4.0:
+                near.append(factor)
+            else:
+                expected.append((i, j))
+    far, interpolation = compared_pairs._survey(ranking)
+    assert sorted(zip(*(rows.tolist() for rows in far), strict=True)) == expected
+    near = near or [1.0]
+    assert (interpolation.low, interpolation.high) == (min(near), max(near))
+    assert (interpolation.nodes.size == 1) == (max(near) / min(near) < 1 + 1e-15)
+
+
 @given(y=st.lists(st.integers(-2, 3), min_size=2, max_size=9), seed=st.integers(0, 9))
 def test_labels_of_unit_cost_are_weights_below_minus_above(y, seed):
     y = np.array(y, dtype=float)
     weight = np.random.default_rng(seed).lognormal(size=y.size)
     expected = [weight[y < own].sum() - weight[y > own].sum() for own in y]
     np.testing.assert_allclose(ComparedRows(y, weight, "unit", "size").labels, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("cost", ["magnitude", "unit"])
+@pytest.mark.parametrize("query_weight", ["size", "equal"])
+def test_an_offset_of_all_labels_changes_nothing(cost, query_weight):
+    """Labels that are whole numbers stay so: not a digit needs to be lost."""
+    y, weight = LABELS["ties"], WEIGHTS["any"]
+    options = {"ties": "include", "cost": cost, "query_weight": query_weight}
+    _, decomposition = problem_of("kernel", y, weight, options)
+    pairs = np.nonzero(np.triu(y[:, None] != y))
+    near, far = (
+        compared_pair_out_differences(
+            decomposition, ComparedRows(y + offset, weight, cost, query_weight), pairs, ALPHAS
+        )
+        for offset in (0.0, 2.0**40)
+    )
+    np.testing.assert_allclose(far, near, atol=1e-9)
 
 
 @pytest.mark.parametrize("of_labels", [1e-9, 1e9])

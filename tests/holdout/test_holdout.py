@@ -247,6 +247,40 @@ def test_units_of_labels_and_weights_do_not_matter(kind, weighted, units):
     np.testing.assert_allclose(errors[1], errors[0], rtol=1e-12)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_an_offset_of_all_labels_changes_nothing(weighted):
+    """Labels that are whole numbers stay so: not a digit needs to be lost."""
+    m = 20
+    X, y = singular_design(m, 4), np.random.default_rng(1).integers(0, 5, size=(m, 2)).astype(float)
+    weight = np.random.default_rng(2).lognormal(size=m) if weighted else np.ones(m)
+    factor = LabelFactor(label_graph(y, check_qid(None, m), row_weight=weight).blocks)
+    u = np.sqrt(weight / weight.sum())
+    decomposition = decompose("dual", X, factor)
+    pairs = np.triu_indices(m, 1)
+    near, far = (
+        leave_pair_out_differences(decomposition, y + offset * np.array([1, 3]), u, pairs, ALPHAS)
+        for offset in (0.0, 2.0**40)
+    )
+    np.testing.assert_allclose(far, near, atol=1e-9)
+
+
+@given(st.lists(st.tuples(st.integers(0, 8), st.integers(1, 2)), min_size=6, max_size=24))
+def test_rows_have_the_group_of_their_own_pairs(found):
+    """Groups of three rows each, some in no pair; as many pairs as rows, and one fewer."""
+    winner, step = np.array(found).T
+    loser = winner // 3 * 3 + (winner + step) % 3
+    paired = np.isin(np.arange(9), [winner, loser])
+    of_row = _group_of_rows(preference_graph(winner, loser, 9), winner // 3)
+    if winner.size < 9:
+        assert of_row is None
+    else:
+        assert of_row.tolist() == np.where(paired, np.arange(9) // 3, -1).tolist()
+        group = np.append(winner // 3, 0)  # one more pair, between two groups
+        graph = preference_graph(np.append(winner, 0), np.append(loser, winner.max()), 9)
+        is_divided = winner.max() // 3 > 0 and paired[winner.max()]
+        assert (_group_of_rows(graph, group) is None) == is_divided
+
+
 def test_what_has_converged_in_lockstep_is_solved_to_the_last_digits():
     """Outputs of any size, groups of one row among others, and a group without any leverage."""
     rng = np.random.default_rng(0)

@@ -92,7 +92,9 @@ def test_a_decomposition_for_each_pair_of_levels(options, sizes, kind):
 
 
 @pytest.mark.parametrize("options", SETTINGS[:4], ids=lambda s: "-".join(s.values()))
-@pytest.mark.parametrize("sizes", [(5, 6), (1, 6, 4), (1,) * 9, (1, 2, 1, 3, 1, 1, 1, 1, 1, 1)], ids=str)
+@pytest.mark.parametrize(
+    "sizes", [(5, 6), (3, 5), (1, 2, 5), (1, 6, 4), (1,) * 9, (1, 2, 1, 3, 1, 1, 1, 1, 1, 1)], ids=str
+)
 @pytest.mark.parametrize("kind", ["kernel", "features"])
 def test_one_decomposition_for_all_pairs_of_levels(options, sizes, kind):
     y = labels(sizes)
@@ -114,6 +116,25 @@ def test_both_ways_agree(sizes, options, kind):
     _, reweighted = problem_of(kind, y)
     apart, shared = (differences(reweighted, ranking, shares) for shares in (False, True))
     np.testing.assert_allclose(apart, shared, atol=1e-7)
+
+
+@pytest.mark.parametrize("sizes", [(2, 5), (1, 1, 5), (1, 5)], ids=str)
+def test_a_level_of_all_rows_but_two_shares_no_decomposition(sizes):
+    """There its rows would have the degree 0."""
+    for options in SETTINGS[:4]:
+        assert not LevelRanking.of_labels(labels(sizes), **options).is_multipartite
+        check("kernel", labels(sizes), options, shares=False)
+
+
+@pytest.mark.parametrize("options", SETTINGS, ids=lambda s: "-".join(s.values()))
+def test_an_offset_of_all_labels_changes_nothing(options):
+    y = np.random.default_rng(0).integers(0, 4, size=12)
+    reweighted = problem_of("features", y)[1]
+    near, far = (
+        differences(reweighted, LevelRanking.of_labels(y + offset, **options), shares=False)
+        for offset in (0.0, 2.0**40)
+    )
+    np.testing.assert_array_equal(near, far)
 
 
 def test_nothing_left_to_learn_from():
