@@ -240,6 +240,27 @@ def test_units_do_not_matter(of_labels, of_weights, cost, query_weight, weights)
     np.testing.assert_allclose(errors[1], errors[0], rtol=1e-12)
 
 
+@pytest.mark.parametrize("cost", ["magnitude", "unit"])
+@pytest.mark.parametrize("query_weight", ["size", "pairs", "equal"])
+def test_models_that_fit_every_row_leave_no_ties(cost, query_weight):
+    """There the diagonal of T is as small as alpha, and rounding is measured by it."""
+    rng, alphas = np.random.default_rng(0), np.array([1e-9, 1e-6])
+    K = np.eye(ROWS) + 0.1 * rbf_kernel(rng.normal(size=(ROWS, 2)))
+    y, weight = LABELS["distinct"], WEIGHTS["any"]
+    options = {"ties": "include", "cost": cost, "query_weight": query_weight}
+    graph = label_graph(y, check_qid(None, ROWS), row_weight=weight, **options)
+    spectrum = DualSpectrum.of_matrix(LabelFactor(graph.blocks).sandwich(K.copy()))
+    decomposition, Z = DualHoldOut.of_spectrum(spectrum), np.linalg.cholesky(K)
+    ranking = ComparedRows(y, weight, cost, query_weight)
+    for a, error in enumerate(compared_pair_out_error(decomposition, ranking, alphas)):
+        wrong = total = 0.0
+        for i, j in itertools.combinations(range(ROWS), 2):
+            difference = refit_difference(Z, y, weight, i, j, alphas[a], options)
+            wrong += weight[i] * weight[j] * (difference * (y[i] - y[j]) < 0)
+            total += weight[i] * weight[j]
+        assert error == pytest.approx(wrong / total, abs=1e-12)
+
+
 @pytest.mark.parametrize("ratio", [1.0, 1 + 1e-9, 1.00001, 1.001, 1.3, 4.0, 16.0])
 def test_interpolation(ratio):
     """``α / (σ + α)`` for eigenvalues of any size, to the last digits."""

@@ -107,6 +107,13 @@ def test_groups_of_queries(settings, kind, features, weighted, folds):
             )
 
 
+@given(st.lists(st.integers(-3, 6), max_size=12))
+def test_a_group_of_rows_for_each_code_that_occurs(codes):
+    found = groups_of(np.array(codes, dtype=np.int64))
+    expected = [np.flatnonzero(np.array(codes) == code).tolist() for code in sorted(set(codes)) if code >= 0]
+    assert [rows.tolist() for rows in found] == expected
+
+
 @pytest.mark.parametrize("has_leverage", [False, True])
 def test_small_groups_in_lockstep(has_leverage, monkeypatch):
     """Groups of little leverage converge; one of much is solved directly, and none is confused with another."""
