@@ -121,6 +121,17 @@ def test_an_evaluation_set_of_pairs(solver):
         assert model.cv_errors_[a] == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.parametrize("cv", ["leave-query-out", "leave-pair-out"])
+@pytest.mark.parametrize("basis", [None, np.arange(5)])
+def test_a_kernel_without_a_positive_part_orders_nothing(cv, basis):
+    _, pairs, *_ = data()
+    model = KernelRankRLSCV("precomputed", alphas=ALPHAS, cv=cv, basis=basis)
+    with pytest.warns(UserWarning, match="indefinite"):
+        model.fit_pairs(-np.eye(42), pairs)
+    np.testing.assert_array_equal(model.cv_errors_, 0.5)
+    np.testing.assert_allclose(model.predict(-np.eye(42)), 0.0, atol=1e-12)
+
+
 def test_bad_input():
     X, pairs, *_ = data()
     with pytest.raises(InvalidInputError, match=r"labelled rows.*Hint"):

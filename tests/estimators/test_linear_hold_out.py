@@ -168,6 +168,25 @@ def test_equal_rows_tie_when_they_are_held_out(kernel, with_qid, sparse):
         assert model.cv_errors_[a] == pytest.approx(np.mean(errors), abs=1e-9)
 
 
+@pytest.mark.parametrize("scale", [1e-12, 1e-9, 1e7, 1e10])
+@pytest.mark.parametrize("cv", ["leave-pair-out", "folds"])
+@pytest.mark.parametrize("kernel", [False, True])
+def test_units_of_the_columns_change_no_held_out_error(kernel, cv, scale):
+    """Where one ranking is divided, the intercept is a column of its own, whose length has no such units."""
+    X, y, _ = data(1)
+    fold = np.arange(60) % 5
+    splits = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(5)]
+    options = {"cv": splits if cv == "folds" else cv, "method": "tikhonov"}
+    if kernel:
+        options |= {"kernel": "linear", "basis": np.arange(6)}
+    model = KernelRankRLSCV(**options) if kernel else RankRLSCV(**options)
+    errors = [
+        model.set_params(alphas=np.array(ALPHAS) * unit**2).fit(X * unit, y).cv_errors_
+        for unit in (1.0, scale)
+    ]
+    np.testing.assert_allclose(errors[1], errors[0], rtol=1e-12)
+
+
 @pytest.mark.parametrize("kernel", [None, "rbf"])
 def test_pairs_of_equal_rows_tie_when_their_query_is_held_out(kernel):
     rng = np.random.default_rng(0)

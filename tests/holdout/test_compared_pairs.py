@@ -1,5 +1,6 @@
 """Leave-pair-out where every two rows are compared, against refits with explicit pairs."""
 
+import itertools
 from functools import partial
 
 import numpy as np
@@ -130,6 +131,134 @@ def test_blocks_and_single_pairs_make_the_same_error(cost, query_weight, monkeyp
         monkeypatch.setattr(compared_pairs, "_FAR", far)
         errors.append(compared_pair_out_error(decomposition, ranking, ALPHAS))
     np.testing.assert_allclose(errors[1:], errors[:-1], atol=1e-12)
+
+
+def scale_of(y, weight, query_weight):
+    """``s S`` of the rows that there are, pair by pair; None where no pair is ordered."""
+    pairs = [(a, b) for b in range(y.size) for a in range(b) if y[a] != y[b]]
+    if not pairs:
+        return None
+    ordered = sum(weight[a] * weight[b] for a, b in pairs)
+    return {"size": 1.0, "pairs": weight.sum(), "equal": weight.sum() / ordered}[query_weight]
+
+
+@given(
+    y=st.lists(st.integers(0, 3), min_size=3, max_size=8),
+    weight=st.sampled_from(["ones", "even", "any", "one is huge", "tiny"]),
+    query_weight=st.sampled_from(["size", "pairs", "equal"]),
+)
+@hypothesis_settings(max_examples=60)
+def test_alpha_without_two_rows(y, weight, query_weight):
+    """What it is multiplied with is how the scale of the graph changes, and 0 where nothing is left to learn."""
+    y = np.array(y, dtype=float)
+    weight = WEIGHTS["any"][: y.size] * 1e-9 if weight == "tiny" else WEIGHTS[weight][: y.size]
+    ranking = ComparedRows(y, weight, "magnitude", query_weight)
+    i, j = np.nonzero(np.triu(y[:, None] != y))
+    found, expected = ranking.alpha_factor(i, j), []
+    for a, b in zip(i, j, strict=True):
+        kept = np.setdiff1d(np.arange(y.size), [a, b])
+        after = scale_of(y[kept], weight[kept], query_weight)
+        expected.append(0.0 if after is None else scale_of(y, weight, query_weight) / after)
+    # Beside a millionfold weight the sums have lost six digits.
+    expected = np.array(expected)
+    learns = expected > 0
+    np.testing.assert_allclose(found[learns], expected[learns], rtol=1e-8)
+    if query_weight == "equal":
+        np.testing.assert_array_equal(found[~learns], 0.0)
+    assert np.isfinite(found).all()
+    if ranking.is_even and i.size:
+        np.testing.assert_allclose(found, found[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("weights", WEIGHTS)
+@pytest.mark.parametrize("labels", LABELS)
+@pytest.mark.parametrize("query_weight", ["size", "pairs", "equal"])
+def test_nodes_lie_between_the_alphas_of_pairs_that_are_near(weights, labels, query_weight, monkeypatch):
+    """The others are summed one by one: each of them once, and none with equal labels."""
+    monkeypatch.setattr(compared_pairs, "_BLOCK", 50)
+    y, weight = LABELS[labels], WEIGHTS[weights]
+    ranking = ComparedRows(y, weight, "magnitude", query_weight)
+    near, expected = [], []
+    for i, j in itertools.combinations(range(ROWS), 2):
+        factor = float(ranking.alpha_factor(np.array(i), np.array(j)))
+        if y[i] != y[j] and query_weight != "size":
+            if 0.25 <= factor <= 4.0:
+                near.append(factor)
+            else:
+                expected.append((i, j))
+    far, interpolation = compared_pairs._survey(ranking)
+    assert sorted(zip(*(rows.tolist() for rows in far), strict=True)) == expected
+    near = near or [1.0]
+    assert (interpolation.low, interpolation.high) == (min(near), max(near))
+    assert (interpolation.nodes.size == 1) == (max(near) / min(near) < 1 + 1e-15)
+
+
+@given(y=st.lists(st.integers(-2, 3), min_size=2, max_size=9), seed=st.integers(0, 9))
+def test_labels_of_unit_cost_are_weights_below_minus_above(y, seed):
+    y = np.array(y, dtype=float)
+    weight = np.random.default_rng(seed).lognormal(size=y.size)
+    expected = [weight[y < own].sum() - weight[y > own].sum() for own in y]
+    np.testing.assert_allclose(ComparedRows(y, weight, "unit", "size").labels, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("cost", ["magnitude", "unit"])
+@pytest.mark.parametrize("query_weight", ["size", "equal"])
+def test_an_offset_of_all_labels_changes_nothing(cost, query_weight):
+    """Labels that are whole numbers stay so: not a digit needs to be lost."""
+    y, weight = LABELS["ties"], WEIGHTS["any"]
+    options = {"ties": "include", "cost": cost, "query_weight": query_weight}
+    _, decomposition = problem_of("kernel", y, weight, options)
+    pairs = np.nonzero(np.triu(y[:, None] != y))
+    near, far = (
+        compared_pair_out_differences(
+            decomposition, ComparedRows(y + offset, weight, cost, query_weight), pairs, ALPHAS
+        )
+        for offset in (0.0, 2.0**40)
+    )
+    np.testing.assert_allclose(far, near, atol=1e-9)
+
+
+@pytest.mark.parametrize("of_labels", [1e-9, 1e9])
+@pytest.mark.parametrize("of_weights", [1e-6, 1e6])
+@pytest.mark.parametrize("cost", ["magnitude", "unit"])
+@pytest.mark.parametrize("query_weight", ["size", "pairs", "equal"])
+@pytest.mark.parametrize("weights", ["any", "one dominates"])
+def test_units_do_not_matter(of_labels, of_weights, cost, query_weight, weights):
+    """Twin rows tie, and others do not, whatever the units of labels and weights."""
+    y, weight = LABELS["distinct"], WEIGHTS[weights]
+    options = {"ties": "include", "cost": cost, "query_weight": query_weight}
+    power = {"size": 1, "pairs": 2, "equal": 0}[query_weight]
+    errors = []
+    for labels, share in ((1.0, 1.0), (of_labels, of_weights)):
+        _, decomposition = problem_of("features", y * labels, weight * share, options)
+        ranking = ComparedRows(y * labels, weight * share, cost, query_weight)
+        errors.append(compared_pair_out_error(decomposition, ranking, ALPHAS * share**power))
+        twins = compared_pair_out_differences(
+            decomposition, ranking, (np.array([1]), np.array([2])), ALPHAS * share**power
+        )
+        np.testing.assert_allclose(twins / labels if cost == "magnitude" else twins, 0.0, atol=1e-8)
+    np.testing.assert_allclose(errors[1], errors[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("cost", ["magnitude", "unit"])
+@pytest.mark.parametrize("query_weight", ["size", "pairs", "equal"])
+def test_models_that_fit_every_row_leave_no_ties(cost, query_weight):
+    """There the diagonal of T is as small as alpha, and rounding is measured by it."""
+    rng, alphas = np.random.default_rng(0), np.array([1e-9, 1e-6])
+    K = np.eye(ROWS) + 0.1 * rbf_kernel(rng.normal(size=(ROWS, 2)))
+    y, weight = LABELS["distinct"], WEIGHTS["any"]
+    options = {"ties": "include", "cost": cost, "query_weight": query_weight}
+    graph = label_graph(y, check_qid(None, ROWS), row_weight=weight, **options)
+    spectrum = DualSpectrum.of_matrix(LabelFactor(graph.blocks).sandwich(K.copy()))
+    decomposition, Z = DualHoldOut.of_spectrum(spectrum), np.linalg.cholesky(K)
+    ranking = ComparedRows(y, weight, cost, query_weight)
+    for a, error in enumerate(compared_pair_out_error(decomposition, ranking, alphas)):
+        wrong = total = 0.0
+        for i, j in itertools.combinations(range(ROWS), 2):
+            difference = refit_difference(Z, y, weight, i, j, alphas[a], options)
+            wrong += weight[i] * weight[j] * (difference * (y[i] - y[j]) < 0)
+            total += weight[i] * weight[j]
+        assert error == pytest.approx(wrong / total, abs=1e-12)
 
 
 @pytest.mark.parametrize("ratio", [1.0, 1 + 1e-9, 1.00001, 1.001, 1.3, 4.0, 16.0])

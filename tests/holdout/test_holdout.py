@@ -1,5 +1,7 @@
 """Closed forms against refits without the rows, one group and one alpha at a time."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import assume, given
@@ -103,6 +105,13 @@ def test_groups_of_queries(settings, kind, features, weighted, folds):
                 centred_inside(refit, qid, weight, judged),
                 atol=1e-8,
             )
+
+
+@given(st.lists(st.integers(-3, 6), max_size=12))
+def test_a_group_of_rows_for_each_code_that_occurs(codes):
+    found = groups_of(np.array(codes, dtype=np.int64))
+    expected = [np.flatnonzero(np.array(codes) == code).tolist() for code in sorted(set(codes)) if code >= 0]
+    assert [rows.tolist() for rows in found] == expected
 
 
 @pytest.mark.parametrize("has_leverage", [False, True])
@@ -215,12 +224,110 @@ def test_leave_pair_out_ties_where_nothing_is_left_to_learn(cost, query_weight, 
         np.testing.assert_array_equal(model.fit(X, y, sample_weight=weight).cv_errors_, 0.5)
 
 
-def test_pairs_that_leave_one_level():
-    for y in ([0, 1], [0, 0, 1], [0, 0, 1, 2], [0, 1, 2], [0, 0, 1, 1], [0, 0, 0, 1, 1, 2], [3, 1, 1, 1]):
-        level = np.unique(y, return_inverse=True)[1].reshape(-1)
+@pytest.mark.parametrize("n_levels", [2, 3, 4])
+def test_pairs_that_leave_one_level(n_levels):
+    for sizes in itertools.product([1, 2, 3, 8], repeat=n_levels):
+        level = np.repeat(np.arange(n_levels), sizes)
         i, j = np.nonzero(np.triu(level[:, None] != level))
         expected = [len(set(np.delete(level, [a, b]))) <= 1 for a, b in zip(i, j, strict=True)]
         np.testing.assert_array_equal(leaves_one_level(level, i, j), expected)
+
+
+@pytest.mark.parametrize("units", [1e-9, 1e9])
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", ["primal", "dual"])
+def test_units_of_labels_and_weights_do_not_matter(kind, weighted, units):
+    """Twin rows tie, and others do not."""
+    m, alphas = 20, ALPHAS[1:]  # a kernel of rank 4 has lost the others' digits to its decomposition
+    X, y = singular_design(m, 4), np.random.default_rng(1).normal(size=(m, 1))
+    weight = np.random.default_rng(2).lognormal(size=m) if weighted else np.ones(m)
+    errors = []
+    for unit in (1.0, units):
+        factor = LabelFactor(label_graph(y, check_qid(None, m), row_weight=weight * unit).blocks)
+        u = np.sqrt(weight * unit / (weight * unit).sum())
+        decomposition = decompose(kind, X, factor)
+        errors.append(leave_pair_out_error(decomposition, y / unit, u, alphas * unit))
+        twins = leave_pair_out_differences(
+            decomposition, y / unit, u, (np.array([2]), np.array([3])), alphas * unit
+        )
+        np.testing.assert_allclose(twins * unit, 0.0, atol=1e-9)
+    np.testing.assert_allclose(errors[1], errors[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_an_offset_of_all_labels_changes_nothing(weighted):
+    """Labels that are whole numbers stay so: not a digit needs to be lost."""
+    m = 20
+    X, y = singular_design(m, 4), np.random.default_rng(1).integers(0, 5, size=(m, 2)).astype(float)
+    weight = np.random.default_rng(2).lognormal(size=m) if weighted else np.ones(m)
+    factor = LabelFactor(label_graph(y, check_qid(None, m), row_weight=weight).blocks)
+    u = np.sqrt(weight / weight.sum())
+    decomposition = decompose("dual", X, factor)
+    pairs = np.triu_indices(m, 1)
+    near, far = (
+        leave_pair_out_differences(decomposition, y + offset * np.array([1, 3]), u, pairs, ALPHAS)
+        for offset in (0.0, 2.0**40)
+    )
+    np.testing.assert_allclose(far, near, atol=1e-9)
+
+
+@given(st.lists(st.tuples(st.integers(0, 8), st.integers(1, 2)), min_size=6, max_size=24))
+def test_rows_have_the_group_of_their_own_pairs(found):
+    """Groups of three rows each, some in no pair; as many pairs as rows, and one fewer."""
+    winner, step = np.array(found).T
+    loser = winner // 3 * 3 + (winner + step) % 3
+    paired = np.isin(np.arange(9), [winner, loser])
+    of_row = _group_of_rows(preference_graph(winner, loser, 9), winner // 3)
+    if winner.size < 9:
+        assert of_row is None
+    else:
+        assert of_row.tolist() == np.where(paired, np.arange(9) // 3, -1).tolist()
+        group = np.append(winner // 3, 0)  # one more pair, between two groups
+        graph = preference_graph(np.append(winner, 0), np.append(loser, winner.max()), 9)
+        is_divided = winner.max() // 3 > 0 and paired[winner.max()]
+        assert (_group_of_rows(graph, group) is None) == is_divided
+
+
+def test_what_has_converged_in_lockstep_is_solved_to_the_last_digits():
+    """Outputs of any size, groups of one row among others, and a group without any leverage."""
+    rng = np.random.default_rng(0)
+    Z, target = rng.normal(size=(400, 6)), rng.normal(size=(400, 3)) * [1e-9, 1.0, 1e9]
+    groups = np.split(np.arange(400), np.cumsum(rng.integers(1, 7, size=90)))
+    groups = [rows for rows in groups if 0 < rows.size <= 6]
+    Z[groups[3]] = 0.0
+    target[groups[4]] = 0.0
+    decomposition = PrimalHoldOut.of_design(Z)
+    residual = decomposition.residual(target, ALPHAS)
+    found, converged = solve_in_lockstep(decomposition, groups, ALPHAS, residual)
+    assert converged.all()
+    rows = np.concatenate(groups)
+    for own in groups:
+        inside = decomposition.inside(own, ALPHAS)
+        at = np.flatnonzero(np.isin(rows, own))
+        error = np.abs(inside @ found[:, at] - residual[:, own]).max(axis=1)
+        assert (error <= 1e-13 * np.abs(residual[:, own]).max(axis=1)).all()
+
+
+def test_what_has_not_converged_in_lockstep_says_so(monkeypatch):
+    """After any number of steps those groups alone are said to have converged that have."""
+    rng = np.random.default_rng(0)
+    Z, target = rng.normal(size=(60, 6)), rng.normal(size=(60, 1))
+    groups = list(np.arange(60).reshape(12, 5))
+    decomposition = PrimalHoldOut.of_design(Z)
+    residual = decomposition.residual(target, ALPHAS)
+    seen = set()
+    for steps in range(9):
+        monkeypatch.setattr(lockstep, "_STEPS", steps)
+        found, converged = solve_in_lockstep(decomposition, groups, ALPHAS, residual)
+        for at, rows in enumerate(groups):
+            own = slice(5 * at, 5 * at + 5)
+            exact = np.linalg.solve(decomposition.inside(rows, ALPHAS), residual[:, rows])
+            is_exact = np.abs(found[:, own] - exact).max() <= 1e-12 * np.abs(exact).max()
+            assert is_exact or not converged[at]
+        seen |= set(converged.tolist())
+        assert steps > 0 or not converged.any()
+    assert seen == {False, True}
+    assert converged.all()  # five rows take five steps, and rounding a few more
 
 
 def test_small_groups_beside_a_large_one_start_no_threads(monkeypatch):

@@ -92,7 +92,9 @@ def test_a_decomposition_for_each_pair_of_levels(options, sizes, kind):
 
 
 @pytest.mark.parametrize("options", SETTINGS[:4], ids=lambda s: "-".join(s.values()))
-@pytest.mark.parametrize("sizes", [(5, 6), (1, 6, 4), (1,) * 9, (1, 2, 1, 3, 1, 1, 1, 1, 1, 1)], ids=str)
+@pytest.mark.parametrize(
+    "sizes", [(5, 6), (3, 5), (1, 2, 5), (1, 6, 4), (1,) * 9, (1, 2, 1, 3, 1, 1, 1, 1, 1, 1)], ids=str
+)
 @pytest.mark.parametrize("kind", ["kernel", "features"])
 def test_one_decomposition_for_all_pairs_of_levels(options, sizes, kind):
     y = labels(sizes)
@@ -116,6 +118,25 @@ def test_both_ways_agree(sizes, options, kind):
     np.testing.assert_allclose(apart, shared, atol=1e-7)
 
 
+@pytest.mark.parametrize("sizes", [(2, 5), (1, 1, 5), (1, 5)], ids=str)
+def test_a_level_of_all_rows_but_two_shares_no_decomposition(sizes):
+    """There its rows would have the degree 0."""
+    for options in SETTINGS[:4]:
+        assert not LevelRanking.of_labels(labels(sizes), **options).is_multipartite
+        check("kernel", labels(sizes), options, shares=False)
+
+
+@pytest.mark.parametrize("options", SETTINGS, ids=lambda s: "-".join(s.values()))
+def test_an_offset_of_all_labels_changes_nothing(options):
+    y = np.random.default_rng(0).integers(0, 4, size=12)
+    reweighted = problem_of("features", y)[1]
+    near, far = (
+        differences(reweighted, LevelRanking.of_labels(y + offset, **options), shares=False)
+        for offset in (0.0, 2.0**40)
+    )
+    np.testing.assert_array_equal(near, far)
+
+
 def test_nothing_left_to_learn_from():
     """Without the only row of a level no pair is left, and all scores are equal."""
     y = np.array([0.0, 0.0, 0.0, 1.0])
@@ -124,6 +145,41 @@ def test_nothing_left_to_learn_from():
     X = np.random.default_rng(0).normal(size=(4, 2))
     found = level_pair_out_error(partial(reweighted_features, X, np.arange(4)), ranking, ALPHAS, shares=False)
     np.testing.assert_array_equal(found, np.full(ALPHAS.size, 0.5))
+
+
+@pytest.mark.parametrize("unit", [1e-9, 1e9])
+@pytest.mark.parametrize("cost", ["magnitude", "unit", "relative"])
+@pytest.mark.parametrize("shares", [False, True])
+def test_units_of_the_labels_do_not_matter(cost, shares, unit):
+    """Twin rows tie, and others do not; relative cost divides by the square of a label."""
+    if cost == "relative" and shares:
+        return
+    y = labels([3, 4, 5])
+    errors = []
+    for own in (1.0, unit):
+        ranking = LevelRanking.of_labels(y * own, ties="exclude", cost=cost, query_weight="size")
+        alphas = ALPHAS / own**2 if cost == "relative" else ALPHAS
+        errors.append(level_pair_out_error(problem_of("kernel", y)[1], ranking, alphas, shares=shares))
+    np.testing.assert_allclose(errors[1], errors[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("cost", ["magnitude", "unit", "relative"])
+@pytest.mark.parametrize("ties", ["include", "exclude"])
+def test_what_two_rows_of_levels_weigh(cost, ties):
+    if cost == "relative" and ties == "include":
+        return
+    y = np.array([0.0, 0.0, 2.0, 7.0, 7.0, 7.0])
+    ranking = LevelRanking.of_labels(y, ties=ties, cost=cost, query_weight="size")
+    pairs = label_pairs(y, ties=ties, cost=cost, query_weight="pairs")
+    weight, pull = np.zeros((3, 3)), np.zeros((3, 3))
+    for i, j, own, wanted in zip(pairs.winner, pairs.loser, pairs.weight, pairs.difference, strict=True):
+        for a, b, sign in ((i, j, 1), (j, i, -1)):
+            weight[ranking.level[a], ranking.level[b]] = own
+            pull[ranking.level[a], ranking.level[b]] = own * wanted * sign
+    differs = ~np.eye(3, dtype=bool)
+    np.testing.assert_allclose(ranking.coupling[differs], weight[differs])
+    np.testing.assert_allclose(np.diag(ranking.coupling), 1.0 if ties == "include" else 0.0)
+    np.testing.assert_allclose(ranking.weighed_difference[differs], pull[differs])
 
 
 def test_sharing_is_cheaper_for_many_levels_and_dearer_for_few_columns():

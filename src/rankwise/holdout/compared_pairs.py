@@ -35,7 +35,7 @@ from rankwise.runtime.cached import cached_property
 __all__ = ["ComparedRows", "compared_pair_out_differences", "compared_pair_out_error"]
 
 _ROUNDING = 1e-11
-_BLOCK = 1 << 16  # pairs scored at a time
+_BLOCK = 1 << 16  # pairs scored at a time: half a MiB an array
 _FAR = 4.0  # beyond this ratio of alphas pairs are summed one by one
 _NEGLIGIBLE = 1e-13  # of the weight of pairs is rounding
 
@@ -61,7 +61,7 @@ class ComparedRows:
     @cached_property
     def level(self) -> Rows:
         """The level of each row's label, from the lowest."""
-        return np.unique(self.y, return_inverse=True)[1].reshape(-1).astype(np.int64)
+        return np.unique(self.y, return_inverse=True)[1].astype(np.int64)
 
     @cached_property
     def labels(self) -> Floats:
@@ -139,7 +139,7 @@ def compared_pair_out_error(
     # Whole blocks in threads of their own: the library's threads would wait for each other at every product.
     with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
         balance = np.sum(list(pool.map(scorer, _blocks(ranking.y.size))), axis=0)
-    step = max(1, _BLOCK // max(1, terms.rank))
+    step = max(1, _BLOCK // terms.rank)
     for first in range(0, far[0].size, step):
         i, j = (rows[first : first + step] for rows in far)
         weight = ranking.weight[i] * ranking.weight[j]
@@ -277,6 +277,6 @@ def _survey(ranking: ComparedRows) -> tuple[tuple[Rows, Rows], Interpolation]:
 
 
 def _blocks(n_rows: int) -> Iterator[tuple[Rows, Rows]]:
-    step = max(1, _BLOCK // max(1, n_rows))
+    step = max(1, _BLOCK // n_rows)
     for first in range(0, n_rows, step):
         yield np.arange(first, min(first + step, n_rows)), np.arange(first, n_rows)

@@ -120,10 +120,14 @@ class PrimalHoldOut:
         return self.values + penalty
 
     def shrinkage(self, alphas: Floats) -> Floats:
-        """Return ``1 / (σ + α)``, (alphas, rank); 0 where that is no number."""
+        """Return ``1 / (σ + α)``, (alphas, rank); 0 where that is no number, and 1 for free columns."""
         shifted = self._shifted(alphas)
-        tiny = np.finfo(np.float64).eps * self.rank * self.values.max(initial=0.0)
-        return np.divide(1.0, shifted, out=np.zeros_like(shifted), where=shifted > tiny)
+        # The free columns have length 1 whatever the units of the others: neither is to be lost beside the other.
+        penalised = slice(self.rank - self.n_free)
+        tiny = np.finfo(np.float64).eps * self.rank * self.values[penalised].max(initial=0.0)
+        is_lost = np.zeros(shifted.shape, dtype=np.bool_)
+        is_lost[:, penalised] = shifted[:, penalised] <= tiny
+        return np.divide(1.0, shifted, out=np.zeros_like(shifted), where=~is_lost)
 
     def residual(self, target: Floats, alphas: Floats) -> Floats:
         """Return ``M t``."""
@@ -237,5 +241,5 @@ class DualHoldOut:
 def _spectral(vectors: Floats, weights: Floats, target: Floats) -> Floats:
     """Return ``V diag(d) V't`` for each row d of weights, reading V twice however many there are."""
     weighted = weights.T[:, :, None] * (vectors.T @ target)[:, None, :]
-    image = vectors @ weighted.reshape(vectors.shape[1], -1)
+    image = vectors @ weighted.reshape(vectors.shape[1], weights.shape[0] * target.shape[1])
     return np.ascontiguousarray(np.moveaxis(image.reshape(vectors.shape[0], *weighted.shape[1:]), 1, 0))

@@ -207,7 +207,7 @@ def _in_batches(
     pool: Executor,
 ) -> Iterator[_Found]:
     used = np.unique(np.concatenate([batch.index[batch.is_row] for batch in batches]))
-    place = np.empty(ranking.level.size, dtype=np.int64)
+    place = np.zeros(ranking.level.size, dtype=np.int64)
     place[used] = np.arange(used.size)
     to_levels, features = system.across_levels(used), system.features[used]
     whole = (features * system.inverse) @ features.T  # B of these rows
@@ -262,7 +262,7 @@ class _Batch:
         levels = np.array(pairs, dtype=np.int64)
         sizes = ranking.sizes.astype(np.int64)[levels]
         is_row = np.arange(sizes.sum(axis=1).max()) < sizes.sum(axis=1)[:, None]
-        index = np.full(is_row.shape, ranking.rows_of[pairs[0][0]][0])
+        index = np.zeros(is_row.shape, dtype=np.int64)
         index[is_row] = np.concatenate([ranking.rows_of[level] for level in levels.reshape(-1)])
         return cls(levels, sizes, index, is_row)
 

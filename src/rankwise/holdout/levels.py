@@ -35,10 +35,8 @@ def leaves_one_level(level: Rows, i: Rows, j: Rows) -> npt.NDArray[np.bool_]:
     The model without them scores all rows alike; a formula would give the sign of its rounding errors.
     """
     size = np.bincount(level)
-    n_rows, n_ordered = level.size, (level.size**2 - int(size @ size)) // 2
-    if n_ordered >= 2 * n_rows:  # more than two rows have part in
-        return np.zeros(np.broadcast_shapes(i.shape, j.shape), dtype=np.bool_)
-    opponents = n_rows - size[level]
+    opponents = (level.size - size)[level]
+    n_ordered = opponents.sum() // 2
     return np.asarray(opponents[i] + opponents[j] - 1 == n_ordered)
 
 
@@ -66,7 +64,7 @@ class LevelRanking:
     def of_labels(cls, y: Floats, *, ties: str, cost: str, query_weight: str) -> LevelRanking:
         """Find the levels."""
         values, level = np.unique(y, return_inverse=True)
-        return cls(level.reshape(-1).astype(np.int64), values, ties, cost, query_weight)
+        return cls(level.astype(np.int64), values, ties, cost, query_weight)
 
     @cached_property
     def rows_of(self) -> list[Rows]:

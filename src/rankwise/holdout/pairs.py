@@ -128,7 +128,7 @@ def _weight_of_pairs(labels: Floats, root_share: Floats | None) -> float:
 
 
 def _level(labels: Floats) -> Rows:
-    return np.unique(labels, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
 
 
 def _centred(y: Floats, root_share: Floats) -> Floats:
@@ -137,6 +137,6 @@ def _centred(y: Floats, root_share: Floats) -> Floats:
 
 
 def _upper_blocks(n_rows: int) -> Iterator[tuple[slice, slice]]:
-    step = max(1, _PAIR_BLOCK // max(1, n_rows))
+    step = max(1, _PAIR_BLOCK // n_rows)
     for first in range(0, n_rows, step):
         yield slice(first, min(first + step, n_rows)), slice(first, n_rows)
