@@ -165,6 +165,13 @@ def load(path: File) -> BaseEstimator:
 
 def _load(file: File) -> BaseEstimator:
     container = _reader(file)(file)
+    try:
+        return _made(container)
+    except RecursionError as error:  # models inside models, each of which may be nested
+        raise wrong("something is nested too deep") from error
+
+
+def _made(container: Container) -> BaseEstimator:
     header = container.header
     defaults = header.get("defaults", DEFAULTS)
     if type(defaults) is not int or not 0 < defaults <= DEFAULTS:
@@ -173,10 +180,7 @@ def _load(file: File) -> BaseEstimator:
     written = header.get("steps")
     if not isinstance(written, list) or not written:
         raise wrong("it holds no model")
-    try:
-        steps = [_read_named(step, reader) for step in written]
-    except RecursionError as error:
-        raise wrong("something is nested too deep") from error
+    steps = [_read_named(step, reader) for step in written]
     model, options = steps[-1][1], header.get("pipeline")
     if type(model).__name__ not in _RANKERS:
         raise wrong("its last step is no ranker")
