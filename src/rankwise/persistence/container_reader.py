@@ -24,7 +24,9 @@ from rankwise.runtime.memory import fits
 
 __all__ = ["gathered", "read_container", "read_file"]
 
-_Layout = tuple[bool, int, int, int, int]  # whether of format 1; where index, header, description and arrays begin
+_Layout = tuple[
+    bool, int, int, int, int
+]  # whether of format 1; where index, header, description and arrays begin
 # Type, shape, order, the place after the texts, and whether any bytes are numbers of the type as it is here.
 _Entry = tuple[DType, tuple[int, ...], Literal["C", "F"], int, bool]
 _Index = tuple[dict[str, _Entry], int]  # of the arrays, and the bytes that they take
@@ -130,7 +132,9 @@ def _layout(prefix: bytes | memoryview, size: int) -> _Layout:
     if not 0 < major <= FORMAT[0]:
         raise ModelFileError(
             f"The model file has format {major}.{minor}, and this version of rankwise reads formats 1 and {FORMAT[0]}.",
-            "upgrade rankwise (pip install --upgrade rankwise)." if major else "the file is damaged: write it again.",
+            "upgrade rankwise (pip install --upgrade rankwise)."
+            if major
+            else "the file is damaged: write it again.",
         )
     begin, is_old = PREFIX.size, major == 1
     if is_old:

@@ -95,7 +95,9 @@ class Reader:
         return float(text)
 
     def _dict(self, pairs: object, depth: int) -> dict[object, object]:
-        if not isinstance(pairs, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+        if not isinstance(pairs, list) or not all(
+            isinstance(pair, list) and len(pair) == 2 for pair in pairs
+        ):
             raise wrong("a dictionary is no list of pairs")
         return _make(dict, [self._items(pair, depth) for pair in pairs])
 
