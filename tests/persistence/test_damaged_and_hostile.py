@@ -1,9 +1,6 @@
 """Model files that are damaged, from the future, or made to hurt: refused, quickly, and with little memory."""
 
-import contextlib
 import io
-import os
-import threading
 import tracemalloc
 from pathlib import Path
 
@@ -20,6 +17,7 @@ import rankwise
 from fuzz_corpus import read_corpus
 from identical import assert_identical
 from model_checks import check_input, opened, put_together, taken_apart, with_checksum, without_checksum
+from model_ways import OLD, WAYS, Pipe, model_bytes
 from rankwise import KernelRankRLS, RankRLS, RankRLSCV
 from rankwise.exceptions import MemoryLimitError, ModelFileError
 from rankwise.persistence import read_header
@@ -31,15 +29,7 @@ from rankwise.persistence.reader import Reader
 from rankwise.persistence.transformers import TRANSFORMERS, parameters_of
 from rankwise.persistence.writer import Writer
 
-OLD = Path(__file__).with_name("format_1")
 CORPUS = read_corpus(Path(__file__).with_name("model_corpus.txt"))
-
-
-def model_bytes(model=None, X=None):
-    X = np.eye(3) if X is None else X
-    stream = io.BytesIO()
-    (model or RankRLS()).fit(X, np.arange(float(len(X)))).save(stream)
-    return stream.getvalue()
 
 
 def load(data):
@@ -67,38 +57,6 @@ def test_errors_of_streams_are_not_their_own_cause():
 
 def test_what_is_put_together_again_loads(whole):
     assert load(changed(lambda _: None, whole)).coef_.shape == (3,)
-
-
-def from_file(data, folder):
-    path = folder / "model.rw"
-    path.write_bytes(data)
-    return rankwise.load(path)
-
-
-def from_stream(data, folder):
-    (folder / "model.rw").write_bytes(data)
-    with (folder / "model.rw").open("rb") as stream:
-        return rankwise.load(stream)
-
-
-def from_pipe(data, folder):
-    path = folder / "pipe"
-    os.mkfifo(path)
-    writer = threading.Thread(target=write_ignoring_an_early_end, args=(path, data))
-    writer.start()
-    try:
-        return rankwise.load(path)
-    finally:
-        writer.join()
-        path.unlink()
-
-
-def write_ignoring_an_early_end(path, data):
-    with contextlib.suppress(BrokenPipeError):  # whoever sees that this is no model does not read on
-        path.write_bytes(data)
-
-
-WAYS = {"memory": lambda data, _: load(data), "file": from_file, "stream": from_stream, "pipe": from_pipe}
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -562,28 +520,6 @@ def test_what_could_not_be_loaded_is_not_saved():
 
 
 # --- through a pipe ---
-
-
-class Pipe(io.RawIOBase):
-    """What cannot be sought in, and counts what is read from it; after its content come zeros without end."""
-
-    def __init__(self, content, endless=False):
-        self.left, self.taken, self.endless = memoryview(content), 0, endless
-
-    def readable(self):
-        return True
-
-    def seekable(self):
-        return False
-
-    def read(self, size=-1):
-        assert size >= 0, "all of it was asked for"
-        found = bytes(self.left[:size])
-        self.left = self.left[size:]
-        if self.endless:
-            found += bytes(size - len(found))
-        self.taken += len(found)
-        return found
 
 
 def test_a_model_through_a_pipe_is_read_as_far_as_it_goes():

@@ -24,7 +24,9 @@ from rankwise.runtime.memory import fits
 
 __all__ = ["gathered", "read_container", "read_file"]
 
-_Layout = tuple[int, int, int, int, int]  # major version; where index, header, description and arrays begin
+_Layout = tuple[
+    bool, int, int, int, int
+]  # whether of format 1; where index, header, description and arrays begin
 # Type, shape, order, the place after the texts, and whether any bytes are numbers of the type as it is here.
 _Entry = tuple[DType, tuple[int, ...], Literal["C", "F"], int, bool]
 _Index = tuple[dict[str, _Entry], int]  # of the arrays, and the bytes that they take
@@ -37,7 +39,7 @@ _MAX_AXES = 32
 _DEEPEST = 1000  # brackets inside brackets
 _LAST_CHARACTER = 0x10FFFF
 _OLD_PREFIX = 16  # of format 1: magic, version, and the length of its one text
-_CHECKSUM = {1: 32, 2: 8}  # bytes of each format
+_CHECKSUM = {True: 32, False: 8}  # bytes, of format 1 and of others
 
 
 def read_container(stream: BinaryIO, *, only_header: bool = False) -> Container:
@@ -72,7 +74,7 @@ def _from_memory(source: bytes) -> Container:
     layout = _layout(source, len(source))
     content = _memory(len(source))
     is_whole = _core.copy_whole(source, content)
-    if not (is_whole if layout[0] > 1 else _has_sha256(content)):
+    if not (_has_sha256(content) if layout[0] else is_whole):
         raise _mismatch()
     return _container(content, layout)
 
@@ -88,7 +90,7 @@ def _from_stream(stream: BinaryIO, size: int, only_header: bool) -> Container:
     content = _memory(size)
     _fill(stream, content)
     layout = _layout(content.data, size)
-    if not (_core.is_whole(content) if layout[0] > 1 else _has_sha256(content)):
+    if not (_has_sha256(content) if layout[0] else _core.is_whole(content)):
         raise _mismatch()
     return _container(content, layout)
 
@@ -103,21 +105,21 @@ def _memory(size: int) -> AnyArray:
 
 def _container(content: AnyArray, layout: _Layout) -> Container:
     """Make what the bytes of a file hold, which agree with their checksum."""
-    major, begin, middle, end, first = layout
-    old = _parsed(content, middle, end, {}) if major == 1 else None
+    is_old, begin, middle, end, first = layout
+    old = _parsed(content, middle, end, {}) if is_old else None
     index = _index(content, begin, middle) if old is None else _old_index(old)
-    _require_room(index, content.size - first - _CHECKSUM[major])
+    _require_room(index, content.size - first - _CHECKSUM[is_old])
     arrays = _arrays(index, content, first)
     return Container(_parsed(content, middle, end, arrays) if old is None else old, arrays)
 
 
 def _described(head: AnyArray, size: int, layout: _Layout) -> Container:
     """Make what the texts of a file say, and compare what they say of the arrays with the room that there is."""
-    major, begin, middle, end, first = layout
+    is_old, begin, middle, end, first = layout
     header = _parsed(head, middle, end, {})
-    index = _old_index(header) if major == 1 else _index(head, begin, middle)
-    _require_room(index, size - first - _CHECKSUM[major])
-    return Container(header, {}, _parsed(head, end, first, {}) if major > 1 else {})
+    index = _old_index(header) if is_old else _index(head, begin, middle)
+    _require_room(index, size - first - _CHECKSUM[is_old])
+    return Container(header, {}, {} if is_old else _parsed(head, end, first, {}))
 
 
 def _layout(prefix: bytes | memoryview, size: int) -> _Layout:
@@ -127,23 +129,22 @@ def _layout(prefix: bytes | memoryview, size: int) -> _Layout:
     magic, major, minor, n_index, n_header, n_description = PREFIX.unpack_from(prefix)
     if magic != MAGIC:
         raise _not_a_model()
-    begin = PREFIX.size
-    if major != FORMAT[0]:
-        if major != 1:
-            raise ModelFileError(
-                f"The model file has format {major}.{minor}, and this version of rankwise reads formats 1 and "
-                f"{FORMAT[0]}.",
-                "upgrade rankwise (pip install --upgrade rankwise)."
-                if major > FORMAT[0]
-                else "the file is damaged: write it again.",
-            )
+    if not 0 < major <= FORMAT[0]:
+        raise ModelFileError(
+            f"The model file has format {major}.{minor}, and this version of rankwise reads formats 1 and {FORMAT[0]}.",
+            "upgrade rankwise (pip install --upgrade rankwise)."
+            if major
+            else "the file is damaged: write it again.",
+        )
+    begin, is_old = PREFIX.size, major == 1
+    if is_old:
         begin, n_index, n_header, n_description = _OLD_PREFIX, 0, n_index, 0
     middle = begin + n_index
     end = middle + n_header
     first = end + n_description
-    if first - begin > MAX_HEADER or first + _CHECKSUM[major] > size:
+    if first - begin > MAX_HEADER or first + _CHECKSUM[is_old] > size:
         raise _damaged(f"its header is said to take {first - begin} bytes")
-    return major, begin, middle, end, first
+    return is_old, begin, middle, end, first
 
 
 def gathered(stream: BinaryIO) -> BinaryIO:
@@ -158,17 +159,17 @@ def gathered(stream: BinaryIO) -> BinaryIO:
 
     is_whole = fetch(PREFIX.size)
     head = content.getvalue()
-    major, begin, middle, end, first = _layout(head, 2**62 if is_whole else len(head))
+    is_old, begin, middle, end, first = _layout(head, 2**62 if is_whole else len(head))
     if fetch(first - PREFIX.size):
         texts = np.frombuffer(content.getvalue(), dtype=np.uint8)
-        index = _old_index(_parsed(texts, middle, end, {})) if major == 1 else _index(texts, begin, middle)
+        index = _old_index(_parsed(texts, middle, end, {})) if is_old else _index(texts, begin, middle)
         needed = index[1]
         if not fits(2 * needed):
             raise MemoryLimitError(
                 f"The model takes {needed / 1e9:,.1f} GB, and comes through a pipe, which takes as much again.",
                 "save it to a file first, or use a machine with more memory.",
             )
-        fetch(needed + _CHECKSUM[major] + 1)  # one byte more would be one too many
+        fetch(needed + _CHECKSUM[is_old] + 1)  # one byte more would be one too many
     content.seek(0)
     return content
 
@@ -185,26 +186,27 @@ def _fill(stream: BinaryIO, content: AnyArray) -> None:
 
 def _checked_head(stream: BinaryIO, size: int, layout: _Layout) -> AnyArray:
     """Return the texts of a file, once all of it agrees with its checksum, without keeping the rest."""
-    major, n_kept = layout[0], layout[-1]
+    is_old, *_, n_kept = layout
     head = np.empty(n_kept, dtype=np.uint8)
     _fill(stream, head)
-    checksum: Any = _core.Xxh3() if major > 1 else hashlib.sha256()
+    checksum: Any = hashlib.sha256() if is_old else _core.Xxh3()
     checksum.update(head)
-    left = size - n_kept - _CHECKSUM[major]
+    left = size - n_kept - _CHECKSUM[is_old]
     chunk = np.empty(min(left, _CHUNK), dtype=np.uint8)
     while left:
         piece = chunk[:left]
         _fill(stream, piece)
         checksum.update(piece)
         left -= piece.size
-    found = checksum.digest.to_bytes(8, "little") if major > 1 else checksum.digest()
-    if stream.read(_CHECKSUM[major]) != found:
+    found = checksum.digest() if is_old else checksum.digest.to_bytes(8, "little")
+    if stream.read(_CHECKSUM[is_old]) != found:
         raise _mismatch()
     return head
 
 
 def _has_sha256(content: AnyArray) -> bool:
-    return hashlib.sha256(content[: -_CHECKSUM[1]].data).digest() == content[-_CHECKSUM[1] :].tobytes()
+    end = content.size - _CHECKSUM[True]
+    return hashlib.sha256(content[:end].data).digest() == content[end:].tobytes()
 
 
 def _json(content: AnyArray, begin: int, end: int, arrays: dict[str, AnyArray]) -> object:
@@ -248,12 +250,12 @@ def _entries(index: object) -> _Index:
     entries: dict[str, _Entry] = {}
     at = 0
     for entry in index:
-        if type(entry) is not list or len(entry) != 4:
+        if not isinstance(entry, list) or len(entry) != 4:
             raise _damaged("its header lists something that is no array")
         name, kind, shape, order = entry
-        if type(name) is not str or name in entries or order not in _ORDERS:
+        if not isinstance(name, str) or name in entries or order not in _ORDERS:
             raise _damaged(f"its header describes array {name!r} wrongly")
-        dtype = np.dtype(kind) if type(kind) is str and TYPES.fullmatch(kind) else None
+        dtype = np.dtype(kind) if isinstance(kind, str) and TYPES.fullmatch(kind) else None
         if dtype is None:
             raise _damaged(f"array {name!r} has type {kind!r}, which no model file holds")
         size = _size(shape, 2**60 // dtype.itemsize)
@@ -282,7 +284,7 @@ def _arrays(index: _Index, content: AnyArray, first: int) -> dict[str, AnyArray]
 
 def _size(shape: object, limit: int) -> int | None:
     """Return how many numbers an array has; None where its shape is none, or the product of its axes beyond a limit."""
-    if type(shape) is not list or len(shape) > _MAX_AXES:
+    if not isinstance(shape, list) or len(shape) > _MAX_AXES:
         return None
     size = largest = 1
     for axis in shape:
@@ -300,7 +302,7 @@ def _converted(array: AnyArray) -> AnyArray:
         raise _damaged("it holds text that is none")
     if kind == "b" and flat.size and int(flat.view(np.uint8).max()) > 1:
         raise _damaged("it holds truth values that are none")
-    return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 def _not_a_model() -> ModelFileError:

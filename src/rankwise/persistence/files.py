@@ -18,8 +18,9 @@ from rankwise.files.replacing import replacing
 from rankwise.json_values import Json
 from rankwise.persistence.container import FORMAT, Container, write_container
 from rankwise.persistence.container_reader import read_container, read_file
-from rankwise.persistence.defaults import DEFAULTS
+from rankwise.persistence.defaults import DEFAULTS, current
 from rankwise.persistence.models import RANKERS, choosing_class, read_step, write_step
+from rankwise.persistence.parameters import unfit_parameter
 from rankwise.persistence.reader import Reader
 from rankwise.persistence.transformers import TRANSFORMERS, is_pipeline
 from rankwise.persistence.values import wrong
@@ -165,6 +166,13 @@ def load(path: File) -> BaseEstimator:
 
 def _load(file: File) -> BaseEstimator:
     container = _reader(file)(file)
+    try:
+        return _made(container)
+    except RecursionError as error:  # models inside models, each of which may be nested
+        raise wrong("something is nested too deep") from error
+
+
+def _made(container: Container) -> BaseEstimator:
     header = container.header
     defaults = header.get("defaults", DEFAULTS)
     if type(defaults) is not int or not 0 < defaults <= DEFAULTS:
@@ -173,10 +181,7 @@ def _load(file: File) -> BaseEstimator:
     written = header.get("steps")
     if not isinstance(written, list) or not written:
         raise wrong("it holds no model")
-    try:
-        steps = [_read_named(step, reader) for step in written]
-    except RecursionError as error:
-        raise wrong("something is nested too deep") from error
+    steps = [_read_named(step, reader) for step in written]
     model, options = steps[-1][1], header.get("pipeline")
     if type(model).__name__ not in _RANKERS:
         raise wrong("its last step is no ranker")
@@ -258,20 +263,16 @@ def _read_named(written: object, reader: Reader) -> Step:
 
 
 def _read_pipeline(steps: list[Step], options: object) -> BaseEstimator:
-    if not isinstance(options, dict) or not set(options) <= {"memory", "transform_input", "verbose"}:
+    kind = TRANSFORMERS["Pipeline"]
+    if not isinstance(options, dict) or not options.keys() <= current(kind).keys():
         raise wrong("its pipeline has options that are not known here")
     own = {key: value for key, value in options.items() if key != "memory"}
-    wanted = own.get("transform_input")
-    if not isinstance(own.get("verbose", False), bool) or not (
-        wanted is None or (isinstance(wanted, list) and all(isinstance(name, str) for name in wanted))
-    ):
+    if unfit_parameter(own) is not None:
         raise wrong("its pipeline has options that are none")
     if len({name for name, _ in steps}) != len(steps):
         raise wrong("two steps have the same name")
-    try:
-        return TRANSFORMERS["Pipeline"](steps, **own)
-    except (TypeError, ValueError) as error:
-        raise wrong(f"its steps make no pipeline ({error})") from error
+    pipeline: BaseEstimator = kind(steps, **own)
+    return pipeline
 
 
 def _training_summary(model: BaseEstimator) -> dict[str, object]:

@@ -165,13 +165,13 @@ def write_step(step: object, prefix: str, writer: Writer) -> dict[str, Json]:
 
 def read_step(written: object, reader: Reader) -> BaseEstimator:
     """Make the estimator or scaler that some JSON describes."""
-    if not isinstance(written, dict) or type(name := written.get("class")) is not str:
+    if not isinstance(written, dict) or not isinstance(name := written.get("class"), str):
         raise wrong("a step names no class")
     known = _known(name)
     if known is None:
         raise wrong(f"class {name!r:.80} is not known here")
     parameters, attributes = written.get("parameters"), written.get("attributes")
-    if type(parameters) is not dict or type(attributes) is not dict:
+    if not isinstance(parameters, dict) or not isinstance(attributes, dict):
         raise wrong(f"{name} has no parameters or attributes")
     if parameters and not known.plain.issuperset(
         zip(parameters, map(type, parameters.values()), strict=True)

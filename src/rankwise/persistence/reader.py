@@ -58,9 +58,9 @@ class Reader:
         """Return the value that some JSON stands for."""
         if depth > DEPTH:
             raise wrong(f"something is nested more than {DEPTH} levels deep")
-        if type(value) is list:
+        if isinstance(value, list):
             return self._items(value, depth)
-        if type(value) is not dict:
+        if not isinstance(value, dict):
             return value
         if "$" in "".join(value):  # one look for most
             if "$numpy" in value:
@@ -95,15 +95,11 @@ class Reader:
         return float(text)
 
     def _dict(self, pairs: object, depth: int) -> dict[object, object]:
-        found = {}
-        for pair in self._items(pairs, depth):
-            if not isinstance(pair, list | tuple) or len(pair) != 2:
-                raise wrong("a dictionary is no list of pairs")
-            try:
-                found[pair[0]] = pair[1]
-            except TypeError as error:
-                raise wrong(f"a dictionary is wrong ({error})") from error
-        return found
+        if not isinstance(pairs, list) or not all(
+            isinstance(pair, list) and len(pair) == 2 for pair in pairs
+        ):
+            raise wrong("a dictionary is no list of pairs")
+        return _make(dict, [self._items(pair, depth) for pair in pairs])
 
     def _slice(self, bounds: object, _: int) -> slice:
         if (

@@ -78,7 +78,7 @@ def read_stream(written: object, reader: Reader, n_features: int) -> Stream:
         _options(parts["options"]),
         exact=True,
         with_qid=parts["with_qid"],
-        n_features=n_features,
+        n_features=0,  # what a file remembers takes the place of zeros, for which there may be no room
         label_shape=shape,
         shift=_shift(parts["shift"], n_features),
     )

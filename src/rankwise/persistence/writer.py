@@ -65,7 +65,7 @@ class Writer:
         if isinstance(value, np.ndarray):
             return self._array(value, name, depth)
         if isinstance(value, np.generic):
-            return self._scalar(value, name)
+            return self._scalar(value, name, depth)
         if type(value) is list:
             return self._items(value, name, depth)
         if type(value) is tuple:
@@ -100,12 +100,12 @@ class Writer:
         self.arrays[name] = array
         return {"$array": name}
 
-    def _scalar(self, value: np.generic, name: str) -> Json:
+    def _scalar(self, value: np.generic, name: str, depth: int) -> Json:
         if isinstance(value, np.str_):
             return {"$numpy": "str", "value": str(value)}
         if value.dtype.name not in SCALARS:
             _refuse(value, name)
-        return {"$numpy": value.dtype.name, "value": self.write(value.item(), name)}
+        return {"$numpy": value.dtype.name, "value": self.write(value.item(), name, depth + 1)}
 
     def _mapping(self, value: dict[object, object], name: str, depth: int) -> Json:
         if all(type(key) is str and not key.startswith("$") for key in value):
@@ -135,7 +135,7 @@ class Writer:
             spline: Any = value
             parts = (spline.t, spline.c, int(spline.k), spline.extrapolate)
             written = [
-                self.write(part, f"{name}/{key}", depth) for key, part in zip(SPLINE, parts, strict=True)
+                self.write(part, f"{name}/{key}", depth + 1) for key, part in zip(SPLINE, parts, strict=True)
             ]
             return {"$spline": dict(zip(SPLINE, written, strict=True))}
         if isinstance(value, np.dtype) and value.name in DTYPES:
