@@ -79,7 +79,7 @@ def test_inspect_and_fit_name_columns_that_no_ranker_can_use(capsys, tmp_path):
     (tmp_path / "t.txt").write_text("\n".join(lines) + "\n")
     assert "one value inside every query" in call(capsys, "inspect", tmp_path / "t.txt")[1]
     err = call(capsys, "fit", tmp_path / "t.txt", "--method", "rls", "-o", tmp_path / "m.rw")[2]
-    assert "1 of 2 columns have one value inside every query" in err
+    assert "1 of 2 columns cannot tell rows apart, with one value inside every query" in err
     assert "cross them" in err
 
 

@@ -23,8 +23,8 @@ __all__ = [
 _LEVELS_SHOWN = 12
 _LOOKED_AT = 50_000_000  # values: a second or two
 QUERY_COLUMNS = (
-    "{n:,} of {columns:,} columns have one value inside every query, so that no ranker can use them: cross them with "
-    "another column (multiply the two), or leave them out"
+    "{n:,} of {columns:,} columns cannot tell rows apart, with one value inside every query, and no ranker can use that: "
+    "cross with another column (multiply the two), or leave out"
 )
 _GRADES = 31
 
