@@ -123,8 +123,9 @@ def bootstrap_interval(
     result = evaluator.per_query(column)
     values = result.values[result.counted]
     if values.size > 1:
-        drawing = {"level": level, "n_resamples": n_resamples, "random_state": random_state}
-        return bootstrap_mean(values, evaluator.shares, **drawing)
+        return bootstrap_mean(
+            values, evaluator.shares, level=level, n_resamples=n_resamples, random_state=random_state
+        )
     rows = np.flatnonzero(queries.codes == np.flatnonzero(result.counted)[0])
     check_draws(level, n_resamples)
     rng = np.random.default_rng(read_seed(random_state))
