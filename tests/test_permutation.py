@@ -1,11 +1,26 @@
 """The permutation test: permuted outputs of one fit equal separate fits, and chance is recognised."""
 
 import numpy as np
+import pandas as pd
 import pytest
+from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from rankwise import KernelRankRLS, KernelRankRLSCV, RankRLS, RankSVMCV
+from rankwise import (
+    AdditiveRanker,
+    AdditiveRankerCV,
+    AutoRanker,
+    KernelRankRLS,
+    KernelRankRLSCV,
+    RankRLS,
+    RankSVMCV,
+)
 from rankwise.exceptions import InvalidInputError
+from rankwise.metrics import pairwise_error
+from rankwise.model_selection import fit_ranker, predict_scores
 from rankwise.permutation import permutation_test
+from rankwise.preprocessing import QueryScaler
 from strategies import make_problem
 
 ALPHAS = [0.1, 1.0, 10.0]
@@ -67,4 +82,42 @@ def test_a_chooser_with_its_default_scoring():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3))
     found = permutation_test(RankSVMCV(), X, X[:, 0] + 0.1 * rng.normal(size=40), n_permutations=3)
+    assert found.statistic < found.null_distribution.min()
+
+
+SINGLE = {
+    "curves": AdditiveRanker(n_knots=4),
+    "a pipeline": make_pipeline(StandardScaler(), RankRLS()),
+    "curves in a pipeline": make_pipeline(StandardScaler(), AdditiveRanker(n_knots=4)),
+    "scaled inside queries": make_pipeline(QueryScaler(), RankRLS()),
+    "a chosen one": AutoRanker(methods=["rls"]),
+}
+
+
+@pytest.mark.parametrize("name", SINGLE)
+def test_pipelines_and_rankers_of_one_output(name):
+    """Each permutation is cross-validated by itself, on the same folds."""
+    rng = np.random.default_rng(3)
+    X, qid = pd.DataFrame(rng.normal(size=(40, 2)), columns=["a", "b"]), np.arange(40) // 4
+    y = (2 * X["a"] + rng.normal(size=40)).round().to_numpy()
+    found = permutation_test(SINGLE[name], X, y, qid, n_permutations=2)
+    again = permutation_test(SINGLE[name], X, y, qid, n_permutations=1)
+    assert found.statistic == pytest.approx(again.statistic, abs=1e-12)
+    assert found.null_distribution[0] == pytest.approx(again.null_distribution[0], abs=1e-12)
+    assert found.statistic < found.null_distribution.min()
+    fold = np.random.default_rng(0).permutation(10)[qid] % 5
+    scores = np.empty(40)
+    for number in range(5):
+        test = fold == number
+        model = fit_ranker(clone(SINGLE[name]), X[~test], y[~test], qid[~test])
+        scores[test] = predict_scores(model, X[test], qid[test])
+    assert found.statistic == pytest.approx(pairwise_error(y, scores, qid), abs=1e-12)
+
+
+def test_a_chooser_of_one_output_chooses_for_every_permutation():
+    rng = np.random.default_rng(4)
+    X, qid = rng.normal(size=(60, 2)), np.arange(60) // 6
+    chooser = AdditiveRankerCV(n_knots=4, interactions=0, adaptive=0)
+    found = permutation_test(chooser, X, X[:, 0], qid, n_permutations=2)
+    assert found.statistic == clone(chooser).fit(X, X[:, 0], qid).best_score_
     assert found.statistic < found.null_distribution.min()

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, clone
+from sklearn.utils import get_tags
 
-from rankwise.arrays import ArrayLike, Floats, MatrixLike, RandomSource, is_sparse, shape_of
+from rankwise.arrays import ArrayLike, Floats, Ints, MatrixLike, RandomSource, is_sparse, shape_of
 from rankwise.data.containers import as_rows
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_count, check_numbers, check_qid, read_seed
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
+from rankwise.model_selection import fit_ranker, predict_scores
 from rankwise.selection.scorers import resolve_scoring
 
 __all__ = ["PermutationTest", "permutation_test"]
@@ -66,10 +69,11 @@ def permutation_test(
 
     Every permutation is one more output of a single fit: rankers whose graphs do not depend on the labels (ties
     included, magnitudes) share one decomposition among all of them, and the others decompose once a permutation.
+    Rankers of one output, such as `AdditiveRanker`, are fitted again for each.
 
     Parameters
     ----------
-    estimator : ranker
+    estimator : ranker or sklearn.pipeline.Pipeline
         One that chooses alpha (and has `cv_errors_`) chooses again for each permutation, and its best cross-validated
         value is the statistic. Any other is cross-validated on 5 folds of queries, or of rows.
     X, y, qid
@@ -98,9 +102,11 @@ def permutation_test(
     labels = check_numbers("y", y, shape_of(X)[0])
     queries = check_qid(qid, labels.size)
     check_count("n_permutations", n_permutations, optional=False)
-    if isinstance(estimator, type) or not hasattr(estimator, "get_params"):
+    if isinstance(estimator, type) or not hasattr(estimator, "get_params") or not hasattr(estimator, "fit"):
         raise InvalidInputError(f"{estimator!r} is no estimator.", "pass a ranker, such as RankRLS().")
-    chooses_alpha = "alphas" in estimator.get_params()
+    parameters = estimator.get_params()
+    # AutoRanker has alphas too, but what it chooses among has no table of errors, and its metric is up to the labels.
+    chooses_alpha = "alphas" in parameters and "methods" not in parameters
     loss = getattr(estimator, "loss", None)
     metric = resolve_scoring(estimator.scoring, loss) if chooses_alpha else get_metric(scoring)
     seed = read_seed(random_state)
@@ -127,11 +133,13 @@ def _permuted(labels: Floats, queries: Queries, n_permutations: int, seed: int) 
 
 
 def _chosen_values(
-    estimator: object, X: MatrixLike, outputs: Floats, qid: ArrayLike | None, metric: Metric
+    estimator: BaseEstimator, X: MatrixLike, outputs: Floats, qid: ArrayLike | None, metric: Metric
 ) -> Floats:
     model = clone(estimator)
     if "nested" in model.get_params():
         model.set_params(nested=False)
+    if not _takes_outputs(model):
+        return np.array([clone(model).fit(X, labels, qid=qid).best_score_ for labels in outputs.T])
     table = model.fit(X, outputs, qid=qid).cv_errors_
     table = table.reshape(-1, outputs.shape[1])  # gammas and alphas together
     best = np.nanmax if metric.greater_is_better else np.nanmin  # NaN: not tried
@@ -141,18 +149,31 @@ def _chosen_values(
 def _fold_values(
     estimator: BaseEstimator, X: MatrixLike, outputs: Floats, queries: Queries, metric: Metric, seed: int
 ) -> Floats:
-    X = X.tocsr() if is_sparse(X) else np.asarray(X)
+    X = X.tocsr() if is_sparse(X) else X if hasattr(X, "iloc") else np.asarray(X)
     unit = queries.codes if len(queries) > 1 else np.arange(queries.n_rows)
     n_units = int(unit.max()) + 1
     fold = np.random.default_rng(seed).permutation(n_units)[unit] % min(_FOLDS, n_units)
     scores = np.empty_like(outputs)
-    is_pairwise = bool(estimator.__sklearn_tags__().input_tags.pairwise)
+    is_pairwise = bool(get_tags(estimator).input_tags.pairwise)
+    at_once = [slice(None)] if _takes_outputs(estimator) else list(range(outputs.shape[1]))
     for number in range(int(fold.max()) + 1):
         test, train = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
-        rows, others = (
-            (X[train], X[test]) if not is_pairwise else (X[np.ix_(train, train)], X[np.ix_(test, train)])
-        )
-        qid = queries.codes[train] if len(queries) > 1 else None
-        scores[test] = clone(estimator).fit(rows, outputs[train], qid=qid).predict(others)
+        others = train if is_pairwise else None
+        known, asked = (queries.codes[rows] if len(queries) > 1 else None for rows in (train, test))
+        for columns in at_once:
+            model = fit_ranker(clone(estimator), _rows(X, train, others), outputs[train][:, columns], known)
+            scores[test, columns] = predict_scores(model, _rows(X, test, others), asked)
     groups = queries if len(queries) > 1 else Queries(fold.astype(np.int64), np.arange(int(fold.max()) + 1))
     return np.array([metric.prepare(outputs[:, c], groups)(scores[:, c]) for c in range(outputs.shape[1])])
+
+
+def _takes_outputs(estimator: BaseEstimator) -> bool:
+    """Tell whether a ranker takes labels of several columns."""
+    return bool(get_tags(estimator).target_tags.multi_output)
+
+
+def _rows(X: Any, rows: Ints, columns: Ints | None) -> Any:
+    """Return some rows; of a kernel between all rows, the columns of some."""
+    if columns is not None:
+        return X[np.ix_(rows, columns)]
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]

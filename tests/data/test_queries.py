@@ -1,5 +1,7 @@
 """The one encoder of query ids, and the validation in front of it."""
 
+from datetime import datetime
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -103,6 +105,17 @@ def test_bad_weights(weight, message):
 def test_bad_importance(importance, message):
     with pytest.raises(InvalidInputError, match=rf"{message}.*Hint: "):
         check_importance(importance, check_qid(["a", "a", "b"], 3))
+
+
+@pytest.mark.parametrize("unit", ["D", "s", "us", "ns"])
+@pytest.mark.parametrize("name", [np.datetime64, datetime.fromisoformat, pd.Timestamp])
+def test_importance_by_date(unit, name):
+    days = ["2020-01-03", "2020-01-01", "2020-01-02"]
+    queries = encode_queries(np.array(days, dtype=f"datetime64[{unit}]"))
+    found = check_importance({name(days[0]): 3.0, name(days[1]): 0.5}, queries)
+    assert found.tolist() == [0.5, 1.0, 3.0]
+    with pytest.raises(InvalidInputError, match=r"names 1 queries.*Hint"):
+        check_importance({name("2021-01-01"): 3.0}, queries)
 
 
 def test_importance_by_row_and_by_name():

@@ -16,6 +16,7 @@ from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.explanations.importance import _shuffled
 from rankwise.exporters import single_precision
+from rankwise.metrics import get_metric
 
 
 def summed(why):
@@ -139,6 +140,21 @@ def test_shuffling_stays_inside_queries():
         np.testing.assert_array_equal(np.sort(again[mixed == query, 1]), np.sort(X[mixed == query, 1]))
     assert not np.array_equal(again[:, 1], X[:, 1], equal_nan=True)
     np.testing.assert_array_equal(again[:, [0, 2, 3]], X[:, [0, 2, 3]])
+
+
+def test_importance_of_a_metric_over_all_pairs_together():
+    """The loss is that of the metric of all rows, whose queries have different sizes."""
+    rng = np.random.default_rng(1)
+    qid = np.repeat(np.arange(6), [2, 3, 5, 8, 13, 21])
+    X = rng.normal(size=(qid.size, 2))
+    y = (X[:, 0] + rng.normal(size=qid.size)).round()
+    model, pooled = RankRLS().fit(X, y, qid), get_metric("pairwise_error", average="pooled")
+    found = rankwise.feature_importance(model, X, y, qid, scoring=pooled, n_repeats=3)
+    assert found.score == pytest.approx(pooled(y, model.predict(X), qid), abs=1e-14)
+    n_pairs = [sum(a != b for a, b in itertools.combinations(y[qid == query], 2)) for query in range(6)]
+    np.testing.assert_allclose(found.importances, np.average(found.losses, axis=1, weights=n_pairs))
+    assert (found.intervals[:, 0] <= found.importances).all()
+    assert (found.importances <= found.intervals[:, 1]).all()
 
 
 def test_importance_through_queries_and_errors():

@@ -234,3 +234,50 @@ def test_weights_are_copies_of_rows(several):
 )
 def test_a_p_value_is_never_said_to_be_zero(p, text):
     assert p_text(p) == text
+
+
+@pytest.mark.parametrize("name", ["pairwise_error", "concordance"])
+def test_a_metric_over_all_pairs_together_stays_one(name):
+    """Queries of very different sizes: their mean is another figure."""
+    rng = np.random.default_rng(5)
+    qid = np.repeat(np.arange(8), [2, 3, 4, 5, 8, 13, 21, 34])
+    y = rng.integers(0, 3, qid.size)
+    first, second = y + 2 * rng.normal(size=(2, qid.size))
+    pooled = get_metric(name, average="pooled")
+    found = bootstrap_interval(y, first, qid, metric=pooled)
+    assert found.value == pytest.approx(pooled(y, first, qid), abs=1e-15)
+    assert abs(found.value - get_metric(name)(y, first, qid)) > 0.01
+    # What is drawn are queries, and the figure of a drawing is that of its rows.
+    whole = [np.flatnonzero(qid == query) for query in range(8)]
+    drawn = []
+    for chosen in np.random.default_rng(0).integers(0, 8, size=(2000, 8)):
+        rows = np.concatenate([whole[query] for query in chosen])
+        copy = np.repeat(np.arange(8), [whole[query].size for query in chosen])
+        drawn.append(pooled(y[rows], first[rows], copy))
+    low, high = np.quantile(drawn, [0.025, 0.975])
+    np.testing.assert_allclose([found.low, found.high], [low, high], atol=0.05)
+    difference = pooled(y, first, qid) - pooled(y, second, qid)
+    compared = compare_rankings(y, first, second, qid, metric=pooled)
+    assert compared.difference.value == pytest.approx(difference, abs=1e-15)
+    # Exchanging the rankings of a query: every assignment.
+    reached = 0
+    for signs in itertools.product([False, True], repeat=8):
+        flipped = np.asarray(signs)[qid]
+        left, right = np.where(flipped, second, first), np.where(flipped, first, second)
+        reached += abs(pooled(y, left, qid) - pooled(y, right, qid)) >= abs(difference) - 1e-12
+    assert compared.p_value == reached / 2**8
+
+
+def test_units_that_weigh_nothing_are_not_drawn():
+    values, weight = np.array([0.1, 7.0, 0.4, 9.0, 0.8]), np.array([1.0, 0.0, 2.0, 0.0, 1.0])
+    assert bootstrap_mean(values, weight) == bootstrap_mean(values[::2], weight[::2])
+    assert np.isnan(bootstrap_mean([1.0, 2.0], [0.0, 1.0]).low)
+
+
+def test_rounding_is_no_difference():
+    """Rows of one label that tie gain together what they gain one by one, but for the last digit."""
+    y, qid = np.tile([2, 2, 1, 1, 0, 3], 60), np.repeat(np.arange(60), 6)
+    apart = y + np.tile([0.1, 0, 0.1, 0, 0, 0], 60)
+    compared = compare_rankings(y, y, apart, qid, metric="ndcg")
+    assert (compared.wins, compared.losses, compared.ties, compared.p_value) == (0, 0, 60, 1.0)
+    assert compared.difference.value == 0.0

@@ -265,6 +265,9 @@ def check_importance(query_importance: Importance | None, queries: Queries) -> n
 def _importance_of_queries(query_importance: Importance, queries: Queries) -> npt.NDArray[np.float64]:
     if isinstance(query_importance, Mapping):
         keys = queries.ids.tolist()
+        if queries.ids.dtype.kind in "mM":  # of which a list may hold plain integers
+            names = np.array(list(query_importance), dtype=queries.ids.dtype).tolist()
+            query_importance = dict(zip(names, query_importance.values(), strict=True))
         unknown = set(query_importance) - set(keys)
         if unknown:
             raise InvalidInputError(

@@ -132,20 +132,20 @@ def feature_importance(
     def scored(rows: MatrixLike) -> Floats:
         return sign * evaluator.per_query(view.predict(view.prepare(rows, qid), qid)).values
 
-    base, counts = scored(X), evaluator.counted
+    base, counts, shares = scored(X), evaluator.counted, evaluator.shares
     losses = np.empty((len(names), int(counts.sum())))
     repeats = np.empty((len(names), n_repeats))
     for column in range(len(names)):
         found = [(base - scored(_shuffled(X, column, queries, rng)))[counts] for _ in range(n_repeats)]
         losses[column] = np.mean(found, axis=0)
-        repeats[column] = np.mean(found, axis=1)
-    sample = losses if losses.shape[1] > 1 else repeats
+        repeats[column] = np.average(found, axis=1, weights=shares)
+    sample, weight = (losses, shares) if losses.shape[1] > 1 else (repeats, np.ones(n_repeats))
     return FeatureImportance(
         names,
         metric.name,
-        float(sign * base[counts].mean()),
-        losses.mean(axis=1),
-        _intervals(sample, level, rng),
+        float(sign * np.average(base[counts], weights=shares)),
+        np.average(losses, axis=1, weights=shares),
+        _intervals(sample, weight, level, rng),
         losses,
     )
 
@@ -169,9 +169,10 @@ def _shuffled(X: Any, column: int, queries: Queries, rng: np.random.Generator) -
     return out
 
 
-def _intervals(losses: Floats, level: float, rng: np.random.Generator) -> Floats:
-    """Return percentile intervals of means over what was drawn with replacement."""
+def _intervals(losses: Floats, weight: Floats, level: float, rng: np.random.Generator) -> Floats:
+    """Return percentile intervals of weighted means over what was drawn with replacement."""
     n = losses.shape[1]
     drawn: npt.NDArray[np.int64] = rng.integers(0, n, size=(1000, n))
     ends = [(1 - level) / 2, (1 + level) / 2]
-    return np.array([np.quantile(own[drawn].mean(axis=1), ends) for own in losses])
+    total = weight[drawn].sum(axis=1)
+    return np.array([np.quantile((own * weight)[drawn].sum(axis=1) / total, ends) for own in losses])

@@ -119,10 +119,13 @@ def bootstrap_interval(
     labels, queries = read_labels(y_true, qid)
     column = check_numbers("scores", scores, labels.size)
     weights = check_weights(sample_weight, labels.size)
-    result = chosen.prepare(labels, queries, sample_weight=weights).per_query(column)
+    evaluator = chosen.prepare(labels, queries, sample_weight=weights)
+    result = evaluator.per_query(column)
     values = result.values[result.counted]
     if values.size > 1:
-        return bootstrap_mean(values, level=level, n_resamples=n_resamples, random_state=random_state)
+        return bootstrap_mean(
+            values, evaluator.shares, level=level, n_resamples=n_resamples, random_state=random_state
+        )
     rows = np.flatnonzero(queries.codes == np.flatnonzero(result.counted)[0])
     check_draws(level, n_resamples)
     rng = np.random.default_rng(read_seed(random_state))
@@ -152,7 +155,7 @@ def bootstrap_mean(
     ----------
     values : (units,) numbers
     weight : (units,) numbers, optional
-        A unit keeps its weight whenever it is drawn.
+        A unit keeps its weight whenever it is drawn; 0 leaves it out.
     level, n_resamples, random_state
         As for `bootstrap_interval`.
     unit : str, default="queries"
@@ -175,6 +178,7 @@ def bootstrap_mean(
         )
     for name, numbers in (("values", column), ("weight", share)):
         check_total(name, float(np.abs(numbers).max()), "use numbers around 1.")
+    column, share = column[share > 0], share[share > 0]
     # As metrics are summed: the figure is that of the metric, to the bit.
     estimate = float(order_free_sum(column * share) / order_free_sum(share))
     if column.size == 1:

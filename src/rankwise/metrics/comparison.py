@@ -25,6 +25,9 @@ from rankwise.metrics.table import get_metric, is_metric_first
 __all__ = ["Comparison", "compare_rankings", "holm", "p_text", "paired_test"]
 
 _EXACT = 14  # up to so many differences, every assignment of signs is looked at
+_ROUNDING = (
+    1e-13  # of two values of a metric: tied rows are added up in another order than the same gains one by one
+)
 
 
 @dataclass(frozen=True)
@@ -117,12 +120,14 @@ def compare_rankings(
     evaluator = chosen.prepare(labels, queries, sample_weight=weights)
     a, b = (evaluator.per_query(column) for column in columns)
     differences = a.values[a.counted] - b.values[b.counted]
+    differences[np.abs(differences) <= _ROUNDING] = 0.0
     sign = 1.0 if chosen.greater_is_better else -1.0
     if differences.size > 1:
+        shares = evaluator.shares
         interval = bootstrap_mean(
-            differences, level=level, n_resamples=min(n_resamples, 2000), random_state=seed
+            differences, shares, level=level, n_resamples=min(n_resamples, 2000), random_state=seed
         )
-        p_value = paired_test(differences, n_resamples=n_resamples, random_state=seed)
+        p_value = paired_test(differences * shares, n_resamples=n_resamples, random_state=seed)
         wins, losses = int((sign * differences > 0).sum()), int((sign * differences < 0).sum())
         return Comparison(interval, p_value, wins, losses, differences.size - wins - losses, chosen.name)
     rows = np.flatnonzero(queries.codes == np.flatnonzero(a.counted)[0])

@@ -116,6 +116,11 @@ class Evaluator(ABC):
         self.n_threads = n_threads
         self._shares = None if shares is None else shares[counted]
 
+    @property
+    def shares(self) -> Doubles:
+        """What each query that counts weighs in the mean."""
+        return np.ones(int(self.counted.sum())) if self._shares is None else self._shares
+
     def __call__(self, scores: ArrayLike) -> float:
         """Return the metric of one score per row."""
         return self.evaluate(check_numbers("scores", scores, self.queries.n_rows))
