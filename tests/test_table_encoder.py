@@ -118,6 +118,15 @@ def test_categories_of_numbers_and_hashed_words():
     assert X.shape == (60, 67)
 
 
+def test_categories_that_are_numbers_of_many_digits_stay_apart():
+    codes = np.repeat([1234567.0, 1234568.0, 2.0**53, 0.1, 0.1 + 2**-56, 0.0, -0.0], 10)
+    encoder = TableEncoder(categories=["code"]).fit(pd.DataFrame({"code": codes}))
+    X = encoder.transform(pd.DataFrame({"code": codes}))
+    same = (X[:, None] == X[None]).all(axis=2)
+    assert (same == (codes[:, None] == codes)).all()
+    assert "code=1234567" in encoder.get_feature_names_out()
+
+
 def test_mistakes():
     data = make()
     encoder = TableEncoder(["price", "country"]).fit(pd.DataFrame(data))

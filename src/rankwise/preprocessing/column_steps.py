@@ -78,8 +78,12 @@ class ColumnStep(TypedDict, total=False):
 
 
 def as_texts(values: Floats) -> AnyArray:
-    """Write numbers that are names."""
-    return np.array([None if np.isnan(value) else f"{value:g}" for value in values], dtype=object)
+    """Write numbers that are names, with every digit: two numbers are never one name, and 0 and -0 are."""
+    return np.array([None if np.isnan(value) else _written(value + 0.0) for value in values], dtype=object)
+
+
+def _written(value: float) -> str:
+    return f"{value:.0f}" if value == np.rint(value) else repr(float(value))
 
 
 def texts(values: Iterable[object]) -> list[str]:
