@@ -127,6 +127,17 @@ def test_categories_that_are_numbers_of_many_digits_stay_apart():
     assert "code=1234567" in encoder.get_feature_names_out()
 
 
+def test_a_category_stays_one_where_all_of_its_texts_look_like_dates():
+    table = pd.DataFrame({"since": ["2020-01-01", "2021-01-01", "before"] * 10})
+    encoder = TableEncoder().fit(table)
+    rows = table[table["since"] != "before"]
+    np.testing.assert_array_equal(encoder.transform(rows), encoder.transform(table)[rows.index])
+    asked = TableEncoder(categories=["since"]).fit(rows)
+    assert asked.get_feature_names_out().tolist() == ["since=2020-01-01", "since=2021-01-01"]
+    assert asked.transform(rows)[:2].tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert TableEncoder().fit(rows).get_feature_names_out().tolist() == ["since"]  # a date
+
+
 def test_mistakes():
     data = make()
     encoder = TableEncoder(["price", "country"]).fit(pd.DataFrame(data))

@@ -24,6 +24,7 @@ from rankwise.cli.columns import (
     remarks,
     remember,
     roles_of,
+    text_columns,
 )
 from rankwise.cli.duels import are_duels, read_duels
 from rankwise.cli.encoding import is_to_be_encoded, learned, read_to_encode, was_missing
@@ -223,9 +224,7 @@ def open_tables(paths: list[str], text_columns: list[str]) -> list[TableSource]:
 
 
 def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, needs_labels: bool) -> Rows:
-    sources = open_tables(
-        paths, [options.qid, options.item_id, *(listed(getattr(options, "category", None)) or [])]
-    )
+    sources = open_tables(paths, text_columns(options))
     schema = sources[0].schema
     if are_duels(schema.names, options):
         return read_duels(sources, source, options)

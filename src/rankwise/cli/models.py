@@ -17,6 +17,7 @@ from rankwise.cli.encoding import encoded, numbers_of_table
 from rankwise.cli.inputs import Rows, pays_as_array, stored, widen
 from rankwise.cli.printing import remark
 from rankwise.exceptions import InvalidInputError
+from rankwise.preprocessing.table_encoder import TableEncoder
 from rankwise.runtime.memory import make_room_for_blas
 
 __all__ = ["SavedModel", "fit_columns", "read_model"]
@@ -101,8 +102,24 @@ def read_model(path: str) -> SavedModel:
 
 def _saved(path: str, model: BaseEstimator, header: dict[str, Any]) -> SavedModel:
     """Take apart a ranker that chose its model, and maybe encodes what the model takes."""
-    chosen, encoder = getattr(model, "best_estimator_", model), getattr(model, "encoder_", None)
-    return SavedModel(path, chosen, header["notes"], header, encoder, getattr(model, "calibration_", None))
+    from rankwise.formula.view import without_encoder  # noqa: PLC0415 - with every estimator
+
+    chosen, encoder = without_encoder(model)
+    notes = {**_notes_of(model, encoder), **header["notes"]}
+    return SavedModel(path, chosen, notes, header, encoder, getattr(model, "calibration_", None))
+
+
+def _notes_of(model: BaseEstimator, encoder: TableEncoder | None) -> dict[str, Any]:
+    """Return what `rankwise fit` would have written beside a model, as far as one that Python saved knows it."""
+    own = getattr(model, "feature_names_in_", None)
+    if own is None:
+        return {}
+    names = [str(name) for name in own]
+    reading = {"features": names, "embedding": None}
+    if encoder is None:
+        return {"feature_names": names, "reading": reading}
+    made = [str(name) for name in encoder.get_feature_names_out()]
+    return {"feature_names": made, "reading": {**reading, "encoded": "yes"}}
 
 
 def fit_columns(rows: Rows, saved: SavedModel) -> Rows:

@@ -24,6 +24,7 @@ __all__ = [
     "column_names",
     "describe",
     "encode",
+    "held_text",
     "levels_of",
     "texts",
 ]
@@ -124,6 +125,11 @@ def encode(step: ColumnStep, column: Column) -> Block:
     is_missing = np.isnan(values)
     filled = np.where(is_missing, step["fill"], values)
     return np.column_stack([filled, is_missing] if step["missing"] else [filled]).astype(np.float64)
+
+
+def held_text(step: ColumnStep) -> bool:
+    """Tell whether the column held texts in training, so that it is text wherever it is read again."""
+    return step["kind"] == "words" or (step["kind"] == "category" and not step.get("of_numbers"))
 
 
 def levels_of(step: ColumnStep) -> list[str]:

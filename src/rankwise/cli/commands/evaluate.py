@@ -94,7 +94,7 @@ def _read_models(options: argparse.Namespace) -> tuple[Rows, Scores]:
     """Read models and rows, and score them."""
     check_applicable(options)
     saved = [read_model(path) for path in [options.model, *(options.against or [])]]
-    reading = recall(options, *(one.notes for one in saved))
+    reading = recall(options, *(one.notes for one in saved), encoders=[one.encoder for one in saved])
     rows = check_ordered(read_rows(options.data, reading, first_column=saved[0].notes.get("first_column")))
     if rows.qid is None and saved[0].learned_from_queries:
         missing = f"column {reading.qid}" if rows.names is not None else "query ids"

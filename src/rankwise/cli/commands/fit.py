@@ -115,7 +115,7 @@ def read_train_and_valid(options: argparse.Namespace) -> tuple[Rows, Rows | None
     _remark_on_queries(train)
     if options.valid is None:
         return train, None
-    own = recall(options, {"reading": train.reading})
+    own = recall(options, {"reading": train.reading}, encoders=[train.encoder])
     if train.pairs is None:
         # Rows to validate on count alike, and need no column of weights.
         own.weight, own.given = None, own.given - {"weight"}

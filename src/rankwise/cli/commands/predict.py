@@ -43,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     if target == "parquet" and options.output == "-":
         raise UsageError("Parquet is no text to look at.", "name a file: -o ranked.parquet.")
     saved = read_model(options.model)
-    reading = recall(options, saved.notes)
+    reading = recall(options, saved.notes, encoders=[saved.encoder])
     reading.wants_items = target != "scores"
     writer = _Writer(target, options)
     with output_stream(options.output) as stream:

@@ -89,7 +89,9 @@ def text_of_numbers(source: TableSource, name: str) -> str | None:
             if _DECIMAL_COMMA.fullmatch(entry) if has_commas else not is_number_text(entry):
                 return f"{source.name}, column {name!r}, {source.place(row + at)}: {_show(entry)} {what}."
         row += batch.num_rows
-    return f"{source.name}, column {name!r}, {source.place(0)}: {_show(entries[0])} {what}."
+    return (
+        f"{source.name}, column {name!r} holds numbers that are written as text, such as {_show(entries[0])}."
+    )
 
 
 def numbers_of(source: TableSource, name: str, column: object, first_row: int, *, hint: str) -> Floats:
