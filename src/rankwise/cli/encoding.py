@@ -141,7 +141,11 @@ def learned(rows: Rows, options: argparse.Namespace) -> Rows:
     encoder = TableEncoder(
         categories=listed(options.category) or [], words=listed(options.words) or [], crosses=crosses
     )
-    return encoded(rows, encoder.fit(rows.table, qid=rows.qid))
+    try:
+        encoder.fit(rows.table, qid=rows.qid)
+    except InvalidInputError as error:
+        raise error.restated(f"{rows.source}: {error.problem}") from error
+    return encoded(rows, encoder)
 
 
 def encoded(rows: Rows, encoder: TableEncoder) -> Rows:

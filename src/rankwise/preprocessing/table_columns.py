@@ -145,9 +145,9 @@ def _column(name: str, values: AnyArray, *, is_text: bool) -> Column:
 
 
 def _text(name: str, values: AnyArray, *, is_text: bool) -> Column:
+    words = [None if _is_null(value) else _decoded(name, value) for value in values]
     texts = np.array(
-        [None if _is_null(value) or str(value).strip() in MISSING_TEXTS else str(value) for value in values],
-        dtype=object,
+        [None if word is None or word.strip() in MISSING_TEXTS else word for word in words], dtype=object
     )
     known = [text for text in texts if text is not None]
     if not is_text and known and all(map(_DATE.fullmatch, known)):
@@ -156,6 +156,18 @@ def _text(name: str, values: AnyArray, *, is_text: bool) -> Column:
         )
         return Column(name, "date", _days(dates))
     return Column(name, "text", texts)
+
+
+def _decoded(name: str, value: object) -> str:
+    if not isinstance(value, bytes):
+        return str(value)
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(
+            f"Column {name!r} holds {value!r:.60}, which is no text in UTF-8.",
+            "save the table as UTF-8, or leave the column out.",
+        ) from error
 
 
 def _moment(value: dt.date) -> np.datetime64:
