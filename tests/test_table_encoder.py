@@ -118,6 +118,35 @@ def test_categories_of_numbers_and_hashed_words():
     assert X.shape == (60, 67)
 
 
+def test_categories_that_are_numbers_of_many_digits_stay_apart():
+    codes = np.repeat([1234567.0, 1234568.0, 2.0**53, 0.1, 0.1 + 2**-56, 0.0, -0.0], 10)
+    encoder = TableEncoder(categories=["code"]).fit(pd.DataFrame({"code": codes}))
+    X = encoder.transform(pd.DataFrame({"code": codes}))
+    same = (X[:, None] == X[None]).all(axis=2)
+    assert (same == (codes[:, None] == codes)).all()
+    assert "code=1234567" in encoder.get_feature_names_out()
+
+
+def test_a_category_stays_one_where_all_of_its_texts_look_like_dates():
+    table = pd.DataFrame({"since": ["2020-01-01", "2021-01-01", "before"] * 10})
+    encoder = TableEncoder().fit(table)
+    rows = table[table["since"] != "before"]
+    np.testing.assert_array_equal(encoder.transform(rows), encoder.transform(table)[rows.index])
+    asked = TableEncoder(categories=["since"]).fit(rows)
+    assert asked.get_feature_names_out().tolist() == ["since=2020-01-01", "since=2021-01-01"]
+    assert asked.transform(rows)[:2].tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    assert TableEncoder().fit(rows).get_feature_names_out().tolist() == ["since"]  # a date
+
+
+def test_bytes_are_text_in_utf_8_or_refused():
+    words = ["Köln", "Wien"] * 10
+    table = pa.table({"city": pa.array([word.encode() for word in words])})
+    assert TableEncoder().fit(table).get_feature_names_out().tolist() == ["city=Köln", "city=Wien"]
+    table = pa.table({"city": pa.array([word.encode("latin-1") for word in words])})
+    with pytest.raises(InvalidInputError, match="is no text in UTF-8"):
+        TableEncoder().fit(table)
+
+
 def test_mistakes():
     data = make()
     encoder = TableEncoder(["price", "country"]).fit(pd.DataFrame(data))

@@ -231,7 +231,7 @@ def test_inspecting_data_counts_what_is_there(capsys, tmp_path):
     assert said["filled"] == pytest.approx(6 / 15)
     code, out, _ = call(capsys, "inspect", data)
     assert code == 0
-    assert "1 of 2 queries have no two rows with different labels" in out
+    assert "1 of 2 queries has no two rows with different labels" in out
 
 
 def test_a_model_file_begins_as_inspect_expects():
@@ -518,3 +518,45 @@ def test_the_demo_runs_everything_and_its_page_stays(capsys, monkeypatch, tmp_pa
     assert f"The page stays: {page}." in out
     assert (tmp_path / "rankwise-demo.html").read_text() == "somebody's"
     assert sorted(file.name for file in tmp_path.iterdir()) == ["rankwise-demo-2.html", "rankwise-demo.html"]
+
+
+def test_one_of_a_thing_is_said_so(capsys, tmp_path):
+    rows = "".join(f"{row % 2} qid:{row // 4} 1:{row * 0.37 % 1:.3f}\n" for row in range(40))
+    (tmp_path / "rows.txt").write_text(rows)
+    model = tmp_path / "m.rw"
+    plain = ["--method", "rls", "--scaling", "none", "--alpha", 1]
+    code, out, err = call(capsys, "fit", tmp_path / "rows.txt", *plain, "-o", model)
+    assert code == 0, err
+    assert "40 rows, 10 queries, 1 column\n" in out
+    (tmp_path / "one.txt").write_text("".join(rows.splitlines(keepends=True)[:4]))
+    code, out, err = call(capsys, "evaluate", model, tmp_path / "one.txt", "--metrics", "ndcg@10")
+    assert code == 0, err
+    assert "4 rows, 1 query, 1 column\n" in out
+    assert "over 1 query," in out or "over 4 rows," in out
+    assert "largest of 1 weight\n" in call(capsys, "inspect", model)[1]
+    (tmp_path / "row.txt").write_text("1 qid:1 1:2\n")
+    assert ": 1 score of " in call(capsys, "predict", model, tmp_path / "row.txt", "-o", tmp_path / "s")[2]
+    (tmp_path / "runs.txt").write_text("1 0 a 1\n1 0 b 0\n2 0 a 1\n2 0 b 0\n")
+    (tmp_path / "a.run").write_text("1 Q0 a 1 2.0 x\n1 Q0 b 2 1.0 x\n")
+    judged = call(capsys, "evaluate", "--qrels", tmp_path / "runs.txt", "--run", tmp_path / "a.run")
+    assert "1 query of " in judged[2]
+    assert "is not in every run, and does not count" in judged[2]
+
+
+def test_a_model_of_a_table_is_shown_in_its_columns(capsys, tmp_path):
+    colours = ["red", "blue", "green"]
+    rows = "".join(f"{row % 3},{row // 6},{row * 0.37 % 1:.3f},{colours[row * 7 % 3]}\n" for row in range(60))
+    (tmp_path / "rows.csv").write_text(f"label,qid,price,colour\n{rows}")
+    model = tmp_path / "m.rw"
+    fit = ["fit", tmp_path / "rows.csv", "--method", "rls", "--scaling", "standard+query-rank", "-o", model]
+    tried = call_json(capsys, *fit)["tried"]
+    code, out, err = call(capsys, "inspect", model)
+    assert code == 0, err
+    assert "2 of a table, 4 as numbers\n" in out
+    assert "colour: a category of 3 values\n" in out
+    found = call_json(capsys, "inspect", model)
+    made = ["price", "colour=blue", "colour=green", "colour=red"]
+    assert set(found["largest_weights"]) == {*made, *(f"{name} (rank)" for name in made)}
+    assert found["encoding"] == ["price: a number", "colour: a category of 3 values"]
+    (chosen,) = [one for one in tried if one["chosen"]]
+    assert found["held_out_value"] == chosen["value"]

@@ -510,15 +510,37 @@ def test_decimal_commas_and_missing_labels_are_told_as_such(capsys, monkeypatch,
     columns = ["--label", "grade", "--qid", "search"]
     code, _, err = call(capsys, "fit", "german.csv", *columns, "-o", "m.rw")
     assert code == 1
-    assert "column 'price', row 0 (line 2): '0,00' has a decimal comma" in err
+    assert (
+        "column 'price', row 0 (line 2): '0,00' has a comma, and numbers are written with a decimal point"
+        in err
+    )
     Path("german.csv").write_text("\n".join(["grade;search;price", "0;0;n/a", *lines]) + "\n")
     code, _, err = call(capsys, "fit", "german.csv", *columns, "-o", "m.rw")
-    assert "column 'price', row 1 (line 3): '0,00' has a decimal comma" in err
+    assert (
+        "column 'price', row 1 (line 3): '0,00' has a comma, and numbers are written with a decimal point"
+        in err
+    )
+    Path("thousands.csv").write_text("grade,search,price\n" + '1,0,"1,234,567"\n0,0,"2,000.5"\n' * 5)
+    code, _, err = call(capsys, "fit", "thousands.csv", *columns, "-o", "m.rw")
+    assert "'1,234,567' has a comma, and numbers are written with a decimal point and nothing between" in err
     Path("holes.csv").write_text("\n".join(["grade;search;price", ";0;1", *lines]).replace(",", ".") + "\n")
     code, _, err = call(capsys, "fit", "holes.csv", *columns, "-o", "m.rw")
     assert code == 1
     assert "column 'grade', row 0 (line 2): a missing value." in err
     assert "only features may be missing" in err
+
+
+@pytest.mark.parametrize(
+    ("head", "last"), [("label,qid,größe", "1,q,2"), ("label,qid,a", "1,Köln,2"), ("label,qid,a", "1,q,Köln")]
+)
+def test_text_of_another_encoding_is_told_as_such(capsys, tmp_path, head, last):
+    path = tmp_path / "latin.csv"
+    path.write_bytes(f"{head}\n0,q,Wien\n1,q,Graz\n0,p,Wien\n1,p,Graz\n{last}".encode("latin-1"))
+    for command in (["inspect", path], ["fit", path, "-o", tmp_path / "m.rw"]):
+        code, _, err = call(capsys, *command)
+        assert code == 1
+        assert "latin.csv" in err
+        assert "as UTF-8" in err.partition("Hint: ")[2]
 
 
 def test_scores_as_csv_are_a_table_and_a_run(capsys, searches, tmp_path):

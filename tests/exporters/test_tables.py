@@ -196,11 +196,16 @@ def test_what_has_no_formula_is_refused():
         model = Pipeline([("table", own), ("rank", RankRLS())]).fit(table, y)
         with pytest.raises(InvalidInputError, match="word by word"):
             rankwise.export(model, "python")
-    numbers = pd.DataFrame({"number": np.repeat([1234567.0, 7654321.0, 5.0], 20), "x": np.arange(60.0)})
-    model = Pipeline([("table", TableEncoder(categories=["number"])), ("rank", RankRLS())])
-    model.fit(numbers, np.arange(60) % 3)
-    with pytest.raises(InvalidInputError, match="more than six digits"):
-        rankwise.export(model, "python")
+
+
+@pytest.mark.parametrize("target", TARGETS)
+def test_categories_that_are_numbers_of_many_digits_are_exported(target, tmp_path):
+    codes = np.repeat([1234567.0, 1234568.0, 0.1, 1e-7, 2.0**53], 20)
+    rows = pd.DataFrame({"code": codes, "x": np.arange(100.0) % 7})
+    model = Pipeline([("table", TableEncoder(categories=["code"])), ("rank", RankRLS())])
+    model.fit(rows, np.arange(100) % 3 + (codes == 1234568.0))
+    found = run(target, rankwise.export(model, target), rows, np.zeros(100), False, tmp_path)
+    np.testing.assert_allclose(found, model.predict(rows), atol=1e-12)
 
 
 @pytest.mark.parametrize("target", ["sqlite", "python"])

@@ -32,6 +32,7 @@ from identical import assert_identical
 from rankwise import (
     AdditiveRanker,
     AdditiveRankerCV,
+    AutoRanker,
     KernelRankRLS,
     KernelRankRLSCV,
     KernelRankSVM,
@@ -382,3 +383,19 @@ def test_loading_imports_what_the_file_names(tmp_path):
     others = [name for name in found if not name.startswith("rankwise.persistence")]
     assert others == ["rankwise.json_values"]
     assert not {"rankwise.persistence.writer", "rankwise.persistence.streams"} & set(found)
+
+
+@pytest.mark.parametrize("scaling", ["none", "standard"])
+def test_a_ranker_that_chose_its_model_keeps_the_names_of_columns(scaling):
+    rng = np.random.default_rng(0)
+    X, y, qid = rng.normal(size=(60, 4)), rng.integers(0, 3, size=60), np.arange(60) // 6
+    frame = pd.DataFrame(X, columns=[f"c{at}" for at in range(X.shape[1])])
+    model = AutoRanker(methods=["rls"], scalings=[scaling]).fit(frame, y, qid=qid)
+    file = io.BytesIO()
+    model.save(file)
+    assert read_header(io.BytesIO(file.getvalue()))["features"] == list(frame.columns)
+    again = rankwise.load(io.BytesIO(file.getvalue()))
+    assert again.feature_names_in_.tolist() == list(frame.columns)
+    np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
+    with pytest.raises(InvalidInputError, match="same order"):
+        again.predict(frame[frame.columns[::-1]])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
 from rankwise.automatic.leaderboard import Leaderboard
@@ -51,6 +52,7 @@ def write_automatic(model: AutoRanker, writer: Writer) -> dict[str, Json]:
     board = model.leaderboard_
     return {
         "encoder": None if model.encoder_ is None else write_step(model.encoder_, "encoder/", writer),
+        "features": None if model.encoder_ is not None else _names(model),
         "parameters": writer.write(parameters, "automatic/parameters"),
         "attributes": writer.write(attributes, "automatic"),
         "leaderboard": writer.write(
@@ -93,10 +95,27 @@ def read_automatic(
         first = model.encoder_
     if features_taken(model) != features_taken(first):
         raise wrong("the chosen model takes other columns")
-    if hasattr(first, "feature_names_in_"):
-        model.feature_names_in_ = first.feature_names_in_
+    _name_columns(model, first, written.get("features"))
     model.best_estimator_ = chosen
     return model
+
+
+def _names(model: AutoRanker) -> list[Json] | None:
+    """Return what the columns were called, which the chosen model does not know: it was fitted to an array."""
+    own = getattr(model, "feature_names_in_", None)
+    return None if own is None else [str(name) for name in own]
+
+
+def _name_columns(model: AutoRanker, first: BaseEstimator, names: object) -> None:
+    """Say what the columns are called: as the first step that sees them has it, or as the file has it."""
+    if hasattr(first, "feature_names_in_"):
+        model.feature_names_in_ = first.feature_names_in_
+    elif names is not None:
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise wrong("the names of its columns are none")
+        if len(names) != features_taken(first) or len(set(names)) != len(names):
+            raise wrong("its columns do not have a name each")
+        model.feature_names_in_ = np.array(names, dtype=object)
 
 
 def _read_board(board: dict[str, Any]) -> Leaderboard:

@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rankwise.cli.argument_groups import USUAL_COLUMNS
 from rankwise.cli.printing import remark
+from rankwise.data.duels import WINNER_AND_LOSER
 from rankwise.data.tables.arrow_columns import is_embedding, is_number
 from rankwise.data.tables.column_names import columns_hint, some_names
 from rankwise.data.tables.plan import TablePlan
 from rankwise.exceptions import InvalidInputError
 from rankwise.json_values import Json
+from rankwise.preprocessing.column_steps import held_text
 
 if TYPE_CHECKING:
     from pyarrow import Schema
 
+    from rankwise.preprocessing.table_encoder import TableEncoder
+
 __all__ = [
     "Roles",
     "check_preference_columns",
-    "id_columns",
     "item_column",
     "item_columns",
     "lacks_columns",
@@ -31,6 +34,7 @@ __all__ = [
     "remember",
     "roles_of",
     "row_id",
+    "text_columns",
 ]
 
 _LISTS = ("features", "embedding")
@@ -92,12 +96,6 @@ def row_id(options: argparse.Namespace) -> str | None:
     return named[0] if named else None
 
 
-def id_columns(options: argparse.Namespace) -> list[str]:
-    """Return the columns that text files give as they are written: ids, and what is taken as names."""
-    ids = [options.item_id] if options.item_id not in _other_columns(options) else []
-    return [options.qid, *ids, *(listed(getattr(options, "category", None)) or [])]
-
-
 def naming_rows(options: argparse.Namespace, names: Sequence[str]) -> argparse.Namespace:
     """Take a column with the usual name of ids for what names the rows, unless something else was said of it.
 
@@ -120,7 +118,9 @@ def _other_columns(options: argparse.Namespace) -> set[str]:
     return {name for role in roles for name in listed(getattr(options, role, None)) or []}.union(crossed)
 
 
-def recall(options: argparse.Namespace, *notes: Mapping[str, Json]) -> argparse.Namespace:
+def recall(
+    options: argparse.Namespace, *notes: Mapping[str, Json], encoders: Iterable[TableEncoder | None] = ()
+) -> argparse.Namespace:
     """Return the options, with the columns that models were trained on where the command names none.
 
     Parameters
@@ -129,11 +129,16 @@ def recall(options: argparse.Namespace, *notes: Mapping[str, Json]) -> argparse.
     *notes : mapping
         What each model's file says beside the model. Several models are used on the same rows, so that every column
         that one of them takes is read.
+    encoders : iterable of TableEncoder or None
+        What reads tables for the models: text stays text in files that do not say what they hold.
     """
     known = [_readable(one.get("reading")) for one in notes]
     found = argparse.Namespace(**vars(options))
     found.recalled = frozenset()
     found.keeps_table = any(one.get("encoded") == "yes" for one in known)
+    steps = [step for encoder in encoders if encoder is not None for step in encoder.columns_]
+    if steps:
+        found.texts = [step["name"] for step in steps if held_text(step)]
     for role in USUAL_COLUMNS:
         if role == "weight" and options.items is None:
             continue  # weights of training rows are no reason to weigh others
@@ -147,6 +152,13 @@ def recall(options: argparse.Namespace, *notes: Mapping[str, Json]) -> argparse.
         setattr(found, role, both)
         found.recalled |= {role}
     return found
+
+
+def text_columns(options: argparse.Namespace) -> list[str]:
+    """Return the columns that are text in files that do not say what they hold, in rows or on both sides of duels."""
+    sides = [side + name for name in options.texts for side in WINNER_AND_LOSER]
+    ids = [options.item_id] if options.item_id not in _other_columns(options) else []
+    return [options.qid, *ids, *options.texts, *sides]
 
 
 def _readable(kept: object) -> dict[str, Any]:

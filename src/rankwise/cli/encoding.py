@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +19,7 @@ from rankwise.data.tables.arrow_columns import (
     texts_of,
 )
 from rankwise.data.tables.column_names import check_columns
+from rankwise.data.tables.csv_files import NULLS
 from rankwise.data.tables.plan import TablePlan
 from rankwise.data.tables.sparse_columns import SparseColumns
 from rankwise.data.tables.table_source import TableSource, import_pyarrow
@@ -68,11 +70,14 @@ def read_to_encode(
         check_columns(one, names, "a column of the first table")
         for name in names:
             where = text_of_numbers(one, name)
-            if where is not None and name not in (listed(getattr(options, "category", None)) or ()):
+            if where is not None and name not in options.texts:
+                learns = hasattr(options, "category")  # a model knows what its columns are
+                taken = f"add --category {name} where these are names, or --id {name} to leave them out"
                 raise InvalidInputError(
                     where,
-                    "correct the entry (an empty one is missing), leave the column out of --features, or say "
-                    f"--category {name} if its numbers are names.",
+                    f"correct the entry (an empty one is missing); {taken}."
+                    if learns
+                    else "write numbers there, as in the training table (an empty entry is missing).",
                 )
     plan = TablePlan.of(
         sources,
@@ -136,17 +141,37 @@ def learned(rows: Rows, options: argparse.Namespace) -> Rows:
     encoder = TableEncoder(
         categories=listed(options.category) or [], words=listed(options.words) or [], crosses=crosses
     )
-    return encoded(rows, encoder.fit(rows.table, qid=rows.qid))
+    try:
+        encoder.fit(rows.table, qid=rows.qid)
+    except InvalidInputError as error:
+        raise error.restated(f"{rows.source}: {error.problem}") from error
+    return encoded(rows, encoder)
 
 
 def encoded(rows: Rows, encoder: TableEncoder) -> Rows:
     """Do with the columns of a table what was learned for training's."""
     try:
-        X = encoder.transform(rows.table)
+        X = encoder.transform(_as_learned(rows.table, encoder))
     except InvalidInputError as error:
         raise error.restated(f"{rows.source}: {error.problem}") from error
     names = [str(name) for name in encoder.get_feature_names_out()]
     return replace(rows, X=X, names=names, encoder=encoder)
+
+
+def _as_learned(table: Any, encoder: TableEncoder) -> Any:
+    """Return the table with what another model takes as text as this one takes it, where it can be read so."""
+    pa = import_pyarrow()
+    kinds = {"number": pa.float64(), "flag": pa.bool_(), "date": pa.timestamp("us")}
+    for step in encoder.columns_:
+        name, kind = step["name"], kinds.get(step["kind"])
+        at = table.schema.get_field_index(name)
+        if kind is None or at < 0 or not pa.types.is_string(table.schema.field(at).type):
+            continue
+        texts = table.column(at)
+        known = pa.compute.if_else(pa.compute.is_in(texts, pa.array(NULLS)), None, texts)
+        with suppress(pa.ArrowInvalid):  # the encoder says what is wrong
+            table = table.set_column(at, name, pa.compute.cast(known, kind))
+    return table
 
 
 def numbers_of_table(rows: Rows, names: Sequence[str]) -> Rows:

@@ -18,7 +18,6 @@ from rankwise.arrays import AnyArray, is_sparse
 from rankwise.cli.clicks import click_columns, preferences_from_clicks
 from rankwise.cli.columns import (
     check_preference_columns,
-    id_columns,
     item_column,
     item_columns,
     listed,
@@ -26,6 +25,7 @@ from rankwise.cli.columns import (
     remarks,
     remember,
     roles_of,
+    text_columns,
 )
 from rankwise.cli.duels import are_duels, read_duels
 from rankwise.cli.encoding import is_to_be_encoded, learned, read_to_encode, was_missing
@@ -225,7 +225,7 @@ def open_tables(paths: list[str], text_columns: list[str]) -> list[TableSource]:
 
 
 def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, needs_labels: bool) -> Rows:
-    sources = open_tables(paths, id_columns(options))
+    sources = open_tables(paths, text_columns(options))
     schema = sources[0].schema
     options = naming_rows(options, schema.names)
     if are_duels(schema.names, options):

@@ -16,7 +16,9 @@ from rankwise.cli.columns import lacks_columns
 from rankwise.cli.encoding import encoded, numbers_of_table
 from rankwise.cli.inputs import Rows, pays_as_array, stored, widen
 from rankwise.cli.printing import remark
+from rankwise.data.wording import how_many
 from rankwise.exceptions import InvalidInputError
+from rankwise.preprocessing.table_encoder import TableEncoder
 from rankwise.runtime.memory import make_room_for_blas
 
 __all__ = ["SavedModel", "fit_columns", "read_model"]
@@ -32,6 +34,7 @@ class SavedModel:
     header: dict[str, Any] = field(default_factory=dict)
     encoder: Any = None
     calibration: list[list[float]] | None = None  # of differences of scores, to probabilities
+    chooser: Any = None  # what chose the model, where something did
 
     @property
     def n_columns(self) -> int:
@@ -101,8 +104,25 @@ def read_model(path: str) -> SavedModel:
 
 def _saved(path: str, model: BaseEstimator, header: dict[str, Any]) -> SavedModel:
     """Take apart a ranker that chose its model, and maybe encodes what the model takes."""
-    chosen, encoder = getattr(model, "best_estimator_", model), getattr(model, "encoder_", None)
-    return SavedModel(path, chosen, header["notes"], header, encoder, getattr(model, "calibration_", None))
+    from rankwise.formula.view import without_encoder  # noqa: PLC0415 - with every estimator
+
+    chosen, encoder = without_encoder(model)
+    notes = {**_notes_of(model, encoder), **header["notes"]}
+    chooser = model if hasattr(model, "best_estimator_") else None
+    return SavedModel(path, chosen, notes, header, encoder, getattr(model, "calibration_", None), chooser)
+
+
+def _notes_of(model: BaseEstimator, encoder: TableEncoder | None) -> dict[str, Any]:
+    """Return what `rankwise fit` would have written beside a model, as far as one that Python saved knows it."""
+    own = getattr(model, "feature_names_in_", None)
+    if own is None:
+        return {}
+    names = [str(name) for name in own]
+    reading = {"features": names, "embedding": None}
+    if encoder is None:
+        return {"feature_names": names, "reading": reading}
+    made = [str(name) for name in encoder.get_feature_names_out()]
+    return {"feature_names": made, "reading": {**reading, "encoded": "yes"}}
 
 
 def fit_columns(rows: Rows, saved: SavedModel) -> Rows:
@@ -137,18 +157,15 @@ def _in_order(rows: Rows, saved: SavedModel) -> Rows:
             f"{first}.",
             "write the store again from its source, with --zero-based as the training data were read.",
         )
-    if given > wanted:
+    if given > wanted or (given < wanted and rows.first_column is None):
         raise InvalidInputError(
-            f"{rows.source} has {given:,} columns, but the model {saved.path} was trained on {wanted:,}.",
+            f"{rows.source} has {how_many(given, 'columns')}, but the model {saved.path} was trained on {wanted:,}.",
             "use data with the columns of the training data; `rankwise inspect` shows what a file or a model has.",
         )
     if given < wanted:
-        if rows.first_column is None:
-            raise InvalidInputError(
-                f"{rows.source} has {given:,} columns, but the model {saved.path} was trained on {wanted:,}.",
-                "use data with the columns of the training data; `rankwise inspect` shows what a file or a model has.",
-            )
         # Text does not write zeros, so its last columns may not occur; worth a word, for it may be the wrong file.
-        remark(f"{rows.source} has {given:,} columns and the model {wanted:,}; the others are taken as 0.")
+        remark(
+            f"{rows.source} has {how_many(given, 'columns')} and the model {wanted:,}; the others are taken as 0."
+        )
         return widen(rows, wanted)
     return rows

@@ -275,6 +275,8 @@ def _fill_in_columns(options: argparse.Namespace) -> None:
     # Missing values may be filled in where something is learned from a table; whatever reads rows itself refuses them.
     options.fills_missing = getattr(options, "missing", None) == "auto"
     options.keeps_table = False
+    named = [getattr(options, name, None) for name in ("category", "words")]
+    options.texts = [one.strip() for names in named if names for one in names.split(",")]
     if options.fills_missing:
         options.missing = "error"
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from rankwise.data.queries import Queries
 from rankwise.data.tables.column_names import column_name, first_column_of
 from rankwise.data.validation import check_qid
+from rankwise.data.wording import how_many
 
 __all__ = ["Rows"]
 
@@ -91,7 +92,7 @@ class Rows:
 
     def describe(self) -> str:
         """Say how much was read, in a line."""
-        counts = [f"{count:,} {what}" for what, count in self.counts().items()]
+        counts = [how_many(count, what) for what, count in self.counts().items()]
         weighted = ", with weights" if self.weight is not None and self.pairs is None else ""
         return f"{self.source}: {', '.join(counts)}{weighted}"
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import numpy.typing as npt
 
@@ -15,7 +17,10 @@ __all__ = ["score"]
 
 def score(saved: SavedModel, rows: Rows) -> npt.NDArray[np.float64]:
     """Return one score per row; a model that scales inside queries needs their ids."""
-    scores = np.asarray(predict_scores(saved.model, rows.X, rows.qid), dtype=np.float64)
+    with warnings.catch_warnings():
+        # Columns were brought into the model's order by their names, which scikit-learn does not see.
+        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+        scores = np.asarray(predict_scores(saved.model, rows.X, rows.qid), dtype=np.float64)
     if scores.ndim != 1:
         raise InvalidInputError(
             f"{saved.path} has {scores.shape[1]} outputs.", "save one output a model, and name that file."

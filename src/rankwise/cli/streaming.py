@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from rankwise.arrays import AnyArray
-from rankwise.cli.columns import id_columns, roles_of
+from rankwise.cli.columns import roles_of, text_columns
 from rankwise.cli.encoding import names_to_encode
 from rankwise.cli.inputs import ids_of, kept_input, open_reader
 from rankwise.cli.rows import Rows
@@ -88,7 +88,7 @@ class _Seen:
 
 
 def _read(files: list[str], source: str, options: argparse.Namespace) -> Iterator[Rows]:
-    sources = open_sources(files, text_columns=id_columns(options), is_streamed=True)
+    sources = open_sources(files, text_columns=text_columns(options), is_streamed=True)
     schema = sources[0].schema
     roles = roles_of(schema, source, options, needs_labels=False)
     plan = TablePlan.of(
@@ -110,7 +110,7 @@ def _read(files: list[str], source: str, options: argparse.Namespace) -> Iterato
 def _encodable(files: list[str], source: str, options: argparse.Namespace) -> Iterator[Rows]:
     """Yield the columns that an encoder takes, as they are."""
     pa = import_pyarrow()
-    sources = open_sources(files, text_columns=id_columns(options), is_streamed=True)
+    sources = open_sources(files, text_columns=text_columns(options), is_streamed=True)
     schema = sources[0].schema
     roles = roles_of(schema, source, options, needs_labels=False)
     names = names_to_encode(sources[0], roles, options)

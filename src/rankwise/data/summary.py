@@ -10,22 +10,19 @@ import scipy.sparse
 
 from rankwise.arrays import InMemory, is_sparse
 from rankwise.data.queries import Queries, one_query
+from rankwise.data.wording import how_many
 
 __all__ = [
-    "QUERY_COLUMNS",
     "DataSummary",
     "constant_inside_queries",
     "is_graded",
     "label_counts",
+    "of_query_columns",
     "summarise",
 ]
 
 _LEVELS_SHOWN = 12
 _LOOKED_AT = 50_000_000  # values: a second or two
-QUERY_COLUMNS = (
-    "{n:,} of {columns:,} columns cannot tell rows apart, with one value inside every query, and no ranker can use that: "
-    "cross with another column (multiply the two), or leave out"
-)
 _GRADES = 31
 
 
@@ -191,6 +188,19 @@ def label_counts(labels: npt.NDArray[np.float64]) -> list[tuple[str, int]]:
     return [(f"{edges[i]:.3g} to {edges[i + 1]:.3g}", int(count)) for i, count in enumerate(counts)]
 
 
+def of_query_columns(count: int, columns: int) -> str:
+    """Say that columns cannot be used by a ranker."""
+    them = "it" if count == 1 else "them"
+    return (
+        f"{_of(count, columns, 'columns', 'has', 'have')} one value inside every query, so that no ranker can use "
+        f"{them}: cross {them} with another column (multiply the two), or leave {them} out"
+    )
+
+
+def _of(count: int, total: int, things: str, one: str, several: str) -> str:
+    return f"{count:,} of {how_many(total, things)} {one if count == 1 else several}"
+
+
 def _problems(
     summary: DataSummary, low: npt.NDArray[np.float64], high: npt.NDArray[np.float64], *, has_labels: bool
 ) -> list[str]:
@@ -199,16 +209,20 @@ def _problems(
         found.append("no query has two rows with different labels: there is nothing to learn from")
     elif summary.unordered:
         found.append(
-            f"{summary.unordered:,} of {summary.queries:,} queries have no two rows with different labels"
+            f"{_of(summary.unordered, summary.queries, 'queries', 'has', 'have')} no two rows with different labels"
         )
     if summary.missing:
-        found.append(f"{summary.missing:,} cells are NaN: impute them, or read them as 0")
+        found.append(
+            f"{how_many(summary.missing, 'cells')} {'is' if summary.missing == 1 else 'are'} NaN: impute, or read as 0"
+        )
     if summary.empty_columns:
-        found.append(f"{summary.empty_columns:,} of {summary.columns:,} columns are 0 everywhere")
+        found.append(f"{_of(summary.empty_columns, summary.columns, 'columns', 'is', 'are')} 0 everywhere")
     if summary.constant_columns:
-        found.append(f"{summary.constant_columns:,} of {summary.columns:,} columns have one value everywhere")
+        found.append(
+            f"{_of(summary.constant_columns, summary.columns, 'columns', 'has', 'have')} one value everywhere"
+        )
     if summary.query_columns:
-        found.append(QUERY_COLUMNS.format(n=len(summary.query_columns), columns=summary.columns))
+        found.append(of_query_columns(len(summary.query_columns), summary.columns))
     widths = (high - low)[(high > low) & np.isfinite(high - low)]
     if widths.size and widths.max() > 1000 * np.median(widths):
         found.append("columns have very different ranges: scale them, as `rankwise fit` does by itself")

@@ -24,9 +24,8 @@ from rankwise.runtime.memory import fits
 
 __all__ = ["gathered", "read_container", "read_file"]
 
-_Layout = tuple[
-    bool, int, int, int, int
-]  # whether of format 1; where index, header, description and arrays begin
+# Whether of format 1; where index, header, description and arrays begin.
+_Layout = tuple[bool, int, int, int, int]
 # Type, shape, order, the place after the texts, and whether any bytes are numbers of the type as it is here.
 _Entry = tuple[DType, tuple[int, ...], Literal["C", "F"], int, bool]
 _Index = tuple[dict[str, _Entry], int]  # of the arrays, and the bytes that they take

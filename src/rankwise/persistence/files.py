@@ -102,7 +102,7 @@ def save(model: BaseEstimator, path: File, *, notes: Mapping[str, object] | None
         "rankwise": rankwise.__version__,
         "sklearn": sklearn.__version__,
         "estimator": type(steps[-1][1]).__name__,
-        "features": _feature_names(steps),
+        "features": _feature_names(steps if chooser is None else [("", chooser), *steps]),
         "training": writer.write(_training_summary(model), "training"),
         "notes": writer.write(dict(notes), "notes"),
     }

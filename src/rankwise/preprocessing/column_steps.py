@@ -24,6 +24,7 @@ __all__ = [
     "column_names",
     "describe",
     "encode",
+    "held_text",
     "levels_of",
     "texts",
 ]
@@ -78,8 +79,12 @@ class ColumnStep(TypedDict, total=False):
 
 
 def as_texts(values: Floats) -> AnyArray:
-    """Write numbers that are names."""
-    return np.array([None if np.isnan(value) else f"{value:g}" for value in values], dtype=object)
+    """Write numbers that are names, with every digit: two numbers are never one name, and 0 and -0 are."""
+    return np.array([None if np.isnan(value) else _written(value + 0.0) for value in values], dtype=object)
+
+
+def _written(value: float) -> str:
+    return f"{value:.0f}" if value == np.rint(value) else repr(float(value))
 
 
 def texts(values: Iterable[object]) -> list[str]:
@@ -120,6 +125,11 @@ def encode(step: ColumnStep, column: Column) -> Block:
     is_missing = np.isnan(values)
     filled = np.where(is_missing, step["fill"], values)
     return np.column_stack([filled, is_missing] if step["missing"] else [filled]).astype(np.float64)
+
+
+def held_text(step: ColumnStep) -> bool:
+    """Tell whether the column held texts in training, so that it is text wherever it is read again."""
+    return step["kind"] == "words" or (step["kind"] == "category" and not step.get("of_numbers"))
 
 
 def levels_of(step: ColumnStep) -> list[str]:

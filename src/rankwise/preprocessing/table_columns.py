@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -54,20 +54,31 @@ def needs_encoding(X: MatrixLike) -> bool:
     return any(column.kind != "number" or bool(np.isnan(column.values).any()) for column in read_columns(X))
 
 
-def read_columns(X: MatrixLike, names: Sequence[str] | None = None) -> list[Column]:
-    """Read the columns of a table, or some of them; of an array all, called ``x0``, ``x1``, and so on."""
+def read_columns(
+    X: MatrixLike, names: Sequence[str] | None = None, texts: Collection[str] = ()
+) -> list[Column]:
+    """Read the columns of a table, or some of them; of an array all, called ``x0``, ``x1``, and so on.
+
+    Parameters
+    ----------
+    X : data frame, Arrow table or array
+    names : sequence of str, optional
+        Which columns.
+    texts : collection of str
+        Columns whose texts are names, though they may all look like dates.
+    """
     if not is_table_like(X):
         array = as_array("X", X)
         if array.ndim != 2:
             raise InvalidInputError(f"X has {array.ndim} dimensions.", "pass a table or a matrix of rows.")
         found = {f"x{at}": array[:, at] for at in range(array.shape[1])}
-        return [_column(name, found[name]) for name in _wanted(names, list(found))]
+        return [_column(name, found[name], is_text=name in texts) for name in _wanted(names, list(found))]
     own = [str(name) for name in getattr(X, "column_names", None) or getattr(X, "columns")]  # noqa: B009
     chosen = _wanted(names, own)
     if len(set(own)) != len(own):
         twice = next(name for at, name in enumerate(own) if name in own[:at])
         raise InvalidInputError(f"X has several columns named {twice!r}.", "give each a name of its own.")
-    return [_column(name, _plain(X, own.index(name))) for name in chosen]
+    return [_column(name, _plain(X, own.index(name)), is_text=name in texts) for name in chosen]
 
 
 def _wanted(names: Sequence[str] | None, own: Sequence[str]) -> list[str]:
@@ -115,7 +126,7 @@ def _is_null(value: object) -> bool:
     )
 
 
-def _column(name: str, values: AnyArray) -> Column:
+def _column(name: str, values: AnyArray, *, is_text: bool) -> Column:
     stored = {"b": "flag", "i": "number", "u": "number", "f": "number", "M": "date"}.get(values.dtype.kind)
     if stored is not None:
         return Column(name, stored, _days(values) if stored == "date" else values.astype(np.float64))
@@ -130,21 +141,33 @@ def _column(name: str, values: AnyArray) -> Column:
         return Column(name, "date", _days(np.array(dates, dtype="datetime64[us]")))
     if isinstance(known[0], (list, tuple, np.ndarray)):
         return Column(name, "list", _lists(name, values))
-    return _text(name, values)
+    return _text(name, values, is_text=is_text)
 
 
-def _text(name: str, values: AnyArray) -> Column:
+def _text(name: str, values: AnyArray, *, is_text: bool) -> Column:
+    words = [None if _is_null(value) else _decoded(name, value) for value in values]
     texts = np.array(
-        [None if _is_null(value) or str(value).strip() in MISSING_TEXTS else str(value) for value in values],
-        dtype=object,
+        [None if word is None or word.strip() in MISSING_TEXTS else word for word in words], dtype=object
     )
     known = [text for text in texts if text is not None]
-    if known and all(_DATE.fullmatch(text) for text in known[:100]) and all(map(_DATE.fullmatch, known)):
+    if not is_text and known and all(map(_DATE.fullmatch, known)):
         dates = np.array(
             ["NaT" if text is None else text.rstrip("Z") for text in texts], dtype="datetime64[us]"
         )
         return Column(name, "date", _days(dates))
     return Column(name, "text", texts)
+
+
+def _decoded(name: str, value: object) -> str:
+    if not isinstance(value, bytes):
+        return str(value)
+    try:
+        return value.decode()
+    except UnicodeDecodeError as error:
+        raise InvalidInputError(
+            f"Column {name!r} holds {value!r:.60}, which is no text in UTF-8.",
+            "save the table as UTF-8, or leave the column out.",
+        ) from error
 
 
 def _moment(value: dt.date) -> np.datetime64:

@@ -25,6 +25,7 @@ from rankwise.preprocessing.column_steps import (
     column_names,
     describe,
     encode,
+    held_text,
     texts,
 )
 from rankwise.preprocessing.table_columns import Column, read_columns
@@ -120,7 +121,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         for name in ("n_words", "min_rows", "max_levels"):
             check_count(name, getattr(self, name), optional=False)
         roles = {name: check_names(name, getattr(self, name)) for name in ("categories", "words", "crosses")}
-        columns = read_columns(X, None if self.columns is None else check_names("columns", self.columns))
+        chosen = None if self.columns is None else check_names("columns", self.columns)
+        columns = read_columns(X, chosen, texts=[*roles["categories"], *roles["words"]])
         if not columns or not columns[0].values.shape[0]:
             raise InvalidInputError("The table has no rows, or no columns.", "check what was read.")
         names = [column.name for column in columns]
@@ -177,7 +179,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         taken = [step for step in self.columns_ if step["kind"] != "left out"]
-        columns = read_columns(X, [step["name"] for step in taken])
+        named = [step["name"] for step in taken if held_text(step)]
+        columns = read_columns(X, [step["name"] for step in taken], texts=named)
         blocks = {step["name"]: encode(step, column) for step, column in zip(taken, columns, strict=True)}
         names = [str(name) for name in self.feature_names_in_]
         parts = [blocks[step["name"]] for step in taken if not step.get("only_crossed")]

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from rankwise.data.wording import how_many
 from rankwise.formula.view import Doubles
 from rankwise.report.markup import number, text
 from rankwise.report.selection import AlphaCurve, SurfaceTable
@@ -299,8 +300,8 @@ def histogram(values: Doubles, mean: float, title: str, bins: int = 20) -> str:
     tallest = max(int(counts.max()), 1)
     bars = "".join(
         f'<rect class="bar" x="{i + 0.06:.2f}" width="0.88" y="{100 - 100 * count / tallest:.2f}" '
-        f'height="{100 * count / tallest:.2f}"><title>{count} queries from {number(edges[i], 3)} to '
-        f"{number(edges[i + 1], 3)}</title></rect>"
+        f'height="{100 * count / tallest:.2f}"><title>'
+        f"{how_many(int(count), 'queries')} from {number(edges[i], 3)} to {number(edges[i + 1], 3)}</title></rect>"
         for i, count in enumerate(counts)
         if count
     )

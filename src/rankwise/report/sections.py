@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from rankwise.data.wording import how_many
 from rankwise.metrics import Comparison, Interval
 from rankwise.metrics.comparison import p_text
 from rankwise.report.charts import histogram, span
@@ -125,8 +126,9 @@ def _note(figure: Figure) -> str:
             "which favours it."
         )
     chosen_on = "the other queries" if first.unit == "queries" else "these very rows, which favours it"
+    drawn = text(how_many(first.n, first.unit))
     return (
-        f"Brackets: {first.level:.0%} bootstrap intervals over {number(first.n)} {text(first.unit)}. The single column "
+        f"Brackets: {first.level:.0%} bootstrap intervals over {drawn}. The single column "
         f"is chosen on {chosen_on}. p: paired randomisation test of the model against it."
     )
 
@@ -210,11 +212,12 @@ def queries_section(evidence: Evidence, opened: Sequence[OpenQuery], naming: Row
     title = title_of(evidence.figures[0].name)
     values = per_query.values[per_query.counted]
     left = len(per_query) - values.size
-    note = f" {left} queries have no value and do not count." if left else ""
+    have = "has no value and does" if left == 1 else "have no value and do"
+    note = f" {how_many(left, 'queries')} {have} not count." if left else ""
     quartiles = np.quantile(values, [0.25, 0.5, 0.75])
     body = (
-        f"<p>{title} of {number(values.size)} queries: a quarter lie below {decimals(quartiles[0], 3)}, half below "
-        f"{decimals(quartiles[1], 3)}, three quarters below {decimals(quartiles[2], 3)}.{note}</p>"
+        f"<p>{title} of {how_many(values.size, 'queries')}: a quarter lie below {decimals(quartiles[0], 3)}, half "
+        f"below {decimals(quartiles[1], 3)}, three quarters below {decimals(quartiles[2], 3)}.{note}</p>"
         + histogram(values, float(values.mean()), f"{title} of a query")
         + (top_pictures(evidence.top) if evidence.top is not None else "")
     )

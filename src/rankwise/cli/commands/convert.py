@@ -12,7 +12,7 @@ from typing import Any, Literal
 import scipy.sparse
 
 from rankwise.cli.applicable import check_applicable
-from rankwise.cli.columns import id_columns, item_column, roles_of
+from rankwise.cli.columns import item_column, roles_of, text_columns
 from rankwise.cli.inputs import (
     PACKED,
     Rows,
@@ -96,7 +96,7 @@ def _convert(target: str, options: argparse.Namespace) -> tuple[dict[str, int], 
 
 def _tables_to_store(options: argparse.Namespace) -> None:
     with kept_input(options.data) as files:
-        opened = open_tables(files, id_columns(options))
+        opened = open_tables(files, text_columns(options))
         source = ", ".join(options.data)
         roles = roles_of(opened[0].schema, source, options, needs_labels=True)._asdict()
         roles.pop("weight")

@@ -25,6 +25,7 @@ from rankwise.cli.printing import figure, print_facts, print_json, print_table, 
 from rankwise.cli.scoring import score
 from rankwise.data.runs import judge_runs, load_judgements, load_run
 from rankwise.data.summary import is_graded
+from rankwise.data.wording import how_many
 from rankwise.metrics import (
     Comparison,
     Interval,
@@ -94,7 +95,7 @@ def _read_models(options: argparse.Namespace) -> tuple[Rows, Scores]:
     """Read models and rows, and score them."""
     check_applicable(options)
     saved = [read_model(path) for path in [options.model, *(options.against or [])]]
-    reading = recall(options, *(one.notes for one in saved))
+    reading = recall(options, *(one.notes for one in saved), encoders=[one.encoder for one in saved])
     rows = check_ordered(read_rows(options.data, reading, first_column=saved[0].notes.get("first_column")))
     if rows.qid is None and saved[0].learned_from_queries:
         missing = f"column {reading.qid}" if rows.names is not None else "query ids"
@@ -112,7 +113,8 @@ def _read_runs(options: argparse.Namespace) -> tuple[Rows, Scores]:
         raise UsageError("A run is judged without a model.", "leave the model out, or --run.")
     judged = judge_runs([load_run(path) for path in options.run], load_judgements(options.qrels))
     if judged.n_left_out:
-        remark(f"{judged.n_left_out:,} queries of {options.qrels} are not in every run, and do not count")
+        are = "is not in every run, and does" if judged.n_left_out == 1 else "are not in every run, and do"
+        remark(f"{how_many(judged.n_left_out, 'queries')} of {options.qrels} {are} not count")
     empty = scipy.sparse.csr_matrix((judged.labels.size, 0))
     rows = check_ordered(Rows(options.qrels, empty, judged.labels, judged.qid, None))
     return rows, dict(zip(_labels_of(options.run), judged.scores, strict=True))
@@ -217,7 +219,9 @@ def _print(
     models = list(next(iter(figures.values())))
     some = next(iter(figures.values()))[models[0]]
     drawn = "where pairs that share an item count as dependent" if some.unit == "pairs" else "bootstrap"
-    print_facts({"data": rows.describe(), "intervals": f"{level:.0%}, over {some.n:,} {some.unit}, {drawn}"})
+    print_facts(
+        {"data": rows.describe(), "intervals": f"{level:.0%}, over {how_many(some.n, some.unit)}, {drawn}"}
+    )
     write()
     if len(models) == 1:
         lines = [

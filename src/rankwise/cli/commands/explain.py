@@ -24,7 +24,7 @@ def run(options: argparse.Namespace) -> int:
     show_warnings()
     check_applicable(options)
     saved = read_model(options.model)
-    reading = recall(options, saved.notes)
+    reading = recall(options, saved.notes, encoders=[saved.encoder])
     reading.wants_items = True
     first = saved.notes.get("first_column")
     rows = fit_columns(read_rows(options.data, reading, needs_labels=False, first_column=first), saved)

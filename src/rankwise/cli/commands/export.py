@@ -24,7 +24,7 @@ def run(options: argparse.Namespace) -> int:
     if options.to == "onnx" and options.output == "-" and sys.stdout.isatty():
         raise UsageError("ONNX is no text to look at.", "name a file: -o model.onnx.")
     saved = read_model(options.model)
-    reading = recall(options, saved.notes)
+    reading = recall(options, saved.notes, encoders=[saved.encoder])
     made = export(
         saved.whole,
         options.to,

@@ -27,7 +27,7 @@ from rankwise.cli.printing import (
     size_of,
     write,
 )
-from rankwise.data.summary import QUERY_COLUMNS, constant_inside_queries
+from rankwise.data.summary import constant_inside_queries, of_query_columns
 from rankwise.data.tables.column_names import column_name
 from rankwise.exceptions import InvalidInputError
 from rankwise.exporters.targets import exportable_to
@@ -115,7 +115,7 @@ def read_train_and_valid(options: argparse.Namespace) -> tuple[Rows, Rows | None
     _remark_on_queries(train)
     if options.valid is None:
         return train, None
-    own = recall(options, {"reading": train.reading})
+    own = recall(options, {"reading": train.reading}, encoders=[train.encoder])
     if train.pairs is None:
         # Rows to validate on count alike, and need no column of weights.
         own.weight, own.given = None, own.given - {"weight"}
@@ -133,7 +133,7 @@ def _remark_on_queries(train: Rows) -> None:
     if found:
         names = [train.names[j] if train.names else column_name(j, train.first_column) for j in found[:5]]
         more = ", …" if len(found) > len(names) else ""
-        words = QUERY_COLUMNS.format(n=len(found), columns=train.X.shape[1])
+        words = of_query_columns(len(found), train.X.shape[1])
         remark(f"{words} ({', '.join(names)}{more})")
 
 

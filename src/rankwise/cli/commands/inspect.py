@@ -15,6 +15,7 @@ from rankwise.cli.inputs import Rows, read_rows
 from rankwise.cli.printing import print_facts, print_json, print_table, remark, write
 from rankwise.data.summary import DataSummary, summarise
 from rankwise.data.tables.column_names import column_name
+from rankwise.data.wording import how_many
 
 __all__ = ["run"]
 
@@ -47,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
         "file": rows.source,
         "rows": f"{summary.rows:,}",
         "columns": f"{summary.columns:,}"
-        + ("" if rows.first_column is None else f", counted from {rows.first_column}"),
+        + ("" if rows.first_column is None else f", how_many from {rows.first_column}"),
         "filled cells": _percent(summary.filled),
     }
     if rows.pairs is not None:
@@ -76,9 +77,13 @@ def run(options: argparse.Namespace) -> int:
 
 def _print_encoding(rows: Rows) -> None:
     if rows.encoder is not None:
-        write("\nhow fit would read the columns")
-        for line in encoding_lines(rows):
-            write(f"  {line}")
+        _print_lines("how fit would read the columns", encoding_lines(rows))
+
+
+def _print_lines(title: str, lines: list[str]) -> None:
+    write(f"\n{title}")
+    for line in lines:
+        write(f"  {line}")
 
 
 def _percent(share: float) -> str:
@@ -124,37 +129,45 @@ def _inspect_model(path: str, *, as_json: bool) -> int:
     alpha = getattr(ranker, "alpha_", getattr(ranker, "alpha", None))
     if alpha is not None:
         facts["alpha"] = alpha
-    for name in ("n_queries_", "n_pairs_", "best_score_", "cv_"):
-        if hasattr(ranker, name):
-            facts[
-                {
-                    "n_queries_": "queries",
-                    "n_pairs_": "pairs",
-                    "best_score_": "held_out_value",
-                    "cv_": "judged_by",
-                }[name]
-            ] = getattr(ranker, name)
+    # The figure by which it was chosen among others, where there were any; its alpha was chosen by another one.
+    judge = saved.chooser or ranker
+    for key, part, name in (
+        ("queries", ranker, "n_queries_"),
+        ("pairs", ranker, "n_pairs_"),
+        ("held_out_value", judge, "best_score_"),
+        ("judged_by", judge, "cv_"),
+    ):
+        if hasattr(part, name):
+            facts[key] = getattr(part, name)
     facts.update(
         {key: saved.notes[key] for key in ("train", "valid", "metric", "command") if saved.notes.get(key)}
     )
     weights = view.weights
     largest = [] if weights is None else np.argsort(-np.abs(weights), kind="stable")[:10].tolist()
     own, first = saved.notes.get("feature_names"), saved.notes.get("first_column")
-    names = {j: own[j] if own else column_name(j, first) for j in largest}
+    taken = own or [column_name(j, first) for j in range(saved.n_columns)]
+    # Steps before the ranker may make several columns of one.
+    names = [] if weights is None else view.prepared_names(weights.size, taken)
+    encoding = None if saved.encoder is None else saved.encoder.describe()
     if as_json:
         print_json(
             {
                 **facts,
                 "first_column": first,
+                "encoding": encoding,
                 "largest_weights": {names[j]: float(weights[j]) for j in largest}
                 if weights is not None
                 else None,
             }
         )
         return 0
+    if encoding is not None:
+        facts["columns"] = f"{saved.encoder.n_features_in_:,} of a table, {saved.n_columns:,} as numbers"
     print_facts({key.replace("_", " "): _shown(value) for key, value in facts.items()})
+    if encoding is not None:
+        _print_lines("how it reads the columns", encoding)
     if weights is not None:
-        write(f"\nlargest of {weights.size:,} weights" + (", after scaling" if view.steps else ""))
+        write(f"\nlargest of {how_many(weights.size, 'weights')}" + (", after scaling" if view.steps else ""))
         print_table(["column", "weight"], [[names[j], f"{weights[j]:+.4g}"] for j in largest], indent="  ")
     return 0
 

@@ -23,6 +23,7 @@ from rankwise.cli.streaming import streamed_tables, streamed_text
 from rankwise.data.queries import ranks_inside
 from rankwise.data.runs import save_run
 from rankwise.data.tables.table_source import import_pyarrow
+from rankwise.data.wording import how_many
 from rankwise.runtime.memory import available_memory
 
 __all__ = ["run"]
@@ -43,7 +44,7 @@ def run(options: argparse.Namespace) -> int:
     if target == "parquet" and options.output == "-":
         raise UsageError("Parquet is no text to look at.", "name a file: -o ranked.parquet.")
     saved = read_model(options.model)
-    reading = recall(options, saved.notes)
+    reading = recall(options, saved.notes, encoders=[saved.encoder])
     reading.wants_items = target != "scores"
     writer = _Writer(target, options)
     with output_stream(options.output) as stream:
@@ -59,7 +60,8 @@ def run(options: argparse.Namespace) -> int:
         print_json(data)
     elif options.output != "-":
         print_facts(
-            {"wrote": f"{options.output}: {writer.n_rows:,} {what} of {writer.facts['file']}"}, to_error=True
+            {"wrote": f"{options.output}: {how_many(writer.n_rows, what)} of {writer.facts['file']}"},
+            to_error=True,
         )
     return 0
 

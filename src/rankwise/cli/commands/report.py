@@ -30,11 +30,12 @@ def run(options: argparse.Namespace) -> int:
             "--metrics: preferences are scored by the pairwise error alone.", "leave --metrics out."
         )
     saved = read_model(options.model)
-    options = recall(options, saved.notes)
+    other = None if options.against is None else read_model(options.against)
+    used = [one for one in (saved, other) if one is not None]
+    options = recall(options, *(one.notes for one in used), encoders=[one.encoder for one in used])
     options.wants_items = "item_id" in options.recalled
     read = read_rows(options.data, options, first_column=saved.notes.get("first_column"))
     rows = fit_columns(read, saved)
-    other = None if options.against is None else read_model(options.against)
     commands = [without_folders(str(line)) for line in (saved.notes.get("command"), options.line) if line]
     settings = {
         key: without_folders(str(saved.notes[name]))

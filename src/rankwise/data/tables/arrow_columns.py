@@ -38,7 +38,7 @@ __all__ = [
 ]
 
 
-_DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
+_COMMA = re.compile(r"\s*[+-]?\d+(,\d+)+(\.\d+)?\s*")
 _ROWS = 1 << 16
 
 
@@ -73,12 +73,12 @@ def text_of_numbers(source: TableSource, name: str) -> str | None:
     first = next(iter(source.batches([name], 1000)), None)
     entries = [] if first is None else [entry for entry in first.column(0).to_pylist() if not _is_null(entry)]
     are_numbers = sum(is_number_text(entry) for entry in entries)
-    with_commas = sum(_DECIMAL_COMMA.fullmatch(entry) is not None for entry in entries)
+    with_commas = sum(_COMMA.fullmatch(entry) is not None for entry in entries)
     if not entries or are_numbers + with_commas < len(entries) / 2:
         return None
     has_commas, row = with_commas > are_numbers, 0
     what = (
-        "has a decimal comma, and numbers are written with a point"
+        "has a comma, and numbers are written with a decimal point and nothing between thousands"
         if has_commas
         else "is text in a column that else holds numbers"
     )
@@ -86,10 +86,12 @@ def text_of_numbers(source: TableSource, name: str) -> str | None:
         for at, entry in enumerate(batch.column(0).to_pylist()):
             if _is_null(entry):
                 continue
-            if _DECIMAL_COMMA.fullmatch(entry) if has_commas else not is_number_text(entry):
+            if _COMMA.fullmatch(entry) if has_commas else not is_number_text(entry):
                 return f"{source.name}, column {name!r}, {source.place(row + at)}: {_show(entry)} {what}."
         row += batch.num_rows
-    return f"{source.name}, column {name!r}, {source.place(0)}: {_show(entries[0])} {what}."
+    return (
+        f"{source.name}, column {name!r} holds numbers that are written as text, such as {_show(entries[0])}."
+    )
 
 
 def _is_null(entry: str | None) -> bool:

@@ -144,9 +144,12 @@ def _reading(path: Path) -> Iterator[None]:
                 f"{path}: line {line} has {got} fields, the header has {expected}.",
                 "mend that line; entries that contain the separator must be in quotes.",
             ) from error
+        is_other_text = isinstance(error, UnicodeDecodeError) or "invalid UTF8" in str(error)
         raise InvalidInputError(
             f"{path} cannot be read: {one_line(error)}.",
-            "check that the file is whole and of the kind it says.",
+            "save it as UTF-8, which text is read as."
+            if is_other_text
+            else "check that the file is whole and of the kind it says.",
         ) from error
 
 
