@@ -289,6 +289,8 @@ def test_missing_numbers_are_not_blamed_for_a_column_of_text(tmp_path):
     path.write_text("label,qid,a\n1,x,5\n2,x,NA\n3,x,7\n4,x,7b\n")
     with pytest.raises(InvalidInputError, match=r"column 'a', row 3 \(line 5\): '7b' is text in a column"):
         load_table(path)
+    with pytest.raises(InvalidInputError, match=r"column 'a', row 3 \(line 5\): '7b' is no number"):
+        load_table(path, label="a", features=["label"])
 
 
 def test_what_is_wrong_is_named_with_its_place(tmp_path):

@@ -94,7 +94,7 @@ def text_of_numbers(source: TableSource, name: str) -> str | None:
     )
 
 
-def _is_null(entry: str | None) -> bool:
+def _is_null(entry: object) -> bool:
     """Tell whether an entry stands for nothing, or would in a column of numbers."""
     return entry is None or entry in NULLS
 
@@ -169,7 +169,7 @@ def check_numeric(
         return
     entries = entries_of(column, f"{source.name}, column {name!r}")
     wrong = [at for at, entry in enumerate(entries) if entry is not None and not is_number_text(entry)]
-    at = wrong[0] if wrong else 0
+    at = next((at for at in wrong if not _is_null(entries[at])), wrong[0] if wrong else 0)
     entry = entries[at] if entries else ""
     raise InvalidInputError(
         f"{source.name}, column {name!r}, {source.place(first_row + at)}: {_show(entry)} is no number (the column "
