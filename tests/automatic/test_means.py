@@ -6,9 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 
 import rankwise
-from rankwise import AutoRanker, AverageRanker, KernelRankRLS, RankRLS
+from rankwise import AutoRanker, AverageRanker, KernelRankRLS, RankRLS, RankSVM
 from rankwise.automatic.average import spread_inside
 from rankwise.exceptions import InvalidInputError
 from rankwise.formula.reading import formula_of
@@ -55,6 +57,32 @@ def test_its_scores_are_a_weighted_sum_of_spreads_of_one(offers):
     assert model.rank(X, qid=qid).min() == 1
     with pytest.raises(InvalidInputError, match="rankers is empty"):
         AverageRanker().fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "silent", [RankRLS(), RankSVM(), RankSVM(loss="squared_hinge"), KernelRankRLS("poly")]
+)
+def test_who_says_nothing_inside_queries_adds_nothing(silent):
+    """A column that differs between queries alone has a coefficient of rounding, if any."""
+    rng = np.random.default_rng(0)
+    qid = np.repeat(np.arange(20), 6)
+    X = np.column_stack([rng.normal(size=120), rng.normal(size=20)[qid]])
+    y = X[:, 0] + 0.1 * rng.normal(size=120)
+    model = AverageRanker([RankRLS(), make_pipeline(FunctionTransformer(_of_queries), silent)])
+    model.fit(X, y, qid=qid)
+    assert model.weights_[1] == 0.0
+    assert model.score(X, y, qid=qid) == RankRLS().fit(X, y, qid=qid).score(X, y, qid=qid)
+
+
+def _of_queries(X):
+    return X[:, 1:]
+
+
+@pytest.mark.parametrize("size", [1e-200, 1e200])
+def test_spreads_of_any_size(size):
+    scores, qid = np.random.default_rng(0).normal(size=30), np.arange(30) // 5
+    assert spread_inside(size * scores, qid) == pytest.approx(size * spread_inside(scores, qid))
+    assert spread_inside(scores + 1e9, qid) == pytest.approx(spread_inside(scores, qid), rel=1e-6)
 
 
 def test_its_figure_is_that_of_the_mean_of_held_out_scores(chosen):

@@ -5,10 +5,10 @@ import pytest
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, ShuffleSplit
 
-from rankwise import KernelRankRLS, KernelRankRLSCV, RankRLSCV, RankSVMCV
+from rankwise import KernelRankRLS, KernelRankRLSCV, RankRLS, RankRLSCV, RankSVM, RankSVMCV
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
-from rankwise.metrics import get_metric
-from rankwise.model_selection import PreferenceKFold, QueryKFold
+from rankwise.metrics import err, get_metric
+from rankwise.model_selection import PreferenceKFold, QueryKFold, cross_validate_ranker
 
 ALPHAS = [0.1, 1.0]
 MODELS = {
@@ -147,3 +147,34 @@ def test_alphas_that_are_lost_beside_the_columns():
     with pytest.raises(InvalidInputError, match=r"alphas are lost.*Hint: scale the columns"):
         RankRLSCV([0.1, 1.0], cv="leave-query-out").fit(X, y, qid)
     assert np.isfinite(RankRLSCV([1e9], cv="leave-query-out").fit(X, y, qid).predict(X)).all()
+
+
+@pytest.mark.parametrize(
+    ("chooser", "model"),
+    [
+        (RankSVMCV([0.1, 1.0], loss="squared_hinge", tol=1e-9), RankSVM(loss="squared_hinge", tol=1e-9)),
+        (RankRLSCV([0.1, 1.0], positive=True), RankRLS(positive=True)),
+        (RankRLSCV([0.1, 1.0], method="tikhonov"), RankRLS()),
+    ],
+    ids=["margins", "restricted", "closed form"],
+)
+def test_the_largest_grade_is_that_of_all_folds(chooser, model):
+    """ERR takes it from the labels, and not every fold has rows of the best grade."""
+    rng = np.random.default_rng(0)
+    X, qid = rng.normal(size=(48, 3)), np.arange(48) // 6
+    y = np.digitize(X[:, 0] + rng.normal(size=48), [0, 1]) + 2 * (qid == 0)
+    cv = [(np.flatnonzero(qid % 4 != fold), np.flatnonzero(qid % 4 == fold)) for fold in range(4)]
+    found = clone(chooser).set_params(cv=cv, scoring="err").fit(X, y, qid)
+    for alpha, value in zip(found.alphas_, found.cv_errors_, strict=True):
+        scores = np.empty(48)
+        for train, test in cv:
+            scores[test] = (
+                clone(model).set_params(alpha=alpha).fit(X[train], y[train], qid[train]).predict(X[test])
+            )
+        assert value == pytest.approx(err(y, scores, qid), abs=1e-9)
+    by_fold = cross_validate_ranker(RankRLS(), X, y, qid, scoring="err", cv=cv)["test_score"]
+    fitted = [RankRLS().fit(X[train], y[train], qid[train]).predict(X[test]) for train, test in cv]
+    expected = [
+        err(y[test], own, qid[test], max_grade=y.max()) for (_, test), own in zip(cv, fitted, strict=True)
+    ]
+    np.testing.assert_allclose(by_fold, expected)

@@ -20,6 +20,8 @@ from rankwise.persistence.values import features_taken
 
 __all__ = ["AverageRanker", "mean_of", "spread_inside"]
 
+_ROUNDING = 16 * np.finfo(np.float64).eps  # share of the largest score
+
 
 class AverageRanker(FittedRanker):
     """Rank by the mean of the scores of several rankers, each divided by how far its scores spread inside queries.
@@ -135,8 +137,16 @@ def _keep(mean: AverageRanker, fitted: Sequence[BaseEstimator], spreads: Sequenc
 
 
 def spread_inside(scores: Floats, codes: Ints, weight: Floats | None = None) -> float:
-    """Return the standard deviation of scores inside queries."""
+    """Return the standard deviation of scores inside queries; 0 where only rounding tells them apart."""
     weight = np.ones(scores.size) if weight is None else weight
     total = np.bincount(codes, weight)
-    mean = np.bincount(codes, weight * scores) / np.where(total > 0, total, 1.0)
-    return float(np.sqrt(np.average((scores - mean[codes]) ** 2, weights=weight)))
+    # From one of each query: scores that are all the same then have a mean that is none of rounding.
+    first = np.zeros(total.size)
+    first[codes[::-1]] = scores[::-1]
+    own = scores - first[codes]
+    largest = float(np.abs(own).max(initial=0.0))
+    if largest <= _ROUNDING * float(np.abs(scores).max(initial=0.0)):
+        return 0.0
+    own = own / largest  # whose squares neither overflow nor vanish
+    mean = np.bincount(codes, weight * own) / np.where(total > 0, total, 1.0)
+    return largest * float(np.sqrt(np.average((own - mean[codes]) ** 2, weights=weight)))

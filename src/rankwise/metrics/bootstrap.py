@@ -115,8 +115,8 @@ def bootstrap_interval(
     >>> found.low < found.value < found.high, found.n, found.unit
     (True, 50, 'queries')
     """
-    chosen = get_metric(metric)
     labels, queries = read_labels(y_true, qid)
+    chosen = get_metric(metric).settled(labels)
     column = check_numbers("scores", scores, labels.size)
     weights = check_weights(sample_weight, labels.size)
     evaluator = chosen.prepare(labels, queries, sample_weight=weights)

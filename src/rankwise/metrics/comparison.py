@@ -113,8 +113,8 @@ def compare_rankings(
     (True, True)
     """
     check_draws(level, n_resamples)
-    chosen, seed = get_metric(metric), read_seed(random_state)
     labels, queries = read_labels(y_true, qid)
+    chosen, seed = get_metric(metric).settled(labels), read_seed(random_state)
     columns = [check_numbers("scores", scores, labels.size) for scores in (first, second)]
     weights = check_weights(sample_weight, labels.size)
     evaluator = chosen.prepare(labels, queries, sample_weight=weights)

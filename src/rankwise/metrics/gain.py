@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -154,6 +154,12 @@ class Err(TopMetric):
         grade = "the largest label" if self.max_grade is None else f"{self.max_grade:g}"
         stop = f"a row satisfies with probability (2^y - 1) / 2^g, g = {grade}"
         return f"{self._title('ERR')}: {stop}; {self._tail()}"
+
+    def settled(self, labels: Doubles) -> Err:
+        """Return the same with the largest of these labels for the largest grade, unless one was given."""
+        if self.max_grade is not None or labels.size == 0:
+            return self
+        return replace(self, max_grade=float(labels.max()))
 
     def _prepare(
         self, labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int

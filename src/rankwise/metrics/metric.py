@@ -208,6 +208,10 @@ class Metric(ABC):
     def describe(self) -> str:
         """Return the convention in words; a figure is never printed without it."""
 
+    def settled(self, labels: Doubles) -> Metric:
+        """Return the metric with whatever it would take from all labels, so that it is the same on some of the rows."""
+        return self
+
     def __call__(
         self,
         y_true: ArrayLike,

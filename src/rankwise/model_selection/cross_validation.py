@@ -13,6 +13,7 @@ from sklearn.model_selection import KFold, check_cv, cross_validate
 
 from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike, shape_of
 from rankwise.data.containers import unmasked
+from rankwise.data.validation import check_numbers
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
 from rankwise.model_selection.rankers import GROUPED, fit_ranker
@@ -97,6 +98,9 @@ def cross_validate_ranker(
         )
     chosen = [scoring] if isinstance(scoring, (str, Metric)) else list(scoring)
     metrics = [get_metric(metric) for metric in chosen]
+    if any(metric.base_name == "err" for metric in metrics):  # whose largest grade is that of all folds
+        labels = check_numbers("y", y)
+        metrics = [metric.settled(labels) for metric in metrics]
     scorers = {metric.name: make_ranking_scorer(metric, global_ranking=qid is None) for metric in metrics}
     if cv is None or isinstance(cv, Integral):  # what scikit-learn would make of them divides queries
         n_folds = 5 if cv is None else int(cv)

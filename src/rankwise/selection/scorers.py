@@ -174,9 +174,10 @@ def scorer_of_rows(
     data: TrainingData, rows: Rows, metric: Metric, output: int, queries: Queries | None = None
 ) -> MetricScorer:
     """Prepare a metric on some of the training rows, compared inside their queries or inside others."""
-    weight = None if data.row_weight is None else data.row_weight[rows]
+    weight, labels = None if data.row_weight is None else data.row_weight[rows], data.columns[output]
+    metric = metric.settled(labels if data.row_weight is None else labels[data.row_weight > 0])
     inside = data.queries.subset(rows) if queries is None else queries
-    return row_scorer(metric, data.columns[output][rows], inside, data.design.n_threads, weight=weight)
+    return row_scorer(metric, labels[rows], inside, data.design.n_threads, weight=weight)
 
 
 def scorer_of_pairs(data: PairData, pair: Rows, metric: Metric) -> PreferenceScorer:
