@@ -169,3 +169,45 @@ def test_competitors_of_duels_in_one_row_are_those_of_duels_by_id(capsys, tmp_pa
     code, _, err = call(capsys, "report", model, tmp_path / "wide.csv", "-o", tmp_path / "r.html")
     assert code == 0, err
     assert f"{len(players)} rows fought" in (tmp_path / "r.html").read_text()
+
+
+@pytest.mark.parametrize("options", [[], ["--cross", "height:hand"], ["--features", "age,hand"]])
+def test_items_with_texts_and_gaps_are_encoded_like_rows(capsys, tmp_path, options):
+    players, pairs, _ = duels(n_players=40)
+    players.insert(0, "id", [f"{at:03d}" for at in range(40)])
+    players.to_csv(tmp_path / "items.csv", index=False)
+    ids = players["id"].to_numpy()
+    table = pd.DataFrame({"winner": ids[pairs[:, 0]], "loser": ids[pairs[:, 1]]})
+    table[:300].to_csv(tmp_path / "train.csv", index=False)
+    table[300:].to_csv(tmp_path / "test.csv", index=False)
+    items, model = ["--items", tmp_path / "items.csv"], tmp_path / "m.rw"
+    fit = [
+        "fit",
+        tmp_path / "train.csv",
+        *items,
+        "--method",
+        "rls",
+        "--scaling",
+        "none",
+        *options,
+        "-o",
+        model,
+    ]
+    code, out, err = call(capsys, *fit)
+    assert code == 0, err
+    assert "hand: a category of 2 values" in out
+    gaps = f"form: a number, {int(players['form'].isna().sum())} missing"
+    assert (gaps in out) == ("--features" not in options)
+    assert "hand: a category" in call(capsys, "inspect", tmp_path / "train.csv", *items, *options)[1]
+    code, out, err = call(capsys, "predict", model, tmp_path / "items.csv")
+    assert (code, err) == (0, "")
+    scores = np.array([float(line) for line in out.split()])
+    np.testing.assert_allclose(scores, load(model).predict(players[list(load(model).feature_names_in_)]))
+    found = call_json(capsys, "evaluate", model, tmp_path / "test.csv", *items)["models"][str(model)]
+    assert found["pairwise_error"]["value"] == pytest.approx(wrong_pairs(scores, pairs[300:]).mean())
+    held = call_json(capsys, *fit, "-f", "--valid", tmp_path / "test.csv")["tried"]
+    again = call_json(capsys, "evaluate", model, tmp_path / "test.csv", *items)["models"][str(model)]
+    (chosen,) = [one for one in held if one["chosen"]]
+    assert chosen["value"] == pytest.approx(again["pairwise_error"]["value"])
+    code, _, err = call(capsys, "report", model, tmp_path / "test.csv", *items, "-o", tmp_path / "r.html")
+    assert code == 0, err

@@ -199,3 +199,12 @@ def test_ranks_of_rows_without_queries_are_said_to_be_of_one_ranking(capsys, tmp
     assert said in call(capsys, "predict", saved, tmp_path / "new.csv", "--ranks")[2]
     assert said in call(capsys, "predict", saved, tmp_path / "new.csv", "-o", tmp_path / "ranked.csv")[2]
     assert call(capsys, "predict", saved, tmp_path / "new.csv")[2] == ""
+
+
+@pytest.mark.parametrize("option", ["--category", "--words"])
+def test_a_column_that_an_option_names_must_be_there(capsys, tmp_path, option):
+    shop(0, KINDS["sizes"]).to_csv(tmp_path / "t.csv", index=False)
+    code, _, err = call(capsys, "inspect", tmp_path / "t.csv", option, "cod")
+    assert code == 1
+    assert f"t.csv has no column 'cod' to learn from, which {option} names" in err
+    assert "did you mean 'code'?" in err

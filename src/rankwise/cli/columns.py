@@ -241,7 +241,7 @@ def lacks_columns(
     source: str, lacking: Sequence[str], n_columns: int, names: Sequence[str]
 ) -> InvalidInputError:
     """Say that a table does not have columns that a model was trained on."""
-    alike = nearest_name(lacking[0], names)
+    alike = nearest_name(lacking[0], names, 0.75)  # a table of other things has columns too
     return InvalidInputError(
         f"{source} lacks {len(lacking):,} of the model's {how_many(n_columns, 'columns')}, such as {lacking[0]!r}.",
         f"{'' if alike is None else f'did you mean {alike!r}? '}use a table with the columns of the training table, "

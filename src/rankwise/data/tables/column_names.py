@@ -43,11 +43,11 @@ def columns_hint(wanted: str, names: Sequence[str]) -> str:
     return f"{meant}its columns are {some_names([repr(name) for name in names])}."
 
 
-def nearest_name(wanted: str, names: Sequence[str]) -> str | None:
+def nearest_name(wanted: str, names: Sequence[str], cutoff: float = 0.6) -> str | None:
     """Return the name that may have been meant: one in other letters, or a similar one."""
     small = wanted.strip().casefold()
     same = [name for name in names if name.strip().casefold() == small]
-    return next(iter([*same, *get_close_matches(wanted, names, n=1)]), None)
+    return next(iter([*same, *get_close_matches(wanted, names, n=1, cutoff=cutoff)]), None)
 
 
 def some_names(names: Sequence[str]) -> str:
