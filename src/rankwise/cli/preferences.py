@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from rankwise.cli.clicks import click_columns, preferences_from_clicks
+from rankwise.cli.clicks import CLICK_COLUMNS, click_columns, is_log, preferences_from_clicks
 from rankwise.cli.columns import Roles, check_preference_columns, item_columns, remember
 from rankwise.cli.encoding import is_to_be_encoded, learned, names_to_encode, table_to_encode, was_missing
 from rankwise.cli.rows import Rows
@@ -37,6 +37,11 @@ def read_preferences(paths: list[str], source: str, options: argparse.Namespace)
     comparisons = open_tables(paths, ids)
     if has_clicks:
         comparisons = preferences_from_clicks(comparisons, options)
+    elif is_log(comparisons[0].schema.names, options):
+        raise InvalidInputError(
+            f"{source} is a log of clicks (columns {CLICK_COLUMNS}), and lists no preferences.",
+            "add --clicks above, which makes preferences of it.",
+        )
     items = open_tables([options.items], [options.item_id, *options.texts])
     schema = items[0].schema
     check_preference_columns(comparisons[0].schema.names, schema.names, source, options)
