@@ -152,7 +152,7 @@ def test_mistakes():
     encoder = TableEncoder(["price", "country"]).fit(pd.DataFrame(data))
     with pytest.raises(InvalidInputError, match="such as 'price'"):
         encoder.transform(pd.DataFrame(data).drop(columns="price"))
-    with pytest.raises(InvalidInputError, match="held a number in training"):
+    with pytest.raises(InvalidInputError, match="held numbers in training, and holds texts here"):
         encoder.transform(pd.DataFrame({**data, "price": ["cheap"] * 60}))
     with pytest.raises(InvalidInputError, match="No column can tell"):
         TableEncoder(["same"]).fit(pd.DataFrame(data))

@@ -123,3 +123,25 @@ def test_a_log_of_other_days_evaluates_as_the_next_line_says(capsys, log):
         pairs_from_clicks(second["session"], second["position"], second["clicked"], against="all")[0]
     )
     assert f"{n_pairs:,} preferences" in out
+
+
+def test_a_log_that_is_taken_as_preferences_says_what_it_is(capsys, log):
+    folder, frame, _ = log
+    items = ["--items", folder / "items.csv"]
+    code, _, err = call(capsys, "fit", folder / "log.csv", *items, "-o", folder / "m.rw")
+    assert code == 1
+    assert "log.csv is a log of clicks" in err
+    assert "--clicks above" in err
+    frame.rename(columns={"session": "visit"}).to_csv(folder / "other.csv", index=False)
+    code, _, err = call(
+        capsys, "fit", folder / "other.csv", *items, "--clicks", "above", "-o", folder / "m.rw"
+    )
+    assert code == 1
+    assert "other.csv has no column 'session' of a log of clicks.\nHint: --click-columns" in err
+    named = ["--click-columns", "visit,position,click,item"]
+    code, _, err = call(
+        capsys, "fit", folder / "other.csv", *items, "--clicks", "above", *named, "-o", folder / "m.rw"
+    )
+    assert code == 1
+    assert "no column 'click' of a log of clicks, which --click-columns names" in err
+    assert "did you mean 'clicked'?" in err

@@ -11,6 +11,7 @@ from command_line import call, call_json
 from rankwise import AutoRanker, load
 from rankwise.data.duels import same_rows
 from rankwise.exceptions import InvalidInputError
+from rankwise.metrics.sharing import mean_over_pairs, wrong_pairs
 
 
 def duels(n_players=60, n_duels=500, seed=0, *, with_text=True):
@@ -146,3 +147,67 @@ def test_equal_rows_are_left_out_and_said(tmp_path, capsys):
     )
     assert code != 0
     assert "winner_weight and loser_weight" in err
+
+
+@pytest.mark.parametrize("with_text", [True, False])
+def test_competitors_of_duels_in_one_row_are_those_of_duels_by_id(capsys, tmp_path, with_text):
+    """Two duels of one competitor are dependent, whether rows repeat what it is or name it."""
+    players, pairs, sides = duels(n_players=12, with_text=with_text)
+    one_table(sides).to_csv(tmp_path / "wide.csv", index=False)
+    model = tmp_path / "m.rw"
+    fit = ["fit", tmp_path / "wide.csv", "--method", "rls", "--scaling", "none", "-o", model]
+    trained = call_json(capsys, *fit)["train"]
+    found = call_json(capsys, "evaluate", model, tmp_path / "wide.csv")
+    assert found["data"]["items"] == trained["items"] == len(players)
+    own = players if with_text else players.to_numpy()
+    scores = load(model).predict(own)
+    expected = mean_over_pairs(wrong_pairs(scores, pairs), pairs, np.ones(len(pairs)))
+    figure = found["models"][str(model)]["pairwise_error"]
+    assert (figure["value"], figure["low"], figure["high"]) == pytest.approx(
+        (expected.value, expected.low, expected.high)
+    )
+    code, _, err = call(capsys, "report", model, tmp_path / "wide.csv", "-o", tmp_path / "r.html")
+    assert code == 0, err
+    assert f"{len(players)} rows fought" in (tmp_path / "r.html").read_text()
+
+
+@pytest.mark.parametrize("options", [[], ["--cross", "height:hand"], ["--features", "age,hand"]])
+def test_items_with_texts_and_gaps_are_encoded_like_rows(capsys, tmp_path, options):
+    players, pairs, _ = duels(n_players=40)
+    players.insert(0, "id", [f"{at:03d}" for at in range(40)])
+    players.to_csv(tmp_path / "items.csv", index=False)
+    ids = players["id"].to_numpy()
+    table = pd.DataFrame({"winner": ids[pairs[:, 0]], "loser": ids[pairs[:, 1]]})
+    table[:300].to_csv(tmp_path / "train.csv", index=False)
+    table[300:].to_csv(tmp_path / "test.csv", index=False)
+    items, model = ["--items", tmp_path / "items.csv"], tmp_path / "m.rw"
+    fit = [
+        "fit",
+        tmp_path / "train.csv",
+        *items,
+        "--method",
+        "rls",
+        "--scaling",
+        "none",
+        *options,
+        "-o",
+        model,
+    ]
+    code, out, err = call(capsys, *fit)
+    assert code == 0, err
+    assert "hand: a category of 2 values" in out
+    gaps = f"form: a number, {int(players['form'].isna().sum())} missing"
+    assert (gaps in out) == ("--features" not in options)
+    assert "hand: a category" in call(capsys, "inspect", tmp_path / "train.csv", *items, *options)[1]
+    code, out, err = call(capsys, "predict", model, tmp_path / "items.csv")
+    assert (code, err) == (0, "")
+    scores = np.array([float(line) for line in out.split()])
+    np.testing.assert_allclose(scores, load(model).predict(players[list(load(model).feature_names_in_)]))
+    found = call_json(capsys, "evaluate", model, tmp_path / "test.csv", *items)["models"][str(model)]
+    assert found["pairwise_error"]["value"] == pytest.approx(wrong_pairs(scores, pairs[300:]).mean())
+    held = call_json(capsys, *fit, "-f", "--valid", tmp_path / "test.csv")["tried"]
+    again = call_json(capsys, "evaluate", model, tmp_path / "test.csv", *items)["models"][str(model)]
+    (chosen,) = [one for one in held if one["chosen"]]
+    assert chosen["value"] == pytest.approx(again["pairwise_error"]["value"])
+    code, _, err = call(capsys, "report", model, tmp_path / "test.csv", *items, "-o", tmp_path / "r.html")
+    assert code == 0, err

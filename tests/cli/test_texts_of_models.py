@@ -135,3 +135,76 @@ def test_numbers_that_are_written_as_text_say_how_they_can_be_taken(capsys, tmp_
         assert option in err
         code, _, err_then = call(capsys, *fit, *option.split(), "-f")
         assert code == 0, err_then
+
+
+def mixed(seed):
+    """Return rows with a column that nothing can be learned from, and one of ids."""
+    rows = shop(seed, KINDS["sizes"])
+    return rows.assign(
+        empty="",
+        since=[f"2020-01-{1 + at % 28:02d}" for at in range(len(rows))],
+        sku=[f"{at:05d}" for at in rows.index],
+    )
+
+
+@pytest.fixture
+def saved(capsys, tmp_path):
+    mixed(0).to_csv(tmp_path / "train.csv", index=False)
+    fit = ["fit", tmp_path / "train.csv", *FIT, "--category", "code", "--id", "sku", "-o", tmp_path / "m.rw"]
+    code, _, err = call(capsys, *fit)
+    assert code == 0, err
+    return tmp_path / "m.rw"
+
+
+@pytest.mark.parametrize("command", ["predict", "evaluate", "explain", "report"])
+def test_a_column_that_was_left_out_need_not_be_there(capsys, tmp_path, saved, command):
+    rows = mixed(1).drop(columns="empty").assign(note=[f"{at}" if at % 3 else "n.a." for at in range(120)])
+    rows.to_csv(tmp_path / "new.csv", index=False)
+    options = ["-o", tmp_path / "page.html"] if command == "report" else []
+    code, _, err = call(capsys, command, saved, tmp_path / "new.csv", *options)
+    assert (code, err) == (0, "")
+
+
+def test_a_column_that_is_not_there_is_named(capsys, tmp_path, saved):
+    mixed(1).rename(columns={"price": "PRICE"}).to_csv(tmp_path / "new.csv", index=False)
+    code, _, err = call(capsys, "predict", saved, tmp_path / "new.csv")
+    assert code == 1
+    assert "new.csv lacks 1 of the model's 3 columns, such as 'price'" in err
+    assert "did you mean 'PRICE'?" in err
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"since": 20200304}, "'since' held dates in training, and holds numbers here"),
+        ({"since": "04.03.2020"}, "'since' held dates in training, and holds texts here"),
+        ({"price": "2020-03-04"}, "'price' held numbers in training, and holds dates here"),
+        ({"price": float("inf")}, "'price' is infinite in row 0"),
+    ],
+)
+def test_columns_that_hold_something_else_are_refused(capsys, tmp_path, saved, changed, said):
+    mixed(1).assign(**changed).to_csv(tmp_path / "new.csv", index=False)
+    for command in ("predict", "evaluate", "explain"):
+        code, out, err = call(capsys, command, saved, tmp_path / "new.csv")
+        assert (code, out) == (1, "")
+        assert said in err
+    nothing = dict.fromkeys(changed, "")
+    mixed(1).assign(**nothing).to_csv(tmp_path / "new.csv", index=False)
+    assert call(capsys, "predict", saved, tmp_path / "new.csv")[0] == 0
+
+
+def test_ranks_of_rows_without_queries_are_said_to_be_of_one_ranking(capsys, tmp_path, saved):
+    mixed(1).drop(columns="qid").to_csv(tmp_path / "new.csv", index=False)
+    said = "new.csv has no column qid: all rows are ranked as one ranking (--qid COLUMN)"
+    assert said in call(capsys, "predict", saved, tmp_path / "new.csv", "--ranks")[2]
+    assert said in call(capsys, "predict", saved, tmp_path / "new.csv", "-o", tmp_path / "ranked.csv")[2]
+    assert call(capsys, "predict", saved, tmp_path / "new.csv")[2] == ""
+
+
+@pytest.mark.parametrize("option", ["--category", "--words"])
+def test_a_column_that_an_option_names_must_be_there(capsys, tmp_path, option):
+    shop(0, KINDS["sizes"]).to_csv(tmp_path / "t.csv", index=False)
+    code, _, err = call(capsys, "inspect", tmp_path / "t.csv", option, "cod")
+    assert code == 1
+    assert f"t.csv has no column 'cod' to learn from, which {option} names" in err
+    assert "did you mean 'code'?" in err

@@ -87,7 +87,7 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     group.add_argument(
         "--features",
         metavar="A,B,...",
-        help="tables: the columns to learn from; by default the model's, or all numbers",
+        help="tables: the columns to learn from; by default the model's, or all others",
     )
     group.add_argument(
         "--embedding",

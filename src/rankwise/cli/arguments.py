@@ -76,7 +76,7 @@ def _predict(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--stream",
         action="store_true",
-        help="text: score block by block; by default where a file is too large for memory",
+        help="text and tables: score block by block; by default where a file is too large for memory",
     )
     add_reading(parser)
 

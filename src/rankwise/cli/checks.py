@@ -6,6 +6,7 @@ import numpy as np
 import scipy.sparse
 
 from rankwise.cli.inputs import Rows
+from rankwise.data.wording import how_many
 from rankwise.exceptions import InvalidInputError, MemoryLimitError, MissingQueriesError, NoPairsError
 from rankwise.runtime.memory import check_columns_fit
 
@@ -19,7 +20,7 @@ def check_complete(rows: Rows) -> Rows:
     if getattr(X, "is_finite", False) or not np.isnan(values).any():
         return rows
     raise InvalidInputError(
-        f"{rows.source} has {int(np.isnan(values).sum()):,} missing values, and no method here takes them.",
+        f"{rows.source} has {how_many(int(np.isnan(values).sum()), 'missing values')}, and no method here takes them.",
         "read them as 0 with --missing zero, or fill them in before; stores: convert the source with --missing zero.",
     )
 

@@ -14,11 +14,11 @@ from rankwise.cli.mistakes import UsageError
 from rankwise.data.clicks import pairs_from_clicks
 from rankwise.data.tables.arrow_columns import numbers_of, texts_in
 from rankwise.data.tables.arrow_files import open_sources
-from rankwise.data.tables.column_names import check_columns
+from rankwise.data.tables.column_names import check_columns, columns_hint
 from rankwise.data.tables.table_source import TableSource, import_pyarrow
 from rankwise.exceptions import InvalidInputError
 
-__all__ = ["CLICK_COLUMNS", "check_clicks", "click_columns", "preferences_from_clicks"]
+__all__ = ["CLICK_COLUMNS", "check_clicks", "click_columns", "is_log", "preferences_from_clicks"]
 
 CLICK_COLUMNS = "session,position,clicked,item"
 _ROWS = 1 << 16
@@ -44,6 +44,25 @@ def check_clicks(options: argparse.Namespace) -> None:
             )
 
 
+def _check_log(source: TableSource, options: argparse.Namespace) -> None:
+    names = source.schema.names
+    lacking = next((name for name in click_columns(options) if name not in names), None)
+    if lacking is not None:
+        named = "" if options.click_columns is None else ", which --click-columns names"
+        raise InvalidInputError(
+            f"{source.name} has no column {lacking!r} of a log of clicks{named}.",
+            f"--click-columns names session, position, clicks and items, in this order; "
+            f"{columns_hint(lacking, names)}",
+        )
+
+
+def is_log(names: Sequence[str], options: argparse.Namespace) -> bool:
+    """Tell whether a table that is read as preferences has the usual columns of a log of clicks instead."""
+    return (
+        hasattr(options, "clicks") and options.winner not in names and {*CLICK_COLUMNS.split(",")} <= {*names}
+    )
+
+
 def click_columns(options: argparse.Namespace) -> list[str]:
     """Return the columns of a log: session, position, whether clicked, and the id of the item."""
     return listed(options.click_columns or CLICK_COLUMNS) or []
@@ -57,6 +76,7 @@ def preferences_from_clicks(sources: Sequence[TableSource], options: argparse.Na
     places: list[Floats] = []
     clicks: list[Floats] = []
     for source in sources:
+        _check_log(source, options)
         check_columns(source, [session, position, clicked, item], "a column of the log of clicks")
         row = 0
         for batch in source.batches([session, position, clicked, item], _ROWS):

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rankwise.cli.argument_groups import USUAL_COLUMNS
 from rankwise.cli.printing import remark
 from rankwise.data.duels import WINNER_AND_LOSER
 from rankwise.data.tables.arrow_columns import is_embedding, is_number
-from rankwise.data.tables.column_names import columns_hint, some_names
+from rankwise.data.tables.column_names import columns_hint, nearest_name, some_names
 from rankwise.data.tables.plan import TablePlan
+from rankwise.data.wording import how_many
 from rankwise.exceptions import InvalidInputError
 from rankwise.json_values import Json
 from rankwise.preprocessing.column_steps import held_text
@@ -119,7 +120,7 @@ def _other_columns(options: argparse.Namespace) -> set[str]:
 
 
 def recall(
-    options: argparse.Namespace, *notes: Mapping[str, Json], encoders: Iterable[TableEncoder | None] = ()
+    options: argparse.Namespace, *notes: Mapping[str, Json], encoders: Sequence[TableEncoder | None] = ()
 ) -> argparse.Namespace:
     """Return the options, with the columns that models were trained on where the command names none.
 
@@ -129,16 +130,21 @@ def recall(
     *notes : mapping
         What each model's file says beside the model. Several models are used on the same rows, so that every column
         that one of them takes is read.
-    encoders : iterable of TableEncoder or None
-        What reads tables for the models: text stays text in files that do not say what they hold.
+    encoders : sequence of TableEncoder or None
+        What reads tables for each model: text stays text in files that do not say what they hold, and columns that
+        were left out need not be there.
     """
     known = [_readable(one.get("reading")) for one in notes]
     found = argparse.Namespace(**vars(options))
     found.recalled = frozenset()
     found.keeps_table = any(one.get("encoded") == "yes" for one in known)
-    steps = [step for encoder in encoders if encoder is not None for step in encoder.columns_]
-    if steps:
-        found.texts = [step["name"] for step in steps if held_text(step)]
+    steps = [[] if encoder is None else encoder.columns_ for encoder in encoders]
+    if any(steps):
+        found.texts = [step["name"] for own in steps for step in own if held_text(step)]
+    for one, own in zip(known, steps, strict=False):
+        left = {step["name"] for step in own if step["kind"] == "left out"}
+        if one.get("features") is not None:
+            one["features"] = [name for name in one["features"] if name not in left]
     for role in USUAL_COLUMNS:
         if role == "weight" and options.items is None:
             continue  # weights of training rows are no reason to weigh others
@@ -247,17 +253,21 @@ def _columns(role: str, names: Sequence[str], source: str, options: argparse.Nam
             f"{source} has no column {lacking[0]!r}, which --{role} names.",
             columns_hint(lacking[0], names),
         )
-    if columns and len(lacking) == len(columns) and role == "features":
-        raise lacks_columns(source, lacking, len(columns))
+    if columns and role == "features" and (len(lacking) == len(columns) or (lacking and options.keeps_table)):
+        raise lacks_columns(source, lacking, len(columns), names)
     # What else a model remembers is compared with the table as a whole, later.
     return None if lacking else columns
 
 
-def lacks_columns(source: str, lacking: Sequence[str], n_columns: int) -> InvalidInputError:
+def lacks_columns(
+    source: str, lacking: Sequence[str], n_columns: int, names: Sequence[str]
+) -> InvalidInputError:
     """Say that a table does not have columns that a model was trained on."""
+    alike = nearest_name(lacking[0], names, 0.75)  # a table of other things has columns too
     return InvalidInputError(
-        f"{source} lacks {len(lacking):,} of the model's {n_columns:,} columns, such as {lacking[0]!r}.",
-        "use a table with the columns of the training table, under the same names; --features and --embedding say "
+        f"{source} lacks {len(lacking):,} of the model's {how_many(n_columns, 'columns')}, such as {lacking[0]!r}.",
+        f"{'' if alike is None else f'did you mean {alike!r}? '}use a table with the columns of the training table, "
+        "under the same names; --features and --embedding say "
         "which columns of this one are read, by default those that the model was trained on.",
     )
 

@@ -79,15 +79,16 @@ def read_duels(sources: Sequence[TableSource], source: str, options: argparse.Na
         table=stacked,
         **read,
     )
-    if not hasattr(options, "category"):
-        return rows  # a model knows what to make of its columns
+    if not hasattr(options, "category"):  # a model knows what to make of its columns
+        # Scores are one a duel, and figures are of competitors, who may have fought more than once.
+        return rows if options.command == "predict" else _merged(rows, _same_in_table(stacked))
     asked = any(getattr(options, name) for name in ("category", "words", "cross"))
     if asked or (options.fills_missing and needs_encoding(stacked)):
         rows = learned(rows, options)
         rows = replace(rows, reading={**(rows.reading or {}), "encoded": "yes"})
     else:
         rows = numbers_of_table(rows, stacked.column_names)
-    return _merged(rows) if options.command != "inspect" else rows
+    return _merged(replace(rows, table=None), same_rows(rows.X)) if options.command != "inspect" else rows
 
 
 def _amount(table: MatrixLike, name: str, source: str) -> npt.NDArray[np.float64]:
@@ -99,10 +100,18 @@ def _amount(table: MatrixLike, name: str, source: str) -> npt.NDArray[np.float64
     return column.values
 
 
-def _merged(rows: Rows) -> Rows:
-    """Make one item of rows that are equal, so that folds do not divide what two competitors did against each other."""
+def _same_in_table(table: Any) -> npt.NDArray[np.int64]:
+    """Number rows by what they hold, whatever that is."""
+    written = [np.unique([repr(one) for one in column.to_pylist()], return_inverse=True) for column in table]
+    return same_rows(np.column_stack([place.reshape(-1) for _, place in written]))
+
+
+def _merged(rows: Rows, same: npt.NDArray[np.int64]) -> Rows:
+    """Make one item of rows that are equal, so that folds do not divide what two competitors did against each other.
+
+    Intervals count two duels of one competitor as dependent.
+    """
     assert rows.pairs is not None
-    same = same_rows(rows.X)
     _, first, place = np.unique(same, return_index=True, return_inverse=True)
     pairs = place.reshape(-1)[rows.pairs]
     differ = pairs[:, 0] != pairs[:, 1]
@@ -115,5 +124,5 @@ def _merged(rows: Rows) -> Rows:
         pairs=pairs[differ],
         magnitude=None if rows.magnitude is None else rows.magnitude[differ],
         weight=None if rows.weight is None else rows.weight[differ],
-        table=None,
+        table=None if rows.table is None else rows.table.take(first),
     )

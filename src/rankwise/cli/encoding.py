@@ -18,7 +18,7 @@ from rankwise.data.tables.arrow_columns import (
     text_of_numbers,
     texts_of,
 )
-from rankwise.data.tables.column_names import check_columns
+from rankwise.data.tables.column_names import check_columns, columns_hint
 from rankwise.data.tables.csv_files import NULLS
 from rankwise.data.tables.plan import TablePlan
 from rankwise.data.tables.sparse_columns import SparseColumns
@@ -35,6 +35,7 @@ __all__ = [
     "names_to_encode",
     "numbers_of_table",
     "read_to_encode",
+    "table_to_encode",
     "was_missing",
 ]
 
@@ -66,19 +67,7 @@ def read_to_encode(
 ) -> Rows:
     """Read labels, ids and weights as ever, and the other columns as they are."""
     names = names_to_encode(sources[0], roles, options)
-    for one in sources:
-        check_columns(one, names, "a column of the first table")
-        for name in names:
-            where = text_of_numbers(one, name)
-            if where is not None and name not in options.texts:
-                learns = hasattr(options, "category")  # a model knows what its columns are
-                taken = f"add --category {name} where these are names, or --id {name} to leave them out"
-                raise InvalidInputError(
-                    where,
-                    f"correct the entry (an empty one is missing); {taken}."
-                    if learns
-                    else "write numbers there, as in the training table (an empty entry is missing).",
-                )
+    table = table_to_encode(sources, names, options)
     plan = TablePlan.of(
         sources,
         label=roles.label,
@@ -90,7 +79,6 @@ def read_to_encode(
         weight=roles.weight,
     )
     X, y, qid = plan.load()
-    table = _one_below_the_other(sources, names)
     unused = (
         []
         if options.keeps_table
@@ -119,6 +107,24 @@ def read_to_encode(
     )
 
 
+def table_to_encode(sources: Sequence[TableSource], names: Sequence[str], options: argparse.Namespace) -> Any:
+    """Return some columns as they are; one of numbers that something turned into text is an error."""
+    for one in sources:
+        check_columns(one, names, "a column of the first table")
+        for name in names:
+            where = text_of_numbers(one, name)
+            if where is not None and name not in options.texts:
+                learns = hasattr(options, "category")  # a model knows what its columns are
+                taken = f"add --category {name} where these are names, or --id {name} to leave them out"
+                raise InvalidInputError(
+                    where,
+                    f"correct the entry (an empty one is missing); {taken}."
+                    if learns
+                    else "write numbers there, as in the training table (an empty entry is missing).",
+                )
+    return _one_below_the_other(sources, names)
+
+
 def _one_below_the_other(sources: Sequence[TableSource], names: Sequence[str]) -> Any:
     """Make one Arrow table of some columns; what a column holds must be the same in all sources, but for its width."""
     pa = import_pyarrow()
@@ -137,6 +143,14 @@ def _one_below_the_other(sources: Sequence[TableSource], names: Sequence[str]) -
 
 def learned(rows: Rows, options: argparse.Namespace) -> Rows:
     """Learn from the rows what is to be done with each column, and do it."""
+    file = options.items or rows.source
+    for option in ("category", "words"):
+        for name in listed(getattr(options, option)) or ():
+            if name not in rows.table.column_names:
+                raise InvalidInputError(
+                    f"{file} has no column {name!r} to learn from, which --{option} names.",
+                    columns_hint(name, rows.table.column_names),
+                )
     crosses = listed(options.cross) or []
     encoder = TableEncoder(
         categories=listed(options.category) or [], words=listed(options.words) or [], crosses=crosses
@@ -144,7 +158,7 @@ def learned(rows: Rows, options: argparse.Namespace) -> Rows:
     try:
         encoder.fit(rows.table, qid=rows.qid)
     except InvalidInputError as error:
-        raise error.restated(f"{rows.source}: {error.problem}") from error
+        raise error.restated(f"{file}: {error.problem}") from error
     return encoded(rows, encoder)
 
 

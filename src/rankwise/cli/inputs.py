@@ -15,11 +15,8 @@ import numpy as np
 import scipy.sparse
 
 from rankwise.arrays import AnyArray, is_sparse
-from rankwise.cli.clicks import click_columns, preferences_from_clicks
 from rankwise.cli.columns import (
-    check_preference_columns,
     item_column,
-    item_columns,
     listed,
     naming_rows,
     remarks,
@@ -29,16 +26,15 @@ from rankwise.cli.columns import (
 )
 from rankwise.cli.duels import are_duels, read_duels
 from rankwise.cli.encoding import is_to_be_encoded, learned, read_to_encode, was_missing
-from rankwise.cli.printing import remark
+from rankwise.cli.preferences import read_preferences
 from rankwise.cli.rows import Rows
+from rankwise.cli.table_files import open_tables
 from rankwise.data.store.format import HEADER
 from rankwise.data.store.mapped import MappedMatrix
 from rankwise.data.store.reading import open_store
 from rankwise.data.tables.arrow_columns import texts_of
-from rankwise.data.tables.arrow_files import is_table, open_sources
+from rankwise.data.tables.arrow_files import is_table
 from rankwise.data.tables.plan import TablePlan
-from rankwise.data.tables.preferences import read_preferences
-from rankwise.data.tables.table_source import TableSource
 from rankwise.data.text.comments import item_ids
 from rankwise.data.text.query_ids import decode_ids
 from rankwise.data.text.reader import TextReader, ZeroBased, no_rows
@@ -56,7 +52,6 @@ __all__ = [
     "kind_of",
     "listed",
     "open_reader",
-    "open_tables",
     "pays_as_array",
     "read_rows",
     "stored",
@@ -122,7 +117,7 @@ def read_rows(
     if options.items is not None or kinds == {"table"}:
         with kept_input(paths) as files:
             if options.items is not None:
-                return _read_preferences(files, source, options)
+                return read_preferences(files, source, options)
             return _read_table(files, source, options, needs_labels=needs_labels)
     if kinds == {"store"}:
         return _read_store(paths, source, options)
@@ -210,20 +205,6 @@ def _text_bytes(paths: list[str]) -> int | None:
     return sum(file.stat().st_size for file in files) or None
 
 
-def open_tables(paths: list[str], text_columns: list[str]) -> list[TableSource]:
-    """Open tables, and say where the first line of a text file may be something else than it was taken for."""
-    sources = open_sources(paths, text_columns=text_columns)
-    for source in sources:
-        names = source.schema.names
-        if source.is_numbered:
-            remark(f"{source.name} has no header line: its columns are called 1 to {len(names)}")
-        elif source.first_line is not None and names == [str(at) for at in range(len(names))]:
-            remark(
-                f"{source.name}: the first line, which counts from 0, is taken as the names of the columns"
-            )
-    return sources
-
-
 def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, needs_labels: bool) -> Rows:
     sources = open_tables(paths, text_columns(options))
     schema = sources[0].schema
@@ -264,47 +245,6 @@ def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, n
         item_ids=texts_of(sources, options.item_id) if has_items else None,
         reading=remember(options, plan),
         remarks=remarks(schema, source, options, roles, plan.columns),
-    )
-
-
-def _read_preferences(paths: list[str], source: str, options: argparse.Namespace) -> Rows:
-    has_clicks = getattr(options, "clicks", None) is not None
-    ids = [*click_columns(options)[::3]] if has_clicks else [options.winner, options.loser]
-    comparisons = open_tables(paths, ids)
-    if has_clicks:
-        comparisons = preferences_from_clicks(comparisons, options)
-    items = open_tables([options.items], [options.item_id])
-    schema = items[0].schema
-    check_preference_columns(comparisons[0].schema.names, schema.names, source, options)
-    features, embedding = item_columns(schema, options)
-    plan = TablePlan.of(
-        items,
-        label=None,
-        qid=options.item_id,
-        features=features,
-        embedding=embedding,
-        missing=options.missing,
-        dtype=np.float64,
-    )
-    found = read_preferences(
-        comparisons,
-        plan,
-        winner=options.winner,
-        loser=options.loser,
-        magnitude=options.magnitude,
-        weight=options.weight,
-    )
-    return Rows(
-        source,
-        found.X,
-        None,
-        None,
-        found.feature_names,
-        pairs=found.pairs,
-        magnitude=found.magnitude,
-        weight=found.weight,
-        item_ids=found.item_ids,
-        reading=remember(options, plan),
     )
 
 

@@ -21,7 +21,7 @@ from rankwise.exceptions import InvalidInputError
 from rankwise.preprocessing.table_encoder import TableEncoder
 from rankwise.runtime.memory import make_room_for_blas
 
-__all__ = ["SavedModel", "fit_columns", "read_model"]
+__all__ = ["SavedModel", "fit_columns", "read_model", "remark_on_queries"]
 
 
 @dataclass(frozen=True)
@@ -141,6 +141,14 @@ def fit_columns(rows: Rows, saved: SavedModel) -> Rows:
     return stored(check_complete(_in_order(rows, saved)), is_dense=saved.is_dense(rows.X))
 
 
+def remark_on_queries(rows: Rows, saved: SavedModel, qid: str, done: str) -> None:
+    """Say that rows are one ranking where those of training were not, and what is done with them as such."""
+    if rows.qid is None and rows.pairs is None and saved.learned_from_queries:
+        missing = f"column {qid}" if rows.names is not None else "query ids"
+        remedy = " (--qid COLUMN)" if rows.names is not None else ""
+        remark(f"{rows.source} has no {missing}: all rows are {done} as one ranking{remedy}")
+
+
 def _in_order(rows: Rows, saved: SavedModel) -> Rows:
     wanted, given = saved.n_columns, int(rows.X.shape[1])
     names = saved.notes.get("feature_names")
@@ -149,7 +157,7 @@ def _in_order(rows: Rows, saved: SavedModel) -> Rows:
         missing = [name for name in names if name not in place]
         if not missing:
             return replace(rows, X=rows.X[:, [place[name] for name in names]], names=list(names))
-        raise lacks_columns(rows.source, missing, wanted)
+        raise lacks_columns(rows.source, missing, wanted, rows.names)
     first = saved.notes.get("first_column")
     if first is not None and rows.first_column is not None and first != rows.first_column:
         raise InvalidInputError(

@@ -12,11 +12,11 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.arrays import MatrixLike
+from rankwise.arrays import AnyArray, MatrixLike
 from rankwise.exceptions import InvalidInputError
 from rankwise.formula.formula import Column, Product
 from rankwise.formula.steps import Fill, IsMissing, Levels
-from rankwise.preprocessing.column_steps import MISSING, OTHER, ColumnStep, levels_of
+from rankwise.preprocessing.column_steps import MISSING, OTHER, ColumnStep, as_texts, held_text, levels_of
 from rankwise.preprocessing.table_columns import MISSING_TEXTS, read_columns
 from rankwise.preprocessing.table_encoder import TableEncoder, sides_of
 
@@ -35,12 +35,21 @@ def inputs_of(encoder: TableEncoder) -> tuple[list[str], tuple[int, ...]]:
 
 
 def rows_as_read(encoder: TableEncoder, X: MatrixLike) -> npt.NDArray[np.object_]:
-    """Return rows as the encoder reads them, one entry per input."""
-    read = {one.name: one.values for one in read_columns(X, [step["name"] for step in encoder.columns_])}
+    """Return rows as the encoder reads them, one entry per input; of columns that are left out nothing is known."""
+    taken = [step for step in encoder.columns_ if step["kind"] != "left out"]
+    texts = [step["name"] for step in taken if held_text(step)]
+    read = {one.name: one for one in read_columns(X, [step["name"] for step in taken], texts=texts)}
+    n_rows = next(iter(read.values())).values.shape[0]
     parts = []
     for step in encoder.columns_:
-        values = read[step["name"]]
-        parts.append(values.astype(object).reshape(values.shape[0], -1)[:, : len(_names(step))])
+        column = read.get(step["name"])
+        if column is None:
+            values: AnyArray = np.full((n_rows, 1), None, dtype=object)
+        elif held_text(step) and column.kind != "text":
+            values = as_texts(column.values)
+        else:
+            values = column.values
+        parts.append(values.astype(object).reshape(n_rows, -1)[:, : len(_names(step))])
     return np.hstack(parts)
 
 

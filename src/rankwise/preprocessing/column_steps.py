@@ -32,6 +32,8 @@ __all__ = [
 # What a level is called that stands for all rare ones, and for those that were not there in training.
 OTHER, MISSING = "(other)", "(missing)"
 
+_HELD = {"number": "numbers", "flag": "yes or no", "date": "dates", "list": "lists", "text": "texts"}
+
 Block: TypeAlias = "Floats | sp.csr_matrix"  # the columns of numbers that one column becomes
 
 
@@ -109,11 +111,7 @@ def encode(step: ColumnStep, column: Column) -> Block:
         block = np.zeros((at.size, len(place)))
         block[np.flatnonzero(at >= 0), at[at >= 0]] = 1.0
         return block
-    if column.kind == "text" or (kind == "list") != (column.kind == "list"):
-        raise InvalidInputError(
-            f"Column {step['name']!r} held a {kind} in training, and holds a {column.kind} here.",
-            "pass columns of the types that training had.",
-        )
+    _check_kind(step, column)
     if kind == "list":
         fill = np.asarray(step["fill"])
         if values.shape[1] != fill.size:
@@ -125,6 +123,25 @@ def encode(step: ColumnStep, column: Column) -> Block:
     is_missing = np.isnan(values)
     filled = np.where(is_missing, step["fill"], values)
     return np.column_stack([filled, is_missing] if step["missing"] else [filled]).astype(np.float64)
+
+
+def _check_kind(step: ColumnStep, column: Column) -> None:
+    """Raise unless a column holds what it held in training; one of which nothing is known holds anything."""
+    kind, values = step["kind"], column.values
+    is_other = column.kind == "text" or (kind == "list") != (column.kind == "list")
+    if is_other or ((kind == "date") != (column.kind == "date") and not np.isnan(values).all()):
+        raise InvalidInputError(
+            f"Column {step['name']!r} held {_HELD[kind]} in training, and holds {_HELD[column.kind]} here.",
+            "write dates as 2020-12-31, as training had them."
+            if kind == "date"
+            else "pass columns of the types that training had.",
+        )
+    if np.isinf(values).any():
+        row = int(np.argmax(np.isinf(values.reshape(len(values), -1)).any(axis=1)))
+        raise InvalidInputError(
+            f"Column {step['name']!r} is infinite in row {row}.",
+            "replace it by a large number, or drop the row.",
+        )
 
 
 def held_text(step: ColumnStep) -> bool:

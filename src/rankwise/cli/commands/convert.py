@@ -19,13 +19,13 @@ from rankwise.cli.inputs import (
     kept_input,
     kind_of,
     open_reader,
-    open_tables,
     read_rows,
     text_base,
 )
 from rankwise.cli.mistakes import UsageError
 from rankwise.cli.outputs import check_target
 from rankwise.cli.printing import print_facts, print_json, remark, size_of
+from rankwise.cli.table_files import open_tables
 from rankwise.data import open_store, save_store, save_svmlight
 from rankwise.data.store.format import Header
 from rankwise.data.tables.table_source import TABLE_ENDINGS

@@ -19,7 +19,7 @@ from rankwise.cli.choosing import CONTRADICTED
 from rankwise.cli.columns import recall
 from rankwise.cli.inputs import Rows, read_rows
 from rankwise.cli.mistakes import UsageError
-from rankwise.cli.models import fit_columns, read_model
+from rankwise.cli.models import fit_columns, read_model, remark_on_queries
 from rankwise.cli.outputs import output_stream
 from rankwise.cli.printing import figure, print_facts, print_json, print_table, remark, show_warnings, write
 from rankwise.cli.scoring import score
@@ -97,10 +97,7 @@ def _read_models(options: argparse.Namespace) -> tuple[Rows, Scores]:
     saved = [read_model(path) for path in [options.model, *(options.against or [])]]
     reading = recall(options, *(one.notes for one in saved), encoders=[one.encoder for one in saved])
     rows = check_ordered(read_rows(options.data, reading, first_column=saved[0].notes.get("first_column")))
-    if rows.qid is None and saved[0].learned_from_queries:
-        missing = f"column {reading.qid}" if rows.names is not None else "query ids"
-        remedy = " (--qid COLUMN)" if rows.names is not None else ""
-        remark(f"{rows.source} has no {missing}: all rows are judged as one ranking{remedy}")
+    remark_on_queries(rows, saved[0], reading.qid, "judged")
     names = _labels_of([one.path for one in saved])
     return rows, {name: score(one, fit_columns(rows, one)) for name, one in zip(names, saved, strict=True)}
 

@@ -48,7 +48,7 @@ def run(options: argparse.Namespace) -> int:
         "file": rows.source,
         "rows": f"{summary.rows:,}",
         "columns": f"{summary.columns:,}"
-        + ("" if rows.first_column is None else f", how_many from {rows.first_column}"),
+        + ("" if rows.first_column is None else f", counted from {rows.first_column}"),
         "filled cells": _percent(summary.filled),
     }
     if rows.pairs is not None:

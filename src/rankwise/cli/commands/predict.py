@@ -15,7 +15,7 @@ from rankwise.cli.applicable import check_applicable
 from rankwise.cli.columns import recall
 from rankwise.cli.inputs import Rows, kind_of, read_rows
 from rankwise.cli.mistakes import UsageError
-from rankwise.cli.models import SavedModel, fit_columns, read_model
+from rankwise.cli.models import SavedModel, fit_columns, read_model, remark_on_queries
 from rankwise.cli.outputs import output_stream, score_target
 from rankwise.cli.printing import print_facts, print_json, show_warnings
 from rankwise.cli.scoring import score
@@ -49,6 +49,8 @@ def run(options: argparse.Namespace) -> int:
     writer = _Writer(target, options)
     with output_stream(options.output) as stream:
         for rows in _blocks(options, reading, saved):
+            if writer.n_rows == 0 and (options.ranks or target != "scores"):
+                remark_on_queries(rows, saved, reading.qid, "ranked")
             scores = score(saved, rows)
             if rows.pairs is not None and options.items is None:
                 rows, scores = _differences(rows, scores, target)  # noqa: PLW2901

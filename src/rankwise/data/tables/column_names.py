@@ -11,7 +11,7 @@ from rankwise.exceptions import InvalidInputError
 if TYPE_CHECKING:
     from rankwise.data.tables.table_source import TableSource
 
-__all__ = ["check_columns", "column_name", "columns_hint", "first_column_of", "some_names"]
+__all__ = ["check_columns", "column_name", "columns_hint", "first_column_of", "nearest_name", "some_names"]
 
 _SHOWN_COLUMNS = 12
 
@@ -38,9 +38,16 @@ def check_columns(source: TableSource, wanted: Sequence[str], role: str) -> None
 
 def columns_hint(wanted: str, names: Sequence[str]) -> str:
     """Say which columns a table has, where it has none of a name that was wanted."""
-    close = get_close_matches(wanted, names, n=1)
-    meant = f"did you mean {close[0]!r}? " if close else ""
+    close = nearest_name(wanted, names)
+    meant = "" if close is None else f"did you mean {close!r}? "
     return f"{meant}its columns are {some_names([repr(name) for name in names])}."
+
+
+def nearest_name(wanted: str, names: Sequence[str], cutoff: float = 0.6) -> str | None:
+    """Return the name that may have been meant: one in other letters, or a similar one."""
+    small = wanted.strip().casefold()
+    same = [name for name in names if name.strip().casefold() == small]
+    return next(iter([*same, *get_close_matches(wanted, names, n=1, cutoff=cutoff)]), None)
 
 
 def some_names(names: Sequence[str]) -> str:
