@@ -146,7 +146,10 @@ class Reader:
         return _make(range, *bounds)
 
     def _scalar(self, value: Mapping[str, object], depth: int) -> object:
-        kind, plain = value["$numpy"], self.read(value.get("value"), depth + 1)
+        kind, plain = value["$numpy"], value.get("value")
+        if isinstance(plain, dict):
+            (text,) = _members(plain, "$float")
+            plain = self._float(text, depth)
         if len(value) != 2 or not isinstance(kind, str):  # it may be an array
             raise wrong(f"a number is a {kind!r:.80}")
         if kind == "str" and type(plain) is str:
