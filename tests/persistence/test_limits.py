@@ -358,6 +358,12 @@ def test_what_is_read_from_a_file_is_in_memory_once(large):
     assert peak.n_bytes < 1.1 * array.nbytes
 
 
+def test_arrays_of_all_types_share_the_bytes_that_were_read():
+    arrays = {"a": np.ones(3), "b": np.array([True, False]), "c": np.array(["a", "b"]), "d": np.arange(3)}
+    places = [array.ctypes.data for array in read(written({}, arrays)).arrays.values()]
+    assert [place - places[0] for place in places] == [0, 64, 128, 192]
+
+
 def test_a_large_file_that_is_no_model_is_not_read(tmp_path):
     (tmp_path / "rows.txt").write_bytes(bytes(12_000_000))
     with PeakMemory() as peak, pytest.raises(ModelFileError, match="not a rankwise model file"):
@@ -381,8 +387,8 @@ def test_a_model_through_a_pipe_must_fit_into_memory_twice(monkeypatch):
 
 
 def test_what_a_pipe_would_take_is_said_in_gigabytes():
-    head = file_of(index_of(("a", "<f8", [10**15], "C")))
-    with pytest.raises(MemoryLimitError, match=r"takes 8,000,000\.0 GB, and comes through a pipe"):
+    head = file_of(index_of(("a", "|u1", [1_234_567_890_123_456], "C")))
+    with pytest.raises(MemoryLimitError, match=r"takes 1,234,567\.9 GB, and comes through a pipe"):
         read_container(Pipe(head))
 
 
