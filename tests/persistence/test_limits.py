@@ -1,6 +1,5 @@
 """Bounds of model files: what is exactly at one is taken, and what is one beyond is refused, with the true figure."""
 
-import contextlib
 import io
 import json
 import re
@@ -78,7 +77,7 @@ def test_arrays_lie_where_the_page_of_the_format_says(sizes):
     texts, found = parts(data)
     assert_identical(arrays, found)
     assert [json.loads(text) for text in texts[1:]] == [{"some": "header"}, {"by": "me"}]
-    assert texts[2].startswith(b'{"by":"me"}')
+    assert [text.strip() for text in texts[:2]] == texts[:2]
     assert texts[2].strip(b" ") == b'{"by":"me"}'  # which is all that is padded
     assert_identical(arrays, dict(read(data).arrays))
 
@@ -158,6 +157,14 @@ def test_a_header_that_is_too_long_is_refused_with_both_lengths(monkeypatch):
     assert "Hint: shorten the feature names" in str(caught.value)
 
 
+def test_a_pipe_is_left_alone_once_its_header_is_said_to_be_longer_than_64_mebibytes():
+    for length, taken in ((2**26, 124), (2**26 + 1, 24)):
+        pipe = Pipe(struct.pack("<8sHHIII", b"RANKWISE", 2, 0, 0, length, 0) + bytes(100))
+        with pytest.raises(ModelFileError, match=f"its header is said to take {length} bytes"):
+            read_container(pipe)
+        assert pipe.taken == taken
+
+
 @pytest.mark.parametrize("whole", [written(), old_file(b'{"arrays":[]}')], ids=["format 2", "format 1"])
 def test_texts_may_reach_to_the_checksum_and_no_further(whole):
     """Nothing is left for arrays in such a file; its first text is said to be longer by one byte."""
@@ -204,6 +211,14 @@ def test_arrays_span_less_than_an_exbibyte_even_where_they_are_empty(kind, items
             read(file_of(index_of(("a", kind, shape, "C"))))
     with pytest.raises(ModelFileError, match="there is no room"):
         read(file_of(index_of(("a", kind, [longest], "C"))))
+
+
+@pytest.mark.parametrize(
+    "shape", [[-1], [-1, -1], [2, -1], [0, -1], [True], [1.0], ["1"], [None], {"0": 1}, 1, "1", None]
+)
+def test_axes_are_whole_numbers_from_zero_on(shape):
+    with pytest.raises(ModelFileError, match=re.escape(f"array 'a' has shape {shape!r}")):
+        read(file_of(index_of(("a", "<f8", shape, "C"))))
 
 
 @pytest.mark.parametrize("only_header", [True, False])
@@ -315,14 +330,15 @@ def test_a_stream_gives_its_header_from_where_it_stands(whole):
     assert read_header(stream) == read_header(io.BytesIO(whole))
 
 
-@contextlib.contextmanager
-def peak_memory():
-    tracemalloc.start()
-    peak = []
-    try:
-        yield peak
-        peak.append(tracemalloc.get_traced_memory()[1])
-    finally:
+class PeakMemory:
+    """The most that Python and NumPy had allocated inside."""
+
+    def __enter__(self):
+        tracemalloc.start()
+        return self
+
+    def __exit__(self, *_):
+        self.n_bytes = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
 
 
@@ -336,16 +352,29 @@ def large(tmp_path_factory):
 
 
 def test_what_is_read_from_a_file_is_in_memory_once(large):
-    with peak_memory() as peak, large.open("rb") as stream:
+    with PeakMemory() as peak, large.open("rb") as stream:
         array = read_container(stream).arrays["a"]
     assert array.size - 1 == array[-1]
-    assert peak[0] < 1.1 * array.nbytes
+    assert peak.n_bytes < 1.1 * array.nbytes
+
+
+def test_arrays_of_all_types_share_the_bytes_that_were_read():
+    arrays = {"a": np.ones(3), "b": np.array([True, False]), "c": np.array(["a", "b"]), "d": np.arange(3)}
+    places = [array.ctypes.data for array in read(written({}, arrays)).arrays.values()]
+    assert [place - places[0] for place in places] == [0, 64, 128, 192]
+
+
+def test_a_large_file_that_is_no_model_is_not_read(tmp_path):
+    (tmp_path / "rows.txt").write_bytes(bytes(12_000_000))
+    with PeakMemory() as peak, pytest.raises(ModelFileError, match="not a rankwise model file"):
+        rankwise.load(tmp_path / "rows.txt")
+    assert peak.n_bytes < 10**6
 
 
 def test_a_header_is_read_without_keeping_the_arrays(large):
-    with peak_memory() as peak, large.open("rb") as stream:
+    with PeakMemory() as peak, large.open("rb") as stream:
         assert read_container(stream, only_header=True).description == {"by": "me"}
-    assert peak[0] < 0.5 * large.stat().st_size
+    assert peak.n_bytes < 0.5 * large.stat().st_size
 
 
 def test_a_model_through_a_pipe_must_fit_into_memory_twice(monkeypatch):
@@ -358,8 +387,8 @@ def test_a_model_through_a_pipe_must_fit_into_memory_twice(monkeypatch):
 
 
 def test_what_a_pipe_would_take_is_said_in_gigabytes():
-    head = file_of(index_of(("a", "<f8", [10**15], "C")))
-    with pytest.raises(MemoryLimitError, match=r"takes 8,000,000\.0 GB, and comes through a pipe"):
+    head = file_of(index_of(("a", "|u1", [1_234_567_890_123_456], "C")))
+    with pytest.raises(MemoryLimitError, match=r"takes 1,234,567\.9 GB, and comes through a pipe"):
         read_container(Pipe(head))
 
 

@@ -42,16 +42,16 @@ VALUES = {
     "nothing": (None, 0),
     "a number": (1.5, 0),
     "no number": (float("nan"), 0),
-    "a number of NumPy": (np.float32(1.5), 1),
+    "a number of NumPy": (np.float32(1.5), 0),
     "an array": (np.arange(3.0), 0),
     "a sparse matrix": (sp.csr_matrix(np.eye(2)), 0),
     "a range": (range(3), 0),
     "a slice": (slice(1, None), 0),
     "a type": (np.dtype("f4"), 0),
     "a list": ([1.5], 1),
-    "a metric": (get_metric("ndcg", k=np.int64(3)), 3),
-    "a kernel": (Kernel("rbf", {"gamma": np.float64(0.5)}), 3),
-    "a splitter": (KFold(3, shuffle=True, random_state=np.int64(1)), 3),
+    "a metric": (get_metric("ndcg", k=np.int64(3)), 2),
+    "a kernel": (Kernel("rbf", {"gamma": np.float64(0.5)}), 2),
+    "a splitter": (KFold(3, shuffle=True, random_state=np.int64(1)), 2),
     "curves": (Terms(CURVES, (Surface(*CURVES),)), 1),
 }
 
@@ -60,6 +60,18 @@ def nested(value, inside, levels):
     for _ in range(levels):
         value = inside(value)
     return value
+
+
+def test_a_model_nests_values_32_levels_deep():
+    model = RankRLS().fit(np.eye(3), [0, 1, 2])
+    for levels in (32, 33):
+        model.notes_, stream = nested(1, INSIDE["a list"][0], levels), io.BytesIO()
+        if levels == 32:
+            model.save(stream)
+            assert_identical(rankwise.load(io.BytesIO(stream.getvalue())).notes_, model.notes_)
+        else:
+            with pytest.raises(ModelFileError, match=r"^notes_(/0)+ is nested more than 32 levels deep"):
+                model.save(stream)
 
 
 @pytest.mark.parametrize("inside", INSIDE)
@@ -83,6 +95,17 @@ def test_a_spline_is_nested_as_deep_as_can_be_written():
     assert_identical([spline.t, spline.c, spline.k], [again.t, again.c, again.k])
     with pytest.raises(ModelFileError, match="levels deep"):
         Writer().write(nested(spline, INSIDE["a list"][0], DEPTH), "x")
+    with pytest.raises(ModelFileError, match="levels deep"):
+        Reader(writer.arrays).read(nested(writer.write(spline, "x"), INSIDE["a list"][1], DEPTH))
+
+
+def test_keys_are_nested_as_deep_as_values_are():
+    key, writer = nested(1, INSIDE["a tuple"][0], DEPTH - 1), Writer()
+    assert_identical({key: 2}, Reader({}).read(writer.write({key: 2}, "x")))
+    with pytest.raises(ModelFileError, match="levels deep"):
+        writer.write({(key,): 2}, "x")
+    with pytest.raises(ModelFileError, match="levels deep"):
+        Reader({}).read({"$dict": [[{"$tuple": [writer.write(key, "x")]}, 2]]})
 
 
 @pytest.mark.parametrize("inside", INSIDE)

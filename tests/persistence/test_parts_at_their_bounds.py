@@ -70,6 +70,7 @@ def check(model, said, **attributes):
         (np.array(3.0), False),
         (np.zeros(3, dtype=np.float32), False),
         (np.zeros(3, dtype=np.int64), False),
+        (np.array(["a", "b", "c"]), False),
         ([0.0, 0.0, 0.0], False),
         (None, False),
     ],
@@ -161,6 +162,7 @@ def test_curves_have_a_number_for_everything(name):
         np.append(array, 0.0),
         array[None],
         array.astype(np.float32),
+        array.astype(str),
         array.tolist(),
         None,
     ):
@@ -195,6 +197,7 @@ def mean():
         ({"weights_": np.ones(3)}, "are not 2 numbers"),
         ({"weights_": np.ones((2, 1))}, "are not 2 numbers"),
         ({"weights_": np.ones(2, dtype=np.float32)}, "are not 2 numbers"),
+        ({"weights_": np.array(["a", "b"])}, "are not 2 numbers"),
         ({"weights_": [0.5, 0.5]}, "are not 2 numbers"),
         ({"rankers_": []}, "mean of several models has none"),
         ({"rankers_": (RankRLS().fit(X, Y),) * 2}, "mean of several models has none"),
@@ -518,6 +521,20 @@ def test_the_header_tells_how_a_model_came_about():
     assert (header["estimator"], header["features"], header["notes"]) == ("RankRLS", None, {"from": ["here"]})
     two = RankRLS().fit(X, np.column_stack([Y, -Y]), qid=np.arange(12) // 4)
     assert read_header(io.BytesIO(saved(two)))["training"]["n_pairs"] == two.n_pairs_.tolist()
+
+
+@pytest.mark.parametrize("n_scalers", [0, 1, 2, 3])
+def test_the_last_step_of_a_pipeline_is_the_model(n_scalers):
+    names = ["a", "b", "c"][:n_scalers]
+    pipeline = Pipeline([*((name, StandardScaler()) for name in names), ("rank", RankRLS(alpha=2.5))]).fit(
+        X, Y
+    )
+    data = saved(pipeline)
+    header, again = read_header(io.BytesIO(data)), load(data)
+    assert header["estimator"] == "RankRLS"
+    assert header["training"]["solver"] == pipeline[-1].solver_
+    assert [name for name, _ in again.steps] == [*names, "rank"]
+    assert (again.predict(X) == pipeline.predict(X)).all()
 
 
 @pytest.mark.parametrize("verbose", [True, False])

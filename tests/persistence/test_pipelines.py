@@ -172,6 +172,18 @@ def test_a_table_encoder_that_counts_wrong_is_refused(n_columns):
         loaded(wrong)
 
 
+def test_a_table_encoder_that_leaves_all_columns_out_is_refused():
+    X, y, qid = frame()
+    data = saved(fit([TableEncoder()], RankRLS(), X, y, qid))
+
+    def leave_out(header, _):
+        for column in header["steps"][0]["attributes"]["columns_"]:
+            column.update(kind="left out", why="it is empty")
+
+    with pytest.raises(ModelFileError, match="does not say what to do with every column"):
+        loaded(changed(data, leave_out))
+
+
 def splines_in(value):
     """Yield every spline of a header."""
     for key, part in value.items() if isinstance(value, dict) else enumerate(value):

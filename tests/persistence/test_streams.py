@@ -158,6 +158,7 @@ HOSTILE = {
     "one array more": (lambda stream, put: stream["memory"][0].append(put(np.eye(5))), INCOMPLETE),
     "another matrix": (with_statistic([0, 0], np.eye(4)), r"not of shape \(5, 5\)"),
     "a matrix of halves": (with_statistic([0, 0], np.eye(5, dtype=np.float32)), r"not of shape \(5, 5\)"),
+    "a matrix of texts": (with_statistic([0, 0], np.full((5, 5), "a")), r"not of shape \(5, 5\)"),
     "no matrix": (with_statistic([0, 0], 3), r"not of shape \(5, 5\)"),
     "another side": (with_statistic([0, 1], np.zeros((5, 1))), r"not of shape \(5,\)"),
 }

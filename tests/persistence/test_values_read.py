@@ -69,6 +69,8 @@ def test_numbers_of_numpy_have_a_kind_and_a_value_and_nothing_else():
     refuse({"$numpy": "int8", "value": 1, "more": 2}, "a number is a 'int8'")
     refuse({"$numpy": ["int8"], "value": 1}, r"a number is a \['int8'\]")
     refuse({"$numpy": "text", "value": "1"}, "a number is a 'text'")
+    refuse({"$numpy": "float64", "value": {"$numpy": "float64", "value": 1.5}}, r"does not have [$]float")
+    refuse({"$numpy": "float64", "value": {"$float": "nan", "more": 1}}, r"does not have [$]float")
 
 
 def test_numbers_that_json_does_not_have_go_by_three_names():
@@ -214,6 +216,9 @@ def test_sparse_matrices_are_of_a_known_kind_and_of_two_axes():
         ([1.0], [2], [0, 1]),
         ([1.0], [-1], [0, 1]),
         ([[1.0]], [0], [0, 1]),
+        (np.array(1.0), [0], [0, 1]),
+        ([1.0], [[0]], [0, 1]),
+        ([1.0], [0], [[0, 1]]),
         ([1.0], [0.0], [0, 1]),
         ([1.0], [0], [0.0, 1.0]),
         (["a"], [0], [0, 1]),
@@ -270,6 +275,7 @@ def test_curves_at_their_bounds_are_made(changes):
         {"knots": np.array([[0.0, 1.0]])},
         {"knots": np.array([0, 1])},
         {"knots": np.array([0, 1], dtype=np.float32)},
+        {"knots": np.array(["a", "b"])},
         {"knots": [0.0, 1.0]},
         {"knots": (1.0, 1.0)},
         {"knots": (0.0, 2.0, 1.0)},
@@ -325,6 +331,7 @@ def test_splines_come_back(degree, extrapolate):
         spline(t=np.arange(4, dtype=np.float32)),
         spline(c=np.ones(2, dtype=np.int64)),
         spline(c=None),
+        spline(c=np.array(["a", "b"])),
         spline(extrapolate="always"),
         spline(extrapolate=1),
         spline(extrapolate=None),

@@ -155,7 +155,7 @@ def bootstrap_mean(
     ----------
     values : (units,) numbers
     weight : (units,) numbers, optional
-        A unit keeps its weight whenever it is drawn; 0 leaves it out.
+        A unit keeps its weight whenever it is drawn; one of weight 0 is left out.
     level, n_resamples, random_state
         As for `bootstrap_interval`.
     unit : str, default="queries"
@@ -178,7 +178,7 @@ def bootstrap_mean(
         )
     for name, numbers in (("values", column), ("weight", share)):
         check_total(name, float(np.abs(numbers).max()), "use numbers around 1.")
-    column, share = column[share > 0], share[share > 0]
+    column, share = column[share > 0], share[share > 0]  # a drawing of nothing else would have no mean
     # As metrics are summed: the figure is that of the metric, to the bit.
     estimate = float(order_free_sum(column * share) / order_free_sum(share))
     if column.size == 1:

@@ -38,6 +38,7 @@ def is_default(kind: type, name: str, value: object) -> bool:
 def former(kind: type, number: int) -> dict[str, object]:
     """Return what a file with that number of defaults means by a parameter that it leaves out."""
     found = dict(current(kind))
-    for at in range(DEFAULTS - 1, number - 1, -1):
-        found.update(FORMER.get(at, {}).get(kind.__name__, {}))
+    for at, changed in sorted(FORMER.items(), reverse=True):
+        if at >= number:
+            found.update(changed.get(kind.__name__, {}))
     return found

@@ -187,7 +187,7 @@ def _made(container: Container) -> BaseEstimator:
         raise wrong("its last step is no ranker")
     if options is not None:
         model = _read_pipeline(steps, reader.read(options))
-    elif len(steps) > 1:
+    elif steps[1:]:
         raise wrong("it holds several steps and no pipeline")
     chooser = header.get("automatic")
     if chooser is None:

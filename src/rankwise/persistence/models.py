@@ -93,7 +93,7 @@ class _Kind:
         self.kind, self.is_ranker = kind, kind.__name__ in RANKERS
         self.names = frozenset(signature(kind).parameters)
         self.omitted = current(kind)
-        self.required = self.names - self.omitted.keys()
+        self.required = self.names.difference(self.omitted)
         self.plain = frozenset(pair for pair in FIT_BY_TYPE if pair[0] in self.names)
 
     def made(

@@ -146,7 +146,10 @@ class Reader:
         return _make(range, *bounds)
 
     def _scalar(self, value: Mapping[str, object], depth: int) -> object:
-        kind, plain = value["$numpy"], self.read(value.get("value"), depth + 1)
+        kind, plain = value["$numpy"], value.get("value")
+        if isinstance(plain, dict):
+            (text,) = _members(plain, "$float")
+            plain = self._float(text, depth)
         if len(value) != 2 or not isinstance(kind, str):  # it may be an array
             raise wrong(f"a number is a {kind!r:.80}")
         if kind == "str" and type(plain) is str:
@@ -180,14 +183,13 @@ class Reader:
         shape = _checked_shape(given)
         if not isinstance(kind, str) or kind not in SPARSE or len(shape) != 2:
             raise wrong("a sparse matrix is of no known kind")
-        data, indices, indptr = (self.read(part) for part in parts)
+        arrays: list[Any] = [self.read(part) for part in parts]
+        data, indices, indptr = arrays
         long, short = shape if kind.startswith("csr") else shape[::-1]
         # What a matrix of a file points to is read by compiled code that does not look again.
         if (
             not isinstance(data, np.ndarray)
-            or not isinstance(indices, np.ndarray)
-            or not isinstance(indptr, np.ndarray)
-            or not data.ndim == indices.ndim == indptr.ndim == 1
+            or data.ndim != 1
             or data.dtype.kind not in "biuf"
             or compressed_misfit(data, indices, indptr, long, short) is not None
             or not indptr[-1] == indices.size == data.size

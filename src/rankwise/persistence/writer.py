@@ -65,7 +65,7 @@ class Writer:
         if isinstance(value, np.ndarray):
             return self._array(value, name, depth)
         if isinstance(value, np.generic):
-            return self._scalar(value, name, depth)
+            return self._scalar(value, name)
         if type(value) is list:
             return self._items(value, name, depth)
         if type(value) is tuple:
@@ -100,12 +100,12 @@ class Writer:
         self.arrays[name] = array
         return {"$array": name}
 
-    def _scalar(self, value: np.generic, name: str, depth: int) -> Json:
+    def _scalar(self, value: np.generic, name: str) -> Json:
         if isinstance(value, np.str_):
             return {"$numpy": "str", "value": str(value)}
         if value.dtype.name not in SCALARS:
             _refuse(value, name)
-        return {"$numpy": value.dtype.name, "value": self.write(value.item(), name, depth + 1)}
+        return {"$numpy": value.dtype.name, "value": self.write(value.item(), name)}
 
     def _mapping(self, value: dict[object, object], name: str, depth: int) -> Json:
         if all(type(key) is str and not key.startswith("$") for key in value):

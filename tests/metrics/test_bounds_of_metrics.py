@@ -1,0 +1,200 @@
+"""Figures at the bounds of their formulas: fewest rows, extreme p-values, largest labels, both sides of limits."""
+
+import itertools
+
+import numpy as np
+import pytest
+import scipy.stats
+
+import oracles
+from rankwise.exceptions import InvalidInputError
+from rankwise.metrics import (
+    auc_estimate,
+    bootstrap_interval,
+    bootstrap_mean,
+    compare_rankings,
+    err,
+    get_metric,
+    ndcg,
+    paired_test,
+)
+
+# --- the AUC and its variance ---
+
+
+def three_columns():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0.0, 1.0], [15, 10])
+    return y, rng.normal(size=(25, 3)) + np.outer(y, [0.3, 1.0, 1.5])
+
+
+@pytest.mark.parametrize(("first", "second"), list(itertools.permutations(range(3), 2)))
+def test_two_of_several_columns_are_compared_by_the_variance_of_their_difference(first, second):
+    y, scores = three_columns()
+    aucs, covariance = oracles.delong_covariance(y, scores)
+    contrast = np.zeros(3)
+    contrast[first], contrast[second] = 1.0, -1.0
+    z = contrast @ aucs / np.sqrt(contrast @ covariance @ contrast)
+    assert auc_estimate(y, scores).p_value(first, np.int64(second)) == pytest.approx(
+        2 * scipy.stats.norm.cdf(-abs(z))
+    )
+
+
+@pytest.mark.parametrize("column", [-1, 3, True, 1.0, "1", None])
+def test_only_columns_that_there_are_can_be_compared(column):
+    estimate = auc_estimate(*three_columns())
+    for pair in ((0, column), (column, 2)):
+        with pytest.raises(
+            InvalidInputError, match=r"There is no column .* among 3\..*Hint: count the columns"
+        ):
+            estimate.p_value(*pair)
+
+
+@pytest.mark.parametrize("level", [0.5, 0.95])
+def test_intervals_of_the_auc_reach_as_far_to_both_sides(level):
+    y, scores = three_columns()
+    aucs, covariance = oracles.delong_covariance(y, scores)
+    reach = -scipy.stats.norm.ppf((1 - level) / 2) * np.sqrt(np.diagonal(covariance))
+    expected = np.clip(np.column_stack([aucs - reach, aucs + reach]), 0, 1)
+    np.testing.assert_allclose(auc_estimate(y, scores).interval(level), expected, rtol=1e-12)
+
+
+def test_intervals_of_the_auc_end_at_zero_and_one():
+    y, scores = np.array([0.0, 0, 0, 1, 1, 1]), np.array([1.0, 2, 4, 3, 5, 6])
+    (low, high), (reversed_low, reversed_high) = auc_estimate(y, np.column_stack([scores, -scores])).interval(
+        0.999
+    )
+    assert high == 1.0
+    assert reversed_low == 0.0
+    assert low == pytest.approx(1.0 - reversed_high)
+
+
+def test_the_spread_of_a_single_row_counts_nothing():
+    """What is left is that of the other side, which a second column of the same values makes visible."""
+    y, scores = np.array([1.0, 0, 0, 0]), np.array([2.5, 1.0, 2.0, 3.0])
+    share = np.array([1.0, 1.0, 0.0])
+    assert auc_estimate(y, scores).covariance[0, 0] == pytest.approx(share.var(ddof=1) / 3)
+    assert auc_estimate(1 - y, -scores).covariance[0, 0] == pytest.approx(share.var(ddof=1) / 3)
+
+
+# --- paired tests ---
+
+
+@pytest.mark.parametrize("size", [13, 14, 15])
+def test_up_to_fourteen_differences_every_assignment_of_signs_is_looked_at(size):
+    differences = np.random.default_rng(size).normal(0.4, 1, size=size)
+    found = {paired_test(differences, n_resamples=300, random_state=seed) for seed in range(6)}
+    assert (len(found) == 1) == (size <= 14)
+
+
+@pytest.mark.parametrize("n_resamples", [1, 99, 2500])
+def test_no_p_value_is_smaller_than_the_assignments_allow(n_resamples):
+    """The observed one is among them."""
+    assert paired_test(np.ones(60), n_resamples=n_resamples) == 1 / (n_resamples + 1)
+    assert paired_test(np.ones(10)) == 2 / 2**10
+
+
+@pytest.mark.parametrize(("n_resamples", "exchanges"), [(99, 99), (1000, 1000), (1001, 1000), (5000, 1000)])
+def test_one_ranking_is_exchanged_at_most_a_thousand_times(n_resamples, exchanges):
+    y = np.arange(40.0)
+    found = compare_rankings(y, y, -y, metric="pairwise_error", n_resamples=n_resamples)
+    assert found.p_value == 1 / (exchanges + 1)
+    assert (found.difference.value, found.difference.n, found.difference.unit) == (-1.0, 40, "rows")
+    assert (found.wins, found.losses, found.ties, found.metric) == (0, 0, 0, "pairwise_error")
+
+
+def test_ties_are_units_that_are_neither_better_nor_worse():
+    y, qid = np.tile([0, 1], 5), np.repeat(np.arange(5), 2)
+    first, second = np.array([0, 1, 0, 1, 0, 1, 1, 0, 0, 1.0]), np.array([0, 1, 1, 0, 1, 0, 0, 1, 0, 1.0])
+    found = compare_rankings(y, first, second, qid, metric="pairwise_error")
+    assert (found.wins, found.losses, found.ties) == (2, 1, 2)
+
+
+def test_rows_of_other_queries_do_not_enter_where_one_query_counts():
+    rng = np.random.default_rng(1)
+    y, first, second = rng.integers(0, 3, 30), rng.normal(size=30), rng.normal(size=30)
+    more = [np.append(column, [2, 2, 2]) for column in (y, first, second)]
+    qid = np.append(np.zeros(30), [1, 1, 2])  # of which no query has two labels
+    alone = compare_rankings(y, first, second, metric="concordance", n_resamples=60)
+    assert compare_rankings(*more, qid, metric="concordance", n_resamples=60) == alone
+    one = bootstrap_interval(y, first, metric="concordance", n_resamples=60)
+    assert bootstrap_interval(more[0], more[1], qid, metric="concordance", n_resamples=60) == one
+    assert one.n == 30
+
+
+# --- intervals ---
+
+
+def test_a_wider_level_has_a_wider_interval():
+    values = np.random.default_rng(0).normal(size=40)
+    found = [bootstrap_mean(values, level=level, unit="pairs") for level in (0.5, 0.8, 0.99)]
+    assert sorted(found, key=lambda interval: interval.high - interval.low) == found
+    assert [(interval.level, interval.n, interval.unit) for interval in found] == [
+        (level, 40, "pairs") for level in (0.5, 0.8, 0.99)
+    ]
+    assert all(interval.low < interval.value < interval.high for interval in found)
+
+
+def test_a_single_unit_has_a_mean_and_no_interval():
+    found = bootstrap_mean([3.0], [2.0], level=0.8, unit="pairs")
+    assert (found.value, found.level, found.n, found.unit) == (3.0, 0.8, 1, "pairs")
+    assert np.isnan([found.low, found.high]).all()
+
+
+def test_units_without_weight_are_left_out():
+    values, weight = np.array([1.0, 2.0, 4.0, 100.0]), np.array([1.0, 1.0, 2.0, 0.0])
+    found = bootstrap_mean(values, weight)
+    assert found == bootstrap_mean(values[:3], weight[:3])
+    assert (found.value, found.n) == (11 / 4, 3)
+    assert 1.0 <= found.low < found.high <= 4.0
+    assert np.isnan(bootstrap_mean(values, [0.0, 0.0, 1.0, 0.0]).low)
+    for bad in ([0.0] * 4, [1.0, 1.0, 1.0, -0.5]):
+        with pytest.raises(
+            InvalidInputError, match=r"weight is negative, or 0 everywhere.*Hint: use positive"
+        ):
+            bootstrap_mean(values, bad)
+    with pytest.raises(InvalidInputError, match="at least one unit"):
+        bootstrap_mean([])
+
+
+def test_drawings_do_not_depend_on_how_many_are_made_at_a_time(monkeypatch):
+    values = np.random.default_rng(0).normal(size=50)
+    whole = bootstrap_mean(values, n_resamples=230)
+    for block in (1, 50, 51, 50 * 7, 50 * 230):
+        monkeypatch.setattr("rankwise.metrics.bootstrap._BLOCK", block)
+        assert bootstrap_mean(values, n_resamples=230) == whole
+
+
+# --- labels and cutoffs ---
+
+
+def test_labels_gain_exponentially_up_to_a_thousand():
+    assert ndcg([1000.0, 0.0], [2, 1]) == 1.0
+    assert 0 < ndcg([1000.0, 999.0], [1, 2]) < 1.0
+    with pytest.raises(InvalidInputError, match=r"goes up to 1001, and 2\^y overflows"):
+        ndcg([1001.0, 0.0], [2, 1])
+
+
+def test_labels_go_up_to_the_largest_grade():
+    assert err([2.0, 0.0], [2, 1], max_grade=2) == 3 / 4
+    assert err([2.0, 0.0], [2, 1], max_grade=3) == 3 / 8
+    with pytest.raises(InvalidInputError, match=r"goes up to 2\.5, above max_grade=2\."):
+        err([2.5, 0.0], [2, 1], max_grade=2)
+
+
+def test_cutoffs_are_any_whole_number_that_a_machine_counts_to():
+    for k in (1, np.int64(1), np.uint8(1)):
+        assert ndcg([0, 1], [2, 1], k=k) == 0.0
+    assert ndcg([0, 1], [2, 1], k=2**63 - 1) == ndcg([0, 1], [2, 1])
+    with pytest.raises(InvalidInputError, match="the cutoff must be at least 1"):
+        ndcg([0, 1], [2, 1], k=2**63)
+
+
+@pytest.mark.parametrize(("empty", "value"), [("zero", 0.5), ("one", 1.0), ("skip", 1.0)])
+@pytest.mark.parametrize("name", ["ndcg", "map", "mrr", "err", "precision@1"])
+def test_queries_without_a_relevant_row_count_what_they_are_said_to(name, empty, value):
+    y, scores, qid = [1, 0, 0, 0], [2, 1, 2, 1], [0, 0, 1, 1]
+    alone = get_metric(name, empty=empty)([1, 0], [2, 1])
+    expected = alone if empty == "skip" else (alone + {"zero": 0.0, "one": 1.0}[empty]) / 2
+    assert get_metric(name, empty=empty)(y, scores, qid) == pytest.approx(expected)
+    assert name == "err" or expected == value
