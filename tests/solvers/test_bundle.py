@@ -14,14 +14,17 @@ from rankwise.solvers.bundle import _Best, _LineSearch, _Planes, minimise_by_pla
 from rankwise.solvers.simplex_qp import simplex_gap
 from rankwise.solvers.solution import Status
 
+MARGIN = 2.5  # of every pair: the loss at 0
+
 
 def hinge(seed=0, rows=40, features=5, pairs=150, scale=1.0):
     rng = np.random.default_rng(seed)
     X = scale * rng.normal(size=(rows, features))
     winner = rng.integers(rows, size=pairs)
     loser = (winner + rng.integers(1, rows, size=pairs)) % rows
-    ones = np.ones(pairs)
-    return HingeObjective(as_design(X), PreferenceMargins(rows, winner, loser, ones, ones))
+    return HingeObjective(
+        as_design(X), PreferenceMargins(rows, winner, loser, np.ones(pairs), np.full(pairs, MARGIN))
+    )
 
 
 def real_valued(rows, features=4, seed=0):
@@ -214,7 +217,7 @@ class TestReads:
             assert (cut.status, cut.n_iter) == (Status.MAX_ITER, n_iter)
             np.testing.assert_array_equal(cut.coef, told[n_iter - 1][0])
             assert cut.history == solution.history[:n_iter]
-            gain = 1.0 - values[n_iter - 1] + cut.certificate
+            gain = MARGIN - values[n_iter - 1] + cut.certificate
             assert cut.gain == pytest.approx(gain, rel=1e-9)
 
     def test_without_progress_in_a_hundred_iterations_rounding_is_to_blame(self):

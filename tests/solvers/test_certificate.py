@@ -95,12 +95,15 @@ class TestStoppingRule:
         assert StoppingRule(0.01, 8.0, 0.5, is_absolute=True).allowed(1.0, 3.0) == 0.01
 
 
+MARGIN = 2.5  # of every pair: the hinge at 0
+
+
 def objectives(scale):
     rng = np.random.default_rng(0)
     X = scale * rng.normal(size=(20, 3))
     winner = rng.integers(20, size=50)
     loser = (winner + rng.integers(1, 20, size=50)) % 20
-    margins = PreferenceMargins(20, winner, loser, np.ones(50), np.ones(50))
+    margins = PreferenceMargins(20, winner, loser, np.ones(50), np.full(50, MARGIN))
     D = X[winner] - X[loser]
     return D, HingeObjective(as_design(X), margins), MeanLoss(as_design(X), margins, SquaredHingeLoss())
 
@@ -119,7 +122,7 @@ class TestLinearLimit:
         steep = 100 * scale**2
         gradient, found, n_reads = self.solve(hinge, steep)
         np.testing.assert_allclose(found.coef, D.mean(axis=0) / (2 * steep), rtol=1e-12)
-        assert (D @ found.coef).max() < 1
+        assert (D @ found.coef).max() < MARGIN
         assert found.status is Status.CONVERGED
         assert (found.n_iter, found.n_reads, n_reads) == (1, 2, 2)
         assert found.certificate == found.history[0] == 0.0
@@ -145,7 +148,7 @@ class TestLinearLimit:
         g = D.mean(axis=0)
         # w = -g/(2 alpha) gains |g|²/(4 alpha) of a line, and no more than half of that can there be.
         for share, n_expected in ((0.99, 0), (1.01, 2)):
-            _, found, n_reads = self.solve(hinge, share * (g @ g) / 2)
+            _, found, n_reads = self.solve(hinge, share * (g @ g) / (2 * MARGIN))
             assert n_reads == n_expected
             assert found is None
 

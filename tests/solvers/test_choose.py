@@ -159,12 +159,18 @@ CALLS = {
 }
 
 
+OPTIONS = [
+    {},
+    {"tol": 1e-2},
+    {"max_iter": 3},
+    {"precondition": "jacobi"},
+    {"learning_rate": 1e-2, "max_iter": 20},
+    {"momentum": 0.5},
+]
+
+
 @pytest.mark.parametrize("name", CALLS)
-@pytest.mark.parametrize(
-    "options",
-    [{}, {"tol": 1e-2}, {"max_iter": 3}, {"precondition": "jacobi"}, {"learning_rate": 1e-3}, {"momentum": 0.5}],
-    ids=str,
-)  # fmt: skip
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_a_solver_in_the_table_takes_the_options_that_concern_it(name, options):
     found = SOLVERS[name](quadratic(), 0.1, SolverOptions(**options))
     solve, own, fixed = CALLS[name]

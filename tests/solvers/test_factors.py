@@ -38,6 +38,15 @@ def test_a_regular_system_is_solved_exactly(kind, alpha, outputs, size):
 
 
 @pytest.mark.parametrize("kind", FACTORS)
+def test_what_does_not_iterate_has_nothing_to_count_and_nothing_left(kind):
+    solution = kind(MatrixQuadratic(np.eye(2), np.ones(2))).solve(1.0)
+    assert solution.n_iter == solution.n_products == solution.n_reads == solution.n_restarts == 0
+    assert solution.certificate == solution.gain == 0.0
+    assert solution.history == []
+    assert solution.rank is solution.spectrum is None
+
+
+@pytest.mark.parametrize("kind", FACTORS)
 @pytest.mark.parametrize("outputs", [1, 2])
 def test_a_singular_system_has_its_rank_and_the_least_norm(kind, outputs):
     H = matrix_of([0.0, 0.0, 1.0, 5.0])

@@ -119,6 +119,23 @@ class TestOneStep:
             assert step.predicted == pytest.approx(-(g @ s) - s @ A @ s / 2, rel=1e-6)
 
 
+def test_a_preconditioner_that_waits_is_told_what_a_step_took_and_ends_one_that_takes_too_long():
+    X, winner, loser = preferences(0, rows=200, features=30, pairs=900)
+    objective = objective_of(X * np.geomspace(0.01, 1, 30), winner, loser)
+    point = objective.at(np.zeros(30))
+    graph = preference_graph(winner, loser, 200)
+    counts = []
+    for already in (0, 14):
+        curvature = Curvature(SquaredObjective(objective.design, graph), is_whole=True)
+        waiting = Preconditioner(curvature, 1e-9, lambda: np.ones(200))
+        waiting.learn(np.ones(30), 1.0, already)
+        reads = objective.n_reads
+        _newton_step(objective, point, point.gradient, 1e-9, np.inf, waiting)
+        counts.append((objective.n_reads - reads) // 2)
+        assert waiting.n_plain == 16 - already - counts[-1]
+    assert counts[0] > 2 == counts[1]
+
+
 def test_a_loss_that_is_a_parabola_all_the_way_takes_one_step_and_four_reads():
     """Columns so small that every pair is inside its margin, and a Hessian that is a multiple of the identity."""
     X = np.vstack([np.eye(4), -np.eye(4)]) * 1e-2

@@ -16,6 +16,8 @@ from rankwise.solvers.preconditioner import Curvature, Preconditioner
 from rankwise.solvers.smoothing import _remaining, minimise_smoothed
 from rankwise.solvers.solution import Status
 
+MARGIN = 2.5  # of every pair: the loss at 0
+
 
 def hinge(seed=0, rows=60, features=5, pairs=300, scale=1.0):
     rng = np.random.default_rng(seed)
@@ -24,8 +26,9 @@ def hinge(seed=0, rows=60, features=5, pairs=300, scale=1.0):
     loser = (winner + rng.integers(1, rows, size=pairs)) % rows
     swap = (X[winner] - X[loser]).sum(axis=1) + scale * 2 * rng.normal(size=pairs) < 0
     winner, loser = np.where(swap, loser, winner), np.where(swap, winner, loser)
-    ones = np.ones(pairs)
-    return HingeObjective(as_design(X), PreferenceMargins(rows, winner, loser, ones, ones))
+    return HingeObjective(
+        as_design(X), PreferenceMargins(rows, winner, loser, np.ones(pairs), np.full(pairs, MARGIN))
+    )
 
 
 def value(objective, alpha, w):
@@ -52,7 +55,7 @@ def free(n=5):
 @pytest.mark.parametrize("is_warm", [False, True])
 def test_reads_widths_and_proofs(monkeypatch, alpha, tol, is_warm):
     objective = hinge()
-    start = 0.1 * np.ones(5) if is_warm else None
+    start = np.full(5, 3.0) if is_warm else None  # where some pairs have their margin
     widths, told = noted_widths(monkeypatch), []
     before = objective.n_reads
     solution = minimise_smoothed(
@@ -62,19 +65,21 @@ def test_reads_widths_and_proofs(monkeypatch, alpha, tol, is_warm):
     assert solution.n_reads == objective.n_reads - before
     # The width starts at the mean margin, or at a tenth; then it becomes smaller by a half to a tenth at a time.
     shrinks = np.array(widths[1:]) / np.array(widths[:-1])
-    assert widths[0] == pytest.approx(0.1 if is_warm else 1.0)
+    assert widths[0] == pytest.approx(MARGIN * (0.1 if is_warm else 1.0))
     assert ((shrinks == 1) | ((shrinks >= 0.1 - 1e-12) & (shrinks <= 0.5 + 1e-12))).all()
-    # An iteration reads twice, and a new width once; the start once, and the limit of a large alpha once or thrice.
+    # An iteration reads twice, and a new width once; the start once or twice, and the limit of a large alpha, which is
+    # looked at from 0, once, or thrice where the slope there is small enough.
     n_narrowed = np.count_nonzero(shrinks < 1)
-    extra = solution.n_reads - 2 * solution.n_iter - n_narrowed
-    assert 1 <= extra <= 4
+    slope = objective.at(np.zeros(5)).gradient
+    limit = 0 if is_warm else 1 if slope @ slope > 2 * alpha * MARGIN else 3
+    assert solution.n_reads == 2 * solution.n_iter + n_narrowed + 1 + is_warm + limit
     assert solution.n_iter == len(solution.history) - 1
     assert [n for *_, n in told] == list(range(solution.n_iter))
     assert [gap for _, gap, _ in told] == solution.history[:-1]
     assert (np.diff(solution.history) <= 0).all()
     assert solution.certificate == solution.history[-1] <= tol * solution.gain * (1 + 1e-12)
     assert solution.gain == pytest.approx(
-        1.0 - value(objective, alpha, solution.coef) + solution.certificate, rel=1e-9
+        MARGIN - value(objective, alpha, solution.coef) + solution.certificate, rel=1e-9
     )
     lowest = minimise_by_planes(objective, alpha, tol=1e-9)
     minimum = value(objective, alpha, lowest.coef)
@@ -89,7 +94,7 @@ def test_twenty_columns_take_fewer_reads_than_cutting_planes_do(tol):
         objective = hinge(seed, rows=300, features=20, pairs=3000)
         for index, solve in enumerate((minimise_smoothed, minimise_by_planes)):
             reads[index] += solve(objective, 1e-4, tol=tol).n_reads
-    assert reads[0] <= 0.75 * reads[1]
+    assert reads[0] <= 0.9 * reads[1]
 
 
 @pytest.mark.parametrize("alpha", [1e-2, 1e-4])
@@ -99,6 +104,22 @@ def test_a_tolerance_of_zero_ends_near_rounding(alpha):
     assert solution.status is Status.STAGNATED
     assert solution.certificate < 1e-10
     assert solution.n_iter < 700
+
+
+def test_the_hinge_itself_is_counted_only_where_it_decides_something(monkeypatch):
+    """Else it is at most half a width above the smoothed one: a second count of all pairs that nobody needs."""
+    objective, counted = hinge(), []
+    exact = HingePoint.value
+
+    class Noted:
+        def __get__(self, point, owner):
+            counted.append(id(point))
+            return exact.__get__(point, owner)
+
+    monkeypatch.setattr(HingePoint, "value", Noted())
+    solution = minimise_smoothed(objective, 1e-5, tol=1e-3)
+    assert solution.status is Status.CONVERGED
+    assert 1 < len(counted) < 0.6 * solution.n_iter
 
 
 def test_iterations_run_out_and_a_monitor_stops():
@@ -189,7 +210,7 @@ class TestInsideBounds:
         assert solution.status is Status.CONVERGED
         assert solution.n_reads == objective.n_reads - before
         shrinks = np.array(widths[1:]) / np.array(widths[:-1])
-        assert widths[0] == pytest.approx(0.1 if is_warm else 1.0)
+        assert widths[0] == pytest.approx(MARGIN * (0.1 if is_warm else 1.0))
         assert ((shrinks == 1) | ((shrinks >= 0.1 - 1e-12) & (shrinks <= 0.5 + 1e-12))).all()
         assert [gap for _, gap, _ in told] == solution.history[:-1]
         counts = [n for *_, n in told] + [solution.n_iter]
@@ -197,7 +218,7 @@ class TestInsideBounds:
         assert (np.diff(counts) >= 1).all()
         assert (np.diff(solution.history) <= 0).all()
         assert solution.certificate == solution.history[-1] <= 1e-6 * solution.gain
-        gain = 1.0 - value(objective, alpha, solution.coef) + solution.certificate
+        gain = MARGIN - value(objective, alpha, solution.coef) + solution.certificate
         assert solution.gain == pytest.approx(gain, rel=1e-5)
         assert solution.n_iter <= 80
 

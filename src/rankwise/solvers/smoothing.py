@@ -37,7 +37,7 @@ _LARGEST_CUT = 0.1  # of δ at a time
 _CAUTION = 300.0
 _WARM_WIDTH = 0.1  # of the mean margin: δ where a start is given
 _NARROWEST = 1e-9  # δ, in units of the mean margin, below which slopes are rounding errors
-_NEARLY_ALL = 1 - 1e-9  # share of the margins: if so many are violated, the loss may be linear
+_NEARLY_ALL = 0.999_999_999  # share of the margins: if so many are violated, the loss may be linear
 _MAX_ITER = 10_000
 # If neither gap nor slope falls by this share in so many iterations, rounding is to blame.
 _PROGRESS, _PATIENCE = 1e-3, 100
