@@ -308,6 +308,21 @@ def test_what_has_converged_in_lockstep_is_solved_to_the_last_digits():
         assert (error <= 1e-13 * np.abs(residual[:, own]).max(axis=1)).all()
 
 
+def test_a_row_that_alone_determines_a_column_is_left_to_others_in_lockstep():
+    """Its system is singular to the last digit where alpha is nothing beside the column: no step leads anywhere."""
+    rng = np.random.default_rng(0)
+    Z = np.column_stack([rng.normal(size=(40, 3)), np.arange(40) == 7])
+    groups = [*np.delete(np.arange(40), [7, 39]).reshape(19, 2), np.array([7])]
+    alphas = np.array([1e-300, 1.0])
+    decomposition = PrimalHoldOut(Z, np.array([40.0, 40.0, 40.0, 1.0]))
+    Z[7, :3] = 0.0
+    residual = rng.normal(size=(2, 40, 1))
+    with np.errstate(all="raise"):
+        found, converged = solve_in_lockstep(decomposition, groups, alphas, residual)
+    assert np.flatnonzero(~converged).tolist() == [19]
+    assert np.isfinite(found).all()
+
+
 def test_what_has_not_converged_in_lockstep_says_so(monkeypatch):
     """After any number of steps those groups alone are said to have converged that have."""
     rng = np.random.default_rng(0)
