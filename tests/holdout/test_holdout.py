@@ -224,6 +224,18 @@ def test_leave_pair_out_ties_where_nothing_is_left_to_learn(cost, query_weight, 
         np.testing.assert_array_equal(model.fit(X, y, sample_weight=weight).cv_errors_, 0.5)
 
 
+@pytest.mark.parametrize("kind", ["primal", "dual"])
+def test_two_rows_that_leave_one_level_score_alike(kind):
+    """To the last bit, and in that output alone."""
+    X, y = singular_design(8, 3), np.column_stack([np.arange(8) == 5, np.arange(8)]).astype(float)
+    factor = LabelFactor(label_graph(y, check_qid(None, 8)).blocks)
+    pairs = np.full(7, 5), np.delete(np.arange(8), 5)
+    u = np.full(8, 8**-0.5)
+    found = leave_pair_out_differences(decompose(kind, X, factor), y, u, pairs, ALPHAS)
+    np.testing.assert_array_equal(found[:, :, 0], 0.0)
+    assert (found[:, :, 1] != 0).all()
+
+
 @pytest.mark.parametrize("n_levels", [2, 3, 4])
 def test_pairs_that_leave_one_level(n_levels):
     for sizes in itertools.product([1, 2, 3, 8], repeat=n_levels):
