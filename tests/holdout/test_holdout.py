@@ -224,6 +224,18 @@ def test_leave_pair_out_ties_where_nothing_is_left_to_learn(cost, query_weight, 
         np.testing.assert_array_equal(model.fit(X, y, sample_weight=weight).cv_errors_, 0.5)
 
 
+@pytest.mark.parametrize("kind", ["primal", "dual"])
+def test_two_rows_that_leave_one_level_score_alike(kind):
+    """To the last bit, and in that output alone."""
+    X, y = singular_design(8, 3), np.column_stack([np.arange(8) == 5, np.arange(8)]).astype(float)
+    factor = LabelFactor(label_graph(y, check_qid(None, 8)).blocks)
+    pairs = np.full(7, 5), np.delete(np.arange(8), 5)
+    u = np.full(8, 8**-0.5)
+    found = leave_pair_out_differences(decompose(kind, X, factor), y, u, pairs, ALPHAS)
+    np.testing.assert_array_equal(found[:, :, 0], 0.0)
+    assert (found[:, :, 1] != 0).all()
+
+
 @pytest.mark.parametrize("n_levels", [2, 3, 4])
 def test_pairs_that_leave_one_level(n_levels):
     for sizes in itertools.product([1, 2, 3, 8], repeat=n_levels):
@@ -306,6 +318,21 @@ def test_what_has_converged_in_lockstep_is_solved_to_the_last_digits():
         at = np.flatnonzero(np.isin(rows, own))
         error = np.abs(inside @ found[:, at] - residual[:, own]).max(axis=1)
         assert (error <= 1e-13 * np.abs(residual[:, own]).max(axis=1)).all()
+
+
+def test_a_row_that_alone_determines_a_column_is_left_to_others_in_lockstep():
+    """Its system is singular to the last digit where alpha is nothing beside the column: no step leads anywhere."""
+    rng = np.random.default_rng(0)
+    Z = np.column_stack([rng.normal(size=(40, 3)), np.arange(40) == 7])
+    groups = [*np.delete(np.arange(40), [7, 39]).reshape(19, 2), np.array([7])]
+    alphas = np.array([1e-300, 1.0])
+    decomposition = PrimalHoldOut(Z, np.array([40.0, 40.0, 40.0, 1.0]))
+    Z[7, :3] = 0.0
+    residual = rng.normal(size=(2, 40, 1))
+    with np.errstate(all="raise"):
+        found, converged = solve_in_lockstep(decomposition, groups, alphas, residual)
+    assert np.flatnonzero(~converged).tolist() == [19]
+    assert np.isfinite(found).all()
 
 
 def test_what_has_not_converged_in_lockstep_says_so(monkeypatch):

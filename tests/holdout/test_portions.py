@@ -180,6 +180,8 @@ def test_a_large_group_has_one_matrix_of_the_rank_for_all_alphas():
     """None of its own size, and none an alpha."""
     decomposition, _ = residuals(3, 1200, 40, n_threads=1)
     assert [call[:3] for call in decomposition.calls] == [("without", 1200, 40)] * 3
+    decomposition, _ = residuals(1, 320, 30, n_threads=1, rank=300)  # of which eleven alphas fit in cache
+    assert [call[:3] for call in decomposition.calls] == [("without", 320, n) for n in (11, 11, 8)]
 
 
 def test_systems_of_groups_are_solved_some_alphas_at_a_time():
