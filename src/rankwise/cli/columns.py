@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rankwise.cli.argument_groups import USUAL_COLUMNS
 from rankwise.cli.printing import remark
-from rankwise.data.duels import WINNER_AND_LOSER
 from rankwise.data.tables.arrow_columns import is_embedding, is_number
 from rankwise.data.tables.column_names import columns_hint, nearest_name, some_names
 from rankwise.data.tables.plan import TablePlan
@@ -23,22 +22,20 @@ if TYPE_CHECKING:
     from rankwise.preprocessing.table_encoder import TableEncoder
 
 __all__ = [
+    "LISTS",
     "Roles",
     "check_preference_columns",
-    "item_column",
     "item_columns",
     "lacks_columns",
     "listed",
-    "naming_rows",
     "recall",
     "remarks",
     "remember",
     "roles_of",
     "row_id",
-    "text_columns",
 ]
 
-_LISTS = ("features", "embedding")
+LISTS = ("features", "embedding")
 # Names that ids of queries often have; only ever a hint, because a feature may be called so too.
 _QUERY_NAMES = frozenset(
     {"qid", "query_id", "queryid", "query", "group", "group_id", "search", "search_id", "srch_id", "session_id"}
@@ -97,28 +94,6 @@ def row_id(options: argparse.Namespace) -> str | None:
     return named[0] if named else None
 
 
-def naming_rows(options: argparse.Namespace, names: Sequence[str]) -> argparse.Namespace:
-    """Take a column with the usual name of ids for what names the rows, unless something else was said of it.
-
-    What numbers the rows says nothing of others, and where rows are sorted by what is to be learned, it says too much.
-    """
-    if not hasattr(options, "id") or options.id is not None or not _is_usual_id(options, names):
-        return options
-    return argparse.Namespace(**{**vars(options), "id": options.item_id})
-
-
-def _is_usual_id(options: argparse.Namespace, names: Sequence[str]) -> bool:
-    own = options.item_id
-    return "item_id" not in options.given and own in names and own not in _other_columns(options)
-
-
-def _other_columns(options: argparse.Namespace) -> set[str]:
-    """Return the columns that have another role than to name rows."""
-    roles = ("label", "qid", "weight", *_LISTS, "category", "words")
-    crossed = [name for cross in listed(getattr(options, "cross", None)) or [] for name in cross.split(":")]
-    return {name for role in roles for name in listed(getattr(options, role, None)) or []}.union(crossed)
-
-
 def recall(
     options: argparse.Namespace, *notes: Mapping[str, Json], encoders: Sequence[TableEncoder | None] = ()
 ) -> argparse.Namespace:
@@ -152,19 +127,10 @@ def recall(
         # A model of numbered columns takes whatever numbers there are.
         if role in options.given or not values or (role == "features" and len(values) < len(known)):
             continue
-        both = (
-            list(dict.fromkeys(name for value in values for name in value)) if role in _LISTS else values[0]
-        )
+        both = list(dict.fromkeys(name for value in values for name in value)) if role in LISTS else values[0]
         setattr(found, role, both)
         found.recalled |= {role}
     return found
-
-
-def text_columns(options: argparse.Namespace) -> list[str]:
-    """Return the columns that are text in files that do not say what they hold, in rows or on both sides of duels."""
-    sides = [side + name for name in options.texts for side in WINNER_AND_LOSER]
-    ids = [options.item_id] if options.item_id not in _other_columns(options) else []
-    return [options.qid, *ids, *options.texts, *sides]
 
 
 def _readable(kept: object) -> dict[str, Any]:
@@ -176,7 +142,7 @@ def _readable(kept: object) -> dict[str, Any]:
         for role, value in kept.items()
         if (
             isinstance(value, list) and all(isinstance(name, str) for name in value)
-            if role in _LISTS
+            if role in LISTS
             else isinstance(value, str)
         )
     }
@@ -218,30 +184,18 @@ def roles_of(schema: Schema, source: str, options: argparse.Namespace, *, needs_
             )
         if needs_labels:
             raise _lacks(source, "label", options, names, _WORDS["label"])
-    features, embedding = (_columns(role, names, source, options) for role in _LISTS)
+    features, embedding = (_columns(role, names, source, options) for role in LISTS)
     label, qid, weight = (
         name if name in names else None for name in (getattr(options, role) for role in _WORDS)
     )
-    _check_once([label, qid, weight, *(features or []), *(embedding or [])], source, [*_WORDS, *_LISTS])
+    _check_once([label, qid, weight, *(features or []), *(embedding or [])], source, [*_WORDS, *LISTS])
     return Roles(label, qid, features, embedding, weight)
-
-
-def item_column(schema: Schema, options: argparse.Namespace) -> str | None:
-    """Return the column of ids of items: as it was named, or the usual one unless something else was said of it."""
-    name: str = options.item_id
-    if "item_id" in options.given:
-        if name not in schema.names:
-            raise InvalidInputError(
-                f"There is no column {name!r}, which --item-id names.", columns_hint(name, schema.names)
-            )
-        return name
-    return name if _is_usual_id(options, schema.names) else None
 
 
 def item_columns(schema: Schema, options: argparse.Namespace) -> tuple[list[str] | None, list[str] | None]:
     """Return the features and the embeddings of a table of items, where they were named."""
-    features, embedding = (_columns(role, schema.names, options.items, options) for role in _LISTS)
-    _check_once([options.item_id, *(features or []), *(embedding or [])], options.items, ["item_id", *_LISTS])
+    features, embedding = (_columns(role, schema.names, options.items, options) for role in LISTS)
+    _check_once([options.item_id, *(features or []), *(embedding or [])], options.items, ["item_id", *LISTS])
     return features, embedding
 
 

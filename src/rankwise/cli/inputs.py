@@ -16,17 +16,15 @@ import scipy.sparse
 
 from rankwise.arrays import AnyArray, is_sparse
 from rankwise.cli.columns import (
-    item_column,
     listed,
-    naming_rows,
     remarks,
     remember,
     roles_of,
-    text_columns,
 )
 from rankwise.cli.duels import are_duels, read_duels
 from rankwise.cli.encoding import is_to_be_encoded, learned, read_to_encode, was_missing
 from rankwise.cli.preferences import read_preferences
+from rankwise.cli.row_ids import item_column, naming_rows, text_columns
 from rankwise.cli.rows import Rows
 from rankwise.cli.table_files import open_tables
 from rankwise.data.store.format import HEADER

@@ -10,9 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 
 from rankwise.arrays import AnyArray
-from rankwise.cli.columns import roles_of, text_columns
+from rankwise.cli.columns import roles_of
 from rankwise.cli.encoding import names_to_encode
 from rankwise.cli.inputs import ids_of, kept_input, open_reader
+from rankwise.cli.row_ids import text_columns
 from rankwise.cli.rows import Rows
 from rankwise.data.tables.arrow_columns import texts_in
 from rankwise.data.tables.arrow_files import open_sources

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import scipy.sparse
 
 from rankwise.cli.applicable import check_applicable
-from rankwise.cli.columns import item_column, roles_of, text_columns
+from rankwise.cli.columns import roles_of
 from rankwise.cli.inputs import (
     PACKED,
     Rows,
@@ -25,6 +25,7 @@ from rankwise.cli.inputs import (
 from rankwise.cli.mistakes import UsageError
 from rankwise.cli.outputs import check_target
 from rankwise.cli.printing import print_facts, print_json, remark, size_of
+from rankwise.cli.row_ids import item_column, text_columns
 from rankwise.cli.table_files import open_tables
 from rankwise.data import open_store, save_store, save_svmlight
 from rankwise.data.store.format import Header

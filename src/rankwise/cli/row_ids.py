@@ -1,0 +1,58 @@
+"""Which columns name rows, and so are neither learned from nor read as numbers."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from rankwise.cli.columns import LISTS, listed
+from rankwise.data.duels import WINNER_AND_LOSER
+from rankwise.data.tables.column_names import columns_hint
+from rankwise.exceptions import InvalidInputError
+
+if TYPE_CHECKING:
+    from pyarrow import Schema
+
+__all__ = ["item_column", "naming_rows", "text_columns"]
+
+
+def text_columns(options: argparse.Namespace) -> list[str]:
+    """Return the columns that are text in files that do not say what they hold, in rows or on both sides of duels."""
+    sides = [side + name for name in options.texts for side in WINNER_AND_LOSER]
+    ids = [options.item_id] if options.item_id not in _other_columns(options) else []
+    return [options.qid, *ids, *options.texts, *sides]
+
+
+def naming_rows(options: argparse.Namespace, names: Sequence[str]) -> argparse.Namespace:
+    """Take a column with the usual name of ids for what names the rows, unless something else was said of it.
+
+    What numbers the rows says nothing of others, and where rows are sorted by what is to be learned, it says too much.
+    """
+    if not hasattr(options, "id") or options.id is not None or not _is_usual_id(options, names):
+        return options
+    return argparse.Namespace(**{**vars(options), "id": options.item_id})
+
+
+def item_column(schema: Schema, options: argparse.Namespace) -> str | None:
+    """Return the column of ids of items: as it was named, or the usual one unless something else was said of it."""
+    name: str = options.item_id
+    if "item_id" in options.given:
+        if name not in schema.names:
+            raise InvalidInputError(
+                f"There is no column {name!r}, which --item-id names.", columns_hint(name, schema.names)
+            )
+        return name
+    return name if _is_usual_id(options, schema.names) else None
+
+
+def _is_usual_id(options: argparse.Namespace, names: Sequence[str]) -> bool:
+    own = options.item_id
+    return "item_id" not in options.given and own in names and own not in _other_columns(options)
+
+
+def _other_columns(options: argparse.Namespace) -> set[str]:
+    """Return the columns that have another role than to name rows."""
+    roles = ("label", "qid", "weight", *LISTS, "category", "words")
+    crossed = [name for cross in listed(getattr(options, "cross", None)) or [] for name in cross.split(":")]
+    return {name for role in roles for name in listed(getattr(options, role, None)) or []}.union(crossed)
