@@ -94,6 +94,13 @@ def known_without(X, qid, others):
     )
 
 
+@pytest.fixture(params=[1, 10**6], ids=["in blocks", "at once"])
+def _blocks(request, monkeypatch):
+    monkeypatch.setattr("rankwise.problems.known_columns._BLOCK", 8 * request.param)
+    monkeypatch.setattr("rankwise.problems.known_columns._ROWS", 3 * request.param)
+
+
+@pytest.mark.usefixtures("_blocks")
 @pytest.mark.parametrize("as_matrix", [np.asarray, sp.csr_matrix])
 def test_codes_are_shared_by_rows_that_known_columns_do_not_tell_apart(as_matrix):
     rng = np.random.default_rng(0)
@@ -112,6 +119,7 @@ def test_codes_are_shared_by_rows_that_known_columns_do_not_tell_apart(as_matrix
                 assert (codes[i] == codes[j]) == (X[i] == X[j])[known].all()
 
 
+@pytest.mark.usefixtures("_blocks")
 @pytest.mark.parametrize("as_matrix", [np.asarray, sp.csr_matrix])
 def test_pairs_differ_by_the_columns_of_other_groups(as_matrix):
     rng = np.random.default_rng(1)

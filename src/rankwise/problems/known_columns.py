@@ -16,7 +16,8 @@ from rankwise.arrays import Bools, Floats, Ints, Matrix, is_sparse
 
 __all__ = ["codes_of_groups", "differing_pairs"]
 
-_BLOCK = 1 << 20  # entries looked at together
+_BLOCK = 1 << 17  # entries of an array that are looked at together: they stay in cache
+_ROWS = 4096  # and rows of a sparse matrix
 _SHARED = -2  # columns that differ in several groups, in rows that none holds out, or nowhere
 _LARGEST = np.iinfo(np.int64).max
 
@@ -34,17 +35,18 @@ def codes_of_groups(X: Matrix, beside: Ints | Floats, group: Ints, trains: Bools
     trains : (rows,) bool
         Whether it weighs anything.
     """
-    owners = _Owners(X.shape[1])
-    own = np.where(group < 0, _SHARED, group)
+    owners, own = _Owners(X.shape[1]), np.where(group < 0, _SHARED, group)
     by_row = np.issubdtype(beside.dtype, np.integer)
-    for columns in _steps(X.shape[1], 1 if is_sparse(X) else X.shape[0]):
-        block = X[:, columns]
-        if is_sparse(X) and not by_row:
-            differs = block - sp.csr_matrix(beside[None, columns])[np.zeros(X.shape[0], dtype=np.int64)]
+    for rows in _steps(X.shape[0], X.shape[1], sparse=is_sparse(X)):
+        block = X[rows]
+        other = X[beside[rows]] if by_row else beside
+        if is_sparse(X):
+            other = other if by_row else sp.csr_matrix(beside[None])[np.zeros(block.shape[0], dtype=np.int64)]
+            owners.add((block - other)[trains[rows]], own[rows][trains[rows]])
         else:
-            other = block[beside] if by_row else beside[columns]
-            differs = block - other if is_sparse(X) else block != other
-        owners.add(columns, differs[trains], own[trains])
+            owners.add((block != other)[trains[rows]], own[rows][trains[rows]])
+        if owners.are_all_shared:  # mostly the first rows tell
+            break
     owner = owners.found
     direction = np.random.default_rng(0).normal(size=X.shape[1])
     if is_sparse(X):
@@ -52,9 +54,10 @@ def codes_of_groups(X: Matrix, beside: Ints | Floats, group: Ints, trains: Bools
         known = np.where(owner[X.indices] == group[row], 0.0, X.data)
         return _codes(sp.csr_matrix((known, X.indices, X.indptr), shape=X.shape) @ direction)
     content = np.empty(X.shape[0])
+    is_owned = bool((owner >= 0).any())
     for rows in _steps(*X.shape):
         # Row by row, in the same way wherever a row stands; a product by BLAS would not be.
-        known = np.where(owner == group[rows, None], 0.0, X[rows])
+        known = np.where(owner == group[rows, None], 0.0, X[rows]) if is_owned else X[rows]
         content[rows] = (known * direction).sum(axis=1)
     return _codes(content)
 
@@ -67,14 +70,14 @@ def differing_pairs(X: Matrix, winner: Ints, loser: Ints, group: Ints, trains: B
     group, trains : (pairs,)
         As of rows in `codes_of_groups`.
     """
-    owners, whole = _Owners(X.shape[1]), slice(None)
+    owners = _Owners(X.shape[1])
     own = np.where(group < 0, _SHARED, group)
-    for pairs in _steps(winner.size, X.shape[1]):
-        owners.add(
-            whole, _differences(X, winner[pairs], loser[pairs])[trains[pairs]], own[pairs][trains[pairs]]
-        )
+    steps = _steps(winner.size, X.shape[1], sparse=is_sparse(X))
+    for pairs in steps:
+        is_there = trains[pairs]
+        owners.add(_differences(X, winner[pairs], loser[pairs])[is_there], own[pairs][is_there])
     owner, differs = owners.found, np.zeros(winner.size, dtype=np.bool_)
-    for pairs in _steps(winner.size, X.shape[1]):
+    for pairs in steps:
         pair, column = _differences(X, winner[pairs], loser[pairs]).nonzero()
         at = pair + pairs.start
         differs[at[owner[column] != group[at]]] = True
@@ -87,9 +90,9 @@ class _Owners:
     def __init__(self, n_columns: int) -> None:
         self._least, self._most = np.full(n_columns, _LARGEST), np.full(n_columns, -_LARGEST)
 
-    def add(self, columns: slice, differs: Any, own: Ints) -> None:
-        """Look at rows of groups that differ from others in some of these columns."""
-        least, most = self._least[columns], self._most[columns]
+    def add(self, differs: Any, own: Ints) -> None:
+        """Look at rows of groups that differ from others in some columns."""
+        least, most = self._least, self._most
         if sp.issparse(differs):
             row, column = differs.nonzero()
             np.minimum.at(least, column, own[row])
@@ -99,13 +102,18 @@ class _Owners:
         np.maximum(most, np.where(differs, own[:, None], -_LARGEST).max(axis=0, initial=-_LARGEST), out=most)
 
     @property
+    def are_all_shared(self) -> bool:
+        """Whether every column differs in several groups already."""
+        return bool((self._least < self._most).all())
+
+    @property
     def found(self) -> Ints:
         """The one group of each column, or that there is none."""
         return np.where(self._least == self._most, self._least, _SHARED)
 
 
-def _steps(size: int, across: int) -> list[slice]:
-    step = max(1, _BLOCK // max(1, across))
+def _steps(size: int, across: int, *, sparse: bool = False) -> list[slice]:
+    step = _ROWS if sparse else max(1, _BLOCK // max(1, across))
     return [slice(first, min(first + step, size)) for first in range(0, size, step)]
 
 
