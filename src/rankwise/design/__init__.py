@@ -61,7 +61,7 @@ def comparing_design(X: MatrixLike, n_threads: int | None = None) -> Design:
     """Return the design of X for whatever only compares its rows: columns far from zero are shifted."""
     design = as_design(X, n_threads)
     # A few rows of an operator would take a product for each of them; weights of terms lie between 0 and 1.
-    if isinstance(design, AdditiveDesign) or not design.has_rows or design.shape[0] == 0:
+    if design.is_encoded or not design.has_rows or design.shape[0] == 0:
         return design
     sample = design.gathered(sampled_rows(*design.shape)).matrix()
     # One row alone, the first of a stream, does not tell where the columns are.

@@ -59,6 +59,7 @@ class AdditiveDesign(Design):
 
     has_rows = True
     is_dense = False
+    is_encoded = True
     dtype: np.dtype[Any] = np.dtype(np.float64)
 
     def __init__(

@@ -82,6 +82,8 @@ class Design(ABC):
         What was subtracted from its columns; nothing that compares rows sees it.
     is_on_disk : bool
         Whether the values are read from a store whenever they are needed.
+    is_encoded : bool
+        Whether codes of the user's columns are stored, and its own columns are made of them.
     widest_matrix : float
         From how many columns on it is not asked for ``X' L X``.
     """
@@ -95,6 +97,7 @@ class Design(ABC):
     reads: int
     shift: Shift | None = None
     is_on_disk: bool = False
+    is_encoded: bool = False
     widest_matrix: float = inf
 
     @property

@@ -29,8 +29,9 @@ class KernelRankRLS(KernelRanker):
     kernel : str or callable, default="rbf"
         "linear", "poly", "rbf", another name of `sklearn.metrics.pairwise.pairwise_kernels`, "precomputed" (X is
         then the kernel matrix, or a LinearOperator that multiplies by it), or a function of two matrices that
-        returns the kernel values between their rows. Columns far from zero are shifted where that changes no
-        ranking, in "linear" and "rbf"; in others, such as "poly", where a column is belongs to the model.
+        returns the kernel values between their rows. Columns far from zero are shifted in "linear" and "rbf", which
+        changes no ranking, except by "linear" with a reduced set of no more rows than columns: that one is a
+        combination of shifted rows. In others, such as "poly", where a column is belongs to the model.
     gamma : {"scale", "auto"} or float, default="scale"
         "scale" is 1 / (the sum of the columns' variances), "auto" is 1 / columns.
     degree, coef0 : default=3, 1

@@ -8,13 +8,15 @@ from dataclasses import replace
 
 import numpy as np
 
-from rankwise.arrays import Floats, Rows
+from rankwise.arrays import Floats, Ints, Rows, is_sparse
 from rankwise.data.parameters import is_exact_name
+from rankwise.design import matrix_rows
 from rankwise.fitting.notices import notices_of_extremes
 from rankwise.holdout import groups_of, held_out_residuals
 from rankwise.holdout.leave_pair_out import pair_out_errors
 from rankwise.holdout.spaces import KernelSpace, PairDecomposition, RowDecomposition, Space, exact_bytes
 from rankwise.metrics import Metric
+from rankwise.problems.known_columns import codes_of_groups, differing_pairs
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 from rankwise.runtime.cached import cached_property
 from rankwise.runtime.memory import fits
@@ -174,10 +176,29 @@ class _WithoutRows(_ClosedForm):
         They tie; but the closed forms subtract a residual from each row's own label, and leave its rounding.
         """
         data, plan = self._data, self._plan
-        model_of, code = data.queries.codes if self._kind == "queries" else plan.groups, data.row_codes
+        model_of, code = data.queries.codes if self._kind == "queries" else plan.groups, self._row_codes
         key = (model_of * (code.max(initial=0) + 1) + code)[plan.scored]
         _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
         return plan.scored[first[inverse.reshape(-1)]]
+
+    @property
+    def _row_codes(self) -> Ints:
+        """Numbers of the rows; those share one that cannot differ by the model without their fold."""
+        data, group = self._data, self._plan.groups
+        if not _is_linear(self._space, data):
+            return data.row_codes
+        X, queries = matrix_rows(data.design), data.queries
+        trains = np.ones(queries.n_rows, dtype=np.bool_) if data.row_weight is None else data.row_weight > 0
+        if self._kind == "queries":
+            return codes_of_groups(X, queries.order[queries.offsets[:-1]][queries.codes], group, trains)
+        first = np.unique(group, return_index=True)[1][:3]
+        if first.size < 3:
+            return data.row_codes
+        # At most one of three rows is of the fold without which a column is constant.
+        rows = X[first]
+        return codes_of_groups(
+            X, np.median(rows.toarray() if is_sparse(rows) else rows, axis=0), group, trains
+        )
 
     def _scores(self, one: RowDecomposition, alphas: Floats, some: slice, outputs: Sequence[int]) -> Floats:
         """Return (alphas, rows, outputs) scores, each row's from the model that did not see its group."""
@@ -230,7 +251,8 @@ class _WithoutPairs(_ClosedForm):
     def __init__(self, space: Space, data: PairData, plan: Plan, metric: Metric, averaging: str) -> None:
         require_pairs_left(data, plan)
         super().__init__(space, data, plan)
-        self._data, group = data, plan.groups
+        self._data, self._group = data, plan.groups
+        group = self._group
         self._weight = np.where(group >= 0, data.scoring_weight, 0.0)
         fold = np.maximum(group, 0) if averaging == "folds" else None
         self._scorer = pair_scorer(metric, self._weight, fold=fold)
@@ -241,6 +263,21 @@ class _WithoutPairs(_ClosedForm):
         residual = held_out_residuals(one.hold_out, one.target, groups, alphas, n_threads=threads)
         predicted = np.nan_to_num((one.target - residual)[:, :, 0])  # NaN: what nothing holds out
         # Equal rows tie; the closed form subtracts a residual from each pair's own difference, and leaves its rounding.
-        differs = data.row_codes[data.preferences.winner] != data.row_codes[data.preferences.loser]
+        winner, loser = data.preferences.winner, data.preferences.loser
+        if _is_linear(self._space, data):
+            trains = data.graph.pair_weight > 0
+            differs = differing_pairs(matrix_rows(data.design), winner, loser, self._group, trains)
+        else:
+            differs = data.row_codes[winner] != data.row_codes[loser]
         held_out = np.where((self._weight > 0) & differs, one.differences(predicted), 0.0)
         return self._scorer.errors(held_out)[:, None]
+
+
+def _is_linear(space: Space, data: TrainingProblem) -> bool:
+    """Tell whether a model has a coefficient for each column of X."""
+    design = data.design
+    if design.is_encoded or not design.has_rows:
+        return False
+    if not isinstance(space, KernelSpace):
+        return True
+    return space.problem.kernel.name == "linear" and space.problem.basis is None
