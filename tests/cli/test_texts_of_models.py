@@ -208,3 +208,17 @@ def test_a_column_that_an_option_names_must_be_there(capsys, tmp_path, option):
     assert code == 1
     assert f"t.csv has no column 'cod' to learn from, which {option} names" in err
     assert "did you mean 'code'?" in err
+
+
+@pytest.mark.parametrize("command", [["explain"], ["predict", "--stream"], ["predict"]])
+def test_a_column_of_ids_that_is_named_must_be_there(capsys, tmp_path, saved, command):
+    mixed(1).to_csv(tmp_path / "new.csv", index=False)
+    shop(0, ["1", "2", "3"]).to_csv(tmp_path / "numbers.csv", index=False)
+    numbers = tmp_path / "numbers.rw"
+    assert call(capsys, "fit", tmp_path / "numbers.csv", *FIT, "-o", numbers)[0] == 0
+    for model, data in ((saved, "new.csv"), (numbers, "numbers.csv")):
+        name, *options = command
+        target = ["-o", tmp_path / "ranked.tsv"] if name == "predict" else []
+        code, _, err = call(capsys, name, model, tmp_path / data, *options, "--item-id", "skuu", *target)
+        assert code == 1
+        assert "has no column 'skuu', which --item-id names" in err

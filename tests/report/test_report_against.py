@@ -182,3 +182,14 @@ def test_easier_rows_than_those_of_training_are_told():
     noise = np.random.default_rng(0).permutation(Y)
     shown = section(Report(model, X, Y, QID, train=(X, noise, QID)).html(), "training")
     assert "these are easier, or of another kind" in shown
+
+
+def test_small_p_values_are_no_tags():
+    rng = np.random.default_rng(0)
+    X, qid = rng.normal(size=(800, 3)), np.arange(800) // 10
+    y = np.digitize(X.sum(axis=1), [0, 1])
+    model = RankRLS().fit(X, y, qid=qid)
+    page = Report(model, X, y, qid, against=-X[:, 0]).html()
+    seen = re.sub(r"<(script|style)\b.*?</\1>", "", page, flags=re.DOTALL)
+    assert seen.count("&lt;\N{NO-BREAK SPACE}0.001") + seen.count("&lt; 0.001") >= 2
+    assert re.findall(r"<(?![a-zA-Z/!]).{20}", seen) == []

@@ -20,6 +20,7 @@ from rankwise.automatic.stages import Facts, stages
 from rankwise.automatic.targets import is_for
 from rankwise.estimators.base import Ranker
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
+from rankwise.runtime.interrupts import HEARD
 from rankwise.runtime.progress import ProgressLine
 
 __all__ = ["run_search"]
@@ -214,6 +215,7 @@ class _Run:
             try:
                 further.append(self._on_fold(trial, number, part))
             except KeyboardInterrupt:
+                HEARD.set()
                 search.stopped = "Ctrl-C"
                 break
         return further
@@ -245,6 +247,7 @@ class _Run:
             except KeyboardInterrupt:
                 if not search.trials:
                     raise
+                HEARD.set()
                 search.stopped = "Ctrl-C"
                 return False
             except MemoryLimitError as error:

@@ -169,6 +169,11 @@ def roles_of(schema: Schema, source: str, options: argparse.Namespace, *, needs_
                 remark(f"{lacking.problem} Scores need no labels.")
             else:
                 raise lacking
+    if "item_id" in options.given and options.item_id not in names:
+        raise InvalidInputError(
+            f"{source} has no column {options.item_id!r}, which --item-id names.",
+            columns_hint(options.item_id, names),
+        )
     for name in listed(getattr(options, "id", None)) or ():
         if name not in names:
             raise InvalidInputError(

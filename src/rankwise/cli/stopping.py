@@ -15,6 +15,7 @@ from typing import Any
 
 from rankwise.files.hidden_folders import remove_own
 from rankwise.files.replacing import TAKING_PLACE
+from rankwise.runtime.interrupts import HEARD
 
 __all__ = ["Terminated", "exit_code", "signal_behind", "stoppable", "what_was_changed"]
 
@@ -134,8 +135,14 @@ def _watch(reader: int, numbers: set[signal.Signals], written: Sequence[str]) ->
             continue
         deadline = time.monotonic() + _PATIENCE
         while (left := deadline - time.monotonic()) > 0:
-            if select.select([reader], [], [], left)[0] and not os.read(reader, 1):
-                return
+            if select.select([reader], [], [], left)[0]:
+                if not os.read(reader, 1):
+                    return
+                HEARD.clear()  # this one was not
+                deadline = time.monotonic() + _PATIENCE
+        if came[0] == signal.SIGINT and HEARD.is_set():
+            HEARD.clear()  # the best so far is kept, which takes as long as it takes; the next one ends it
+            continue
         _end_now(came[0], written)
 
 

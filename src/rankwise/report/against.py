@@ -219,7 +219,7 @@ def _verdict(one: Beside, own: str, other: str) -> str:
         words = "ranks better than" if ahead > 0 else "ranks worse than"
     return (
         f"By {text(in_words(one.name))} {name(own)} <strong>{words}</strong> {name(other)} "
-        f"({decimals(one.first.value)} against {decimals(one.second.value)}, p {p_text(found.p_value)})."
+        f"({decimals(one.first.value)} against {decimals(one.second.value)}, p {text(p_text(found.p_value))})."
     )
 
 

@@ -45,7 +45,7 @@ def in_words(metric: str) -> str:
 
 
 def _p(comparison: Comparison) -> str:
-    return f"p {p_text(comparison.p_value)}".replace(" ", "\N{NO-BREAK SPACE}")
+    return text(f"p {p_text(comparison.p_value)}").replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def verdict(figure: Figure, best_name: str | None) -> str:

@@ -19,7 +19,14 @@ from typing import ParamSpec, TypeVar
 
 from rankwise.exceptions import caller_level
 
-__all__ = ["interruptible", "keep_on_interrupt", "left_on_interrupt", "signals_later", "tell_interrupted"]
+__all__ = [
+    "HEARD",
+    "interruptible",
+    "keep_on_interrupt",
+    "left_on_interrupt",
+    "signals_later",
+    "tell_interrupted",
+]
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -28,6 +35,9 @@ _KEEPS: ContextVar[bool] = ContextVar("_KEEPS", default=False)
 # The estimator that is being fitted, and what is to be said of its interruption once it has its attributes.
 _FITTED: ContextVar[object] = ContextVar("_FITTED", default=None)
 _TOLD: ContextVar[list[str] | None] = ContextVar("_TOLD", default=None)
+
+# Set by whoever hears Ctrl-C and goes on to finish what there is: the process is not stuck, and nobody is to end it.
+HEARD = threading.Event()
 
 # Those that somebody sends to end a process, and that a handler may turn into an exception.
 _SIGNALS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
