@@ -82,6 +82,10 @@ def test_a_comparison_is_of_the_differences():
     assert len(set(counts)) == 3
     assert found.p_value < 1e-3
     assert compare_over_pairs(first, first, pairs).p_value == 1.0
+    # One ranking right and the other wrong about every pair: what differs most is no tie, and few items prove little.
+    right, wrong = np.zeros(len(pairs)), np.ones(len(pairs))
+    assert compare_over_pairs(right, wrong, pairs).p_value < 1e-3
+    assert compare_over_pairs(right[:1], wrong[:1], pairs[:1]).p_value == 0.5
     # p is 0.05 where the interval ends at 0.
     edge = compare_over_pairs(first - found.difference.high, second, pairs)
     assert edge.p_value == pytest.approx(0.05)

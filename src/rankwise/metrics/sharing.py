@@ -52,11 +52,17 @@ def mean_over_pairs(
 def compare_over_pairs(
     first: Doubles, second: Doubles, pairs: Ints, weight: Doubles | None = None, *, level: float = 0.95
 ) -> Comparison:
-    """Compare two errors pair by pair: the first minus the second, tested by the same variance."""
+    """Compare two errors pair by pair: the first minus the second, tested by the same variance.
+
+    Where all pairs differ alike there is no variance to test by: then by the signs of the items, of which all but one
+    could have been others.
+    """
     difference = first - second
     interval = mean_over_pairs(difference, pairs, weight, level=level)
     mean, error, freedom = _estimate(difference, pairs, weight)
-    p_value = float(2 * scipy.stats.t.sf(abs(mean) / error, freedom)) if error > 0 and freedom > 0 else 1.0
+    p_value = 1.0
+    if freedom > 0 and mean != 0:
+        p_value = float(2 * scipy.stats.t.sf(abs(mean) / error, freedom)) if error > 0 else 0.5**freedom
     wins, losses = int((difference < 0).sum()), int((difference > 0).sum())
     return Comparison(interval, p_value, wins, losses, difference.size - wins - losses, "pairwise_error")
 
