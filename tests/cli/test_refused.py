@@ -263,7 +263,7 @@ def test_runs_are_judged_by_the_queries_they_share(capsys, files, tmp_path):
     judged = ["evaluate", "--run", files / "a.run", "--qrels", files / "two.qrels", "--metrics", "map"]
     code, out, err = call(capsys, *judged, "--per-query", tmp_path / "each.csv")
     assert code == 0
-    assert "1 queries of" in err
+    assert "1 query of" in err
     assert f"wrote {tmp_path / 'each.csv'}" in out
     assert pd.read_csv(tmp_path / "each.csv")["qid"].tolist() == ["q1"]
 
