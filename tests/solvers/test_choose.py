@@ -7,7 +7,7 @@ from scipy.sparse.linalg import aslinearoperator
 
 from rankwise.data.queries import encode_queries, one_query
 from rankwise.data.validation import check_qid
-from rankwise.design import as_design
+from rankwise.design import DenseDesign, as_design, protocol
 from rankwise.exceptions import UnsuitableSolverError
 from rankwise.losses import LOSSES, MARGIN_LOSSES
 from rankwise.objectives import SquaredObjective
@@ -27,7 +27,6 @@ from rankwise.solvers.choose import (
     matrix_bytes,
     matrix_reads,
     require_diagonal,
-    widest_matrix,
 )
 from rankwise.solvers.krylov import conjugate_gradients
 from rankwise.solvers.momentum import estimated_descent, gradient_descent
@@ -67,8 +66,8 @@ def test_forming_the_matrix_is_priced_by_its_multiply_adds_in_reads_of_the_data(
     X = design.matrix()
     X = X.toarray() if sp.issparse(X) else np.asarray(X)
     n, stored = X.shape[1], np.count_nonzero(X)
-    product = choose._PRODUCT * stored  # two reads
-    form = gram_work(X) * (choose._DENSE_GRAM if design.is_dense else choose._SPARSE_GRAM)
+    product = protocol._PRODUCT * stored  # two reads
+    form = gram_work(X) * (protocol._DENSE_GRAM if design.is_dense else protocol._SPARSE_GRAM)
     if not forms_matrix:  # a product per column instead, which for dense rows costs twice the matrix
         form = 2 * form if design.is_dense else n * product
     expected = (form + choose._FACTOR * n**3) / (product / 2)
@@ -119,18 +118,19 @@ def test_a_matrix_and_its_factor_must_fit(monkeypatch):
 def test_an_operator_is_iterated_on_and_a_storage_may_say_from_where_on():
     assert choose_solver(as_design(aslinearoperator(np.ones((500, 10))))) == "cg"
     design = dense(5000, 100)
-    assert widest_matrix(design) == np.inf
+    assert design.widest_matrix == np.inf
     assert choose_solver(design) == "direct"
     design.widest_matrix = 100
     assert choose_solver(design) == "direct"
     design.widest_matrix = 99
-    assert widest_matrix(design) == 99
     assert choose_solver(design) == "cg"
 
 
 def test_a_storage_may_price_itself():
-    design = dense(5000, 100)
-    design.work = (3.0, 8.0)
+    class Priced(DenseDesign):
+        work = (3.0, 8.0)
+
+    design = Priced(np.ones((5000, 100)))
     assert matrix_reads(design) == pytest.approx((8.0 + choose._FACTOR * 1e6) / 1.5)
     assert choose_solver(design) == "cg"
 
