@@ -18,7 +18,7 @@ from rankwise import RankRLS
 from rankwise.exceptions import MemoryLimitError, ModelFileError
 from rankwise.persistence import read_header
 from rankwise.persistence.container import ALIGNMENT, Container, is_storable, padded, write_container
-from rankwise.persistence.container_reader import read_container
+from rankwise.persistence.container_reader import read_container, read_file
 
 
 def written(header=None, arrays=None, description=None):
@@ -356,6 +356,15 @@ def test_what_is_read_from_a_file_is_in_memory_once(large):
         array = read_container(stream).arrays["a"]
     assert array.size - 1 == array[-1]
     assert peak.n_bytes < 1.1 * array.nbytes
+
+
+def test_arrays_of_large_files_are_aligned_wherever_memory_is_free(tmp_path):
+    """Many at a time, of sizes that leave gaps of all kinds: one by one, any may lie well by chance."""
+    found = []
+    for size in range(20_000, 20_400, 16):
+        (tmp_path / "m.rw").write_bytes(data := written({}, {"a": np.zeros(size, dtype=np.uint8)}))
+        found += [np.empty(size), read(data).arrays["a"], read_file(tmp_path / "m.rw").arrays["a"]]
+    assert {array.ctypes.data % 64 for array in found[1::3] + found[2::3]} == {0}
 
 
 def test_arrays_of_all_types_share_the_bytes_that_were_read():

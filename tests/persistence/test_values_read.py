@@ -148,6 +148,7 @@ def test_only_keys_that_begin_with_a_dollar_are_kinds():
         ([0, 2**47, 2**8], True),
         ([0, 2**47, 2**9], False),
         ([2**47, 2**9, 0], False),
+        ([2**47, 2**20, 0], False),
         ([0] + [1] * 31, True),
         ([0] + [1] * 32, False),
         ([0, -1], False),
