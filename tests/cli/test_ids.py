@@ -292,6 +292,29 @@ def test_a_column_called_id_names_rows_whatever_it_holds(capsys, tmp_path, endin
     assert "id names the rows" in err
 
 
+@pytest.mark.parametrize("more", [[], ["--id", "sku"]])
+def test_numbers_that_pandas_writes_before_rows_are_not_learned_from(capsys, tmp_path, more):
+    """Rows that are sorted by their labels would be told apart by their numbers alone."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"a": rng.normal(size=60), "sku": np.arange(60), "id": np.arange(60), "label": np.arange(60) // 15}
+    )
+    frame.to_csv(tmp_path / "rows.csv")
+    pd.read_csv(tmp_path / "rows.csv").to_parquet(tmp_path / "rows.parquet")
+    for name, called in (("rows.csv", "the column without a name"), ("rows.parquet", "Unnamed: 0")):
+        code, _, err = call(
+            capsys, "fit", tmp_path / name, "-o", tmp_path / "m.rw", "--method", "rls", "-f", *more
+        )
+        assert code == 0, err
+        assert f"{called} names the rows, and is not learned from" in err
+        weighted = call_json(capsys, "inspect", tmp_path / "m.rw")["largest_weights"]
+        assert weighted.keys() == ({"a"} if more else {"a", "sku"})
+        code, _, err = call(
+            capsys, "predict", tmp_path / "m.rw", tmp_path / name, "-o", tmp_path / "p.tsv", "-f"
+        )
+        assert code == 0, err
+
+
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_a_column_called_id_is_learned_from_where_it_is_listed(capsys, tmp_path, ending):
     frame = pd.DataFrame({"id": np.arange(30), "a": np.arange(30) % 7, "label": np.arange(30) % 4})

@@ -300,10 +300,10 @@ def remarks(
         column = likely[0] if likely else "COLUMN"
         found.append(f"{source} has no column {options.qid}: all rows are one ranking (--qid {column})")
     named = {roles.weight, *(listed(getattr(options, "id", None)) or ())}
-    if "id" not in options.given and getattr(options, "id", None) is not None:
-        found.append(
-            f"{options.id} names the rows, and is not learned from (--features lists what is; --id other names)"
-        )
+    found += [
+        f"{name or 'the column without a name'} names the rows, and is not learned from (--features lists what is)"
+        for name in getattr(options, "taken_as_ids", ())
+    ]
     left = [name for name in schema.names if name not in used and name not in named]
     if left and roles.features is None:
         kinds: dict[str, list[str]] = {}

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["item_column", "naming_rows", "text_columns"]
 
+_NUMBERED = ("", "Unnamed: 0")  # how R and pandas call the numbers that they write before the rows of a table
+
 
 def text_columns(options: argparse.Namespace) -> list[str]:
     """Return the columns that are text in files that do not say what they hold, in rows or on both sides of duels."""
@@ -25,13 +27,16 @@ def text_columns(options: argparse.Namespace) -> list[str]:
 
 
 def naming_rows(options: argparse.Namespace, names: Sequence[str]) -> argparse.Namespace:
-    """Take a column with the usual name of ids for what names the rows, unless something else was said of it.
+    """Take columns with the usual names of ids for what names the rows, unless something else was said of them.
 
     What numbers the rows says nothing of others, and where rows are sorted by what is to be learned, it says too much.
     """
-    if not hasattr(options, "id") or options.id is not None or not _is_usual_id(options, names):
+    if not hasattr(options, "id"):
         return options
-    return argparse.Namespace(**{**vars(options), "id": options.item_id})
+    said, others = listed(options.id) or [], _other_columns(options)
+    usual = [name for name in (options.item_id, *_NUMBERED) if name in names and name not in {*said, *others}]
+    changed = {"id": [*said, *usual] or None, "taken_as_ids": usual}
+    return argparse.Namespace(**{**vars(options), **changed})
 
 
 def item_column(schema: Schema, options: argparse.Namespace) -> str | None:
