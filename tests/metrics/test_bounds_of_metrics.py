@@ -135,6 +135,22 @@ def test_a_wider_level_has_a_wider_interval():
     assert all(interval.low < interval.value < interval.high for interval in found)
 
 
+@pytest.mark.parametrize("level", [0.5, 0.9])
+def test_intervals_of_one_ranking_have_the_quantiles_of_drawn_rows(level):
+    rng = np.random.default_rng(0)
+    y = rng.normal(size=60)
+    first, second, metric = y + rng.normal(size=60), y + 2 * rng.normal(size=60), get_metric("concordance")
+    draws = np.random.default_rng(9).integers(0, 60, size=(1000, 60))
+    tables = [[metric(y[index], scores[index]) for index in draws] for scores in (first, second)]
+    tails = [(1 - level) / 2, (1 + level) / 2]
+    compared = compare_rankings(y, first, second, metric="concordance", level=level, n_resamples=1000)
+    alone = bootstrap_interval(y, first, metric="concordance", level=level, n_resamples=1000)
+    for found, drawn in ((compared.difference, np.subtract(*tables)), (alone, tables[0])):
+        low, high = np.quantile(drawn, tails)
+        assert [found.low, found.high] == pytest.approx([low, high], abs=0.25 * (high - low))
+        assert found.level == level
+
+
 def test_a_single_unit_has_a_mean_and_no_interval():
     found = bootstrap_mean([3.0], [2.0], level=0.8, unit="pairs")
     assert (found.value, found.level, found.n, found.unit) == (3.0, 0.8, 1, "pairs")
