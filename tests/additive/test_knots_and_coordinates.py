@@ -13,6 +13,7 @@ from rankwise.additive.coordinates import (
     Rescaled,
     adapted_scale,
     curve_basis,
+    selecting_scale,
 )
 from rankwise.additive.knots import find_knots, plan_knots
 from rankwise.additive.purification import main_effects, purified, with_knots_of_surfaces
@@ -165,6 +166,19 @@ def test_an_adapted_penalty_costs_the_model_what_it_did():
     assert scale[0] > 0
     np.testing.assert_allclose(adapted_scale(7 * u), scale)
     np.testing.assert_array_equal(adapted_scale(np.zeros(3)), 1.0)
+
+
+def test_a_penalty_that_selects_is_by_the_root_mean_square_of_each_term():
+    u, sizes = np.array([3.0, -4.0, 0.0, 0.0, 0.0, 1.0]), [2, 3, 1]
+    scale = selecting_scale(u, sizes)
+    floor = 0.01 * np.mean(u**2)
+    expected = []
+    for term in np.split(u, np.cumsum(sizes)[:-1]):
+        expected += [np.sqrt(np.mean(term**2) + floor)] * term.size
+    np.testing.assert_allclose(scale / scale[0], np.array(expected) / expected[0], rtol=1e-12)
+    assert np.sum((u / scale) ** 2) == pytest.approx(np.sum(u**2))
+    np.testing.assert_allclose(selecting_scale(7 * u, sizes), scale)
+    np.testing.assert_array_equal(selecting_scale(np.zeros(3), [1, 2]), 1.0)
 
 
 def test_first_differences_make_the_penalty_the_squared_slope():

@@ -45,6 +45,7 @@ MODELS = {
     "monotone": AdditiveRanker(monotone={1: 1, 2: -1}, interactions=1),
     "monotone squared": AdditiveRanker(monotone=[0, 1, 0, 0, 0], loss="squared", interactions=1),
     "adapted": AdditiveRanker(adaptive=2, interactions=2),
+    "selected": AdditiveRanker(adaptive=1, selective=2, interactions=2),
     "cv": AdditiveRankerCV(alphas=[1e-2, 1e-4], cv=3, interactions=[0, 1], n_knots=[4, 8]),
 }
 
@@ -127,10 +128,22 @@ def test_the_model_is_the_minimum_over_listed_pairs():
     np.testing.assert_allclose(found - found.mean(), expected - expected.mean(), atol=1e-4)
 
 
-def test_an_adapted_penalty_is_that_of_the_model_before():
+def step_sizes(layout, u):
+    return np.abs(u)
+
+
+def mean_squares_of_terms(layout, u):
+    terms = np.split(u, np.cumsum(layout.coordinates.sizes)[:-1])
+    return np.concatenate([np.full(term.size, np.mean(term**2)) for term in terms])
+
+
+@pytest.mark.parametrize(
+    ("rounds", "sizes", "power"), [("adaptive", step_sizes, 1), ("selective", mean_squares_of_terms, 2)]
+)
+def test_an_adapted_penalty_is_that_of_the_model_before(rounds, sizes, power):
     X, y, qid = make(rows=60)
     options = {"n_knots": 4, "interactions": 1, "tol": 1e-12}
-    plain, model = (AdditiveRanker(1e-2, adaptive=rounds, **options).fit(X, y, qid=qid) for rounds in (0, 1))
+    plain, model = (AdditiveRanker(1e-2, **{rounds: n}, **options).fit(X, y, qid=qid) for n in (0, 1))
     layout, D, weight = plain_objective(model, X, y, qid)
 
     def minimum(penalty):
@@ -146,7 +159,8 @@ def test_an_adapted_penalty_is_that_of_the_model_before():
         return found - found.mean()
 
     first = minimum(np.full(D.shape[1], 1e-2))
-    size = np.sqrt(first**2 + 0.01 * np.mean(first**2))  # penalties of 1 / |u|, with a floor
+    # Penalties of 1 / |u|, or of 1 over the mean square of a term, with a floor.
+    size = (sizes(layout, first) ** (2 / power) + 0.01 * np.mean(first**2)) ** (power / 2)
     penalty = 1e-2 * np.sum(first**2) / np.sum(first**2 / size) / size
     for fitted, expected in ((plain, first), (model, minimum(penalty))):
         found = fitted.predict(X)
@@ -174,6 +188,48 @@ def test_the_penalty_is_adapted_while_that_helps():
     ).fit(X, steps)
     assert same.interactions_.tolist() == model.interactions_.tolist()
     np.testing.assert_allclose(same.predict(X), model.predict(X), atol=0.05)
+
+
+def many_columns(rows=240, columns=40):
+    """Return few rows of many columns, of which three matter."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(rows, columns))
+    return X, X[:, :3].sum(axis=1) + 0.3 * rng.normal(size=rows), np.arange(rows) // 10
+
+
+def test_few_columns_are_left_of_many_where_that_helps():
+    X, y, qid = many_columns()
+    options = {"cv": 3, "n_knots": 4, "surface_knots": 3, "interactions": [0, 5]}
+    model = AdditiveRankerCV(**options).fit(X, y, qid=qid)
+    results = model.cv_results_
+    assert model.selective_ > 0
+    assert set(results["selective"]) == set(range(9))  # all rounds, whatever the first are worth
+    assert model.best_score_ == results["score"].min() < results["score"][results["selective"] == 0].min()
+    importance = np.array([curve.importance for curve in model.curves_])
+    assert importance[3:].max() < 0.05 * importance[:3].min()
+    without = AdditiveRankerCV(selective=0, **options).fit(X, y, qid=qid)
+    assert without.selective_ == 0
+    assert without.best_score_ == results["score"][results["selective"] == 0].min()
+    same = AdditiveRanker(
+        model.alpha_, n_knots=4, interactions=0, selective=model.selective_, adaptive=model.adaptive_
+    ).fit(X, y, qid=qid)
+    np.testing.assert_allclose(same.predict(X), model.predict(X), atol=0.02)
+
+
+def test_curves_are_thinned_out_with_an_alpha_of_the_grid():
+    X, y, qid = many_columns()
+    y = np.random.default_rng(2).permutation(y)  # nothing is to be learnt
+    results = AdditiveRankerCV(cv=3, n_knots=4, interactions=0).fit(X, y, qid=qid).cv_results_
+    is_plain = (results["adaptive"] == 0) & (results["selective"] == 0)
+    assert results["alpha"][is_plain][np.argmin(results["score"][is_plain])] > 0.1
+    assert set(results["alpha"][results["selective"] > 0]) == {0.1}
+
+
+def test_curves_are_not_thinned_out_where_surfaces_are_wanted():
+    X, y, qid = many_columns(columns=4)
+    model = AdditiveRankerCV(cv=3, n_knots=4, surface_knots=3, interactions=[2]).fit(X, y, qid=qid)
+    assert len(model.interactions_) == 2
+    assert set(model.cv_results_["selective"]) == {0}
 
 
 def test_many_rows_choose_their_pairs_by_some(monkeypatch):
@@ -206,6 +262,7 @@ def test_monotone_curves_are_monotone_to_the_last_bit():
             loss=loss,
             interactions=1,
             adaptive=int(loss != "squared"),
+            selective=1,
         ).fit(X, y, qid=qid)
         up, down = (curve.values for curve in model.curves_[:2])  # noqa: PD011
         assert (np.diff(up) >= 0).all()
@@ -345,7 +402,7 @@ def test_a_chosen_curve_is_a_selection_like_any_other():
     results = model.cv_results_
     same = (results["n_knots"] == model.n_knots_) & (results["surface_knots"] == model.surface_knots_)
     same &= results["interactions"] == len(model.interactions_)
-    same &= results["adaptive"] == model.adaptive_
+    same &= (results["adaptive"] == model.adaptive_) & (results["selective"] == model.selective_)
     assert dict(zip(results["alpha"][same], results["score"][same], strict=True)) == dict(
         zip(model.alphas_, model.cv_errors_, strict=True)
     )
@@ -358,7 +415,7 @@ def test_the_default_grid_goes_on_beyond_its_ends():
     sharp = AdditiveRankerCV(cv=3, interactions=0, n_knots=32).fit(X, np.sin(9 * X[:, 0]) + X[:, 1])
     assert sharp.alpha_ < 1e-5
     # A grid that somebody chose is taken as it is, and the warning says what it lacks.
-    given = AdditiveRankerCV([1e-2, 1e-3, 1e-4, 3e-5, 1e-1], cv=3, interactions=0, n_knots=32)
+    given = AdditiveRankerCV([1e-2, 1e-3, 1e-4, 3e-5, 1e-1], cv=3, interactions=0, n_knots=32, selective=0)
     with pytest.warns(UserWarning, match=r"best alpha is the smallest of the grid.*Hint: "):
         given.fit(X, np.sin(9 * X[:, 0]) + X[:, 1])
     assert given.alpha_ == 3e-5
@@ -437,6 +494,7 @@ WRONG = {
     "n_knots": {"n_knots": 1},
     "interactions": {"interactions": -1},
     "adaptive": {"adaptive": -1},
+    "selective": {"selective": 1.5},
     "no pair": {"interactions": [(1, 1)]},
     "constant column": {"interactions": [(1, 4)]},
     "unknown column": {"categorical": ["kind"]},

@@ -16,7 +16,7 @@ from rankwise.exceptions import RankwiseError
 mpl.use("Agg")
 ODD = st.sampled_from(sorted(public_calls.odd_values()))
 # So many drawings or rounds were asked for, and are done.
-AMOUNTS = {"adaptive", "n_permutations", "n_repeats", "n_resamples"}
+AMOUNTS = {"adaptive", "n_permutations", "n_repeats", "n_resamples", "selective"}
 
 
 @pytest.fixture(scope="module")

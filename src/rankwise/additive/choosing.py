@@ -2,9 +2,9 @@
 
 Curves alone walk down the alphas, and with more knots from where fewer were best. Then every split ranks the pairs of
 columns by its own training rows, so that nothing held out has a say in them, and surfaces are added in growing numbers;
-then with finer grids, and where those helped in growing numbers once more. At last the penalty is adapted to the models
+then with finer grids, and where those helped in growing numbers once more. Then the penalty is adapted to the models
 (`rankwise.additive.coordinates.adapted_scale`), of every split to its own. Each step tries the alphas next to the best
-so far.
+so far. At last the best curves are thinned out (`rankwise.additive.coordinates.selecting_scale`).
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from rankwise.additive.alphas import is_worth
+from rankwise.additive.coordinates import PLAIN, Rounds
 from rankwise.additive.fitting import AdditiveFit, Blueprint, Blueprints, Layout, as_pairs, encode
 from rankwise.additive.interactions import RankedPairs
 from rankwise.additive.settings import PATIENCE, Candidate, Knots, Split, Wanted
@@ -52,10 +53,10 @@ class Search:
 
     def __post_init__(self) -> None:
         self._knots = Knots(self.wanted.n_knots[0], self.wanted.surface_knots[0])
-        self._rounds = 0
+        self._rounds = PLAIN
         self._fits: dict[Knots, list[AdditiveFit]] = {}
         self._ranked: list[RankedPairs] = []
-        self._solutions: dict[tuple[Knots, int, int, float], list[Solution]] = {}
+        self._solutions: dict[tuple[Knots, int, Rounds, float], list[Solution]] = {}
         self._scoring: dict[int, tuple[Layout, Design]] = {}
 
     @property
@@ -80,8 +81,9 @@ class Search:
         self._refine_surfaces(counts)
         if not self._are_coarse_best:
             self._adapt()
-        if self._rounds:
+        if self._rounds.steps:
             self._refine_surfaces(counts, at=self._just)  # sharp steps make more of a fine grid
+        self._select(first)
         return self.best
 
     @property
@@ -108,7 +110,7 @@ class Search:
             key
             for key in self._solutions
             if key[0].curve == best.knots.curve
-            and key[1:3] == (count, 0)
+            and key[1:3] == (count, PLAIN)
             and (not count or key[0] == best.knots)
         ]
         nearest = min(alike, key=lambda key: abs(np.log(key[3] / best.alpha)))
@@ -149,21 +151,44 @@ class Search:
             worse += 1
         return has_helped
 
+    def _select(self, count: int) -> None:
+        """Adapt the penalty of the best curves to whole terms, in all rounds: the first may be worse than none.
+
+        This comes last, for curves of few columns may be ahead of the first surfaces, and would end the search before
+        finer ones. An alpha beyond the grid makes all curves nearly 0, and which of them is largest chance.
+        """
+        alike = [one for one in self.tried if one.is_worth and (one.n_pairs, one.rounds) == (count, PLAIN)]
+        if not (alike and self.wanted.rounds.terms):
+            return
+        best, plain, first, least = self.best, min(alike), len(self.tried), np.inf
+        self._knots = plain.knots
+        step = min(max(plain.step, 0), len(self.wanted.ladder.alphas) - 1)
+        for number in range(self.wanted.rounds.terms):
+            self._rounds = Rounds(terms=number + 1)
+            error = None if self.is_interrupted else self._try(step, count)
+            if error is None:
+                break
+            least = min(least, error)
+        if not is_worth(least, best.error):
+            self._give_up(first)
+
     def _adapt(self) -> None:
-        """Adapt the penalty to the models, again while that helps noticeably."""
-        while self._rounds < self.wanted.rounds and not self.is_interrupted:
-            best, first = self.best, len(self.tried)
-            self._rounds += 1
+        """Adapt the penalty to the models' steps, again while that helps noticeably."""
+        for number in range(self.wanted.rounds.steps):
+            if self.is_interrupted:
+                return
+            best, first, kept = self.best, len(self.tried), self._rounds
+            self._rounds = Rounds(number + 1)
             _, error = self._around(best.step, best.n_pairs)
             if not is_worth(error, best.error):
                 self._give_up(first)
-                self._rounds -= 1
+                self._rounds = kept
                 return
 
     def _add_surfaces(self) -> list[int]:
         """Add surfaces in growing numbers; return these."""
         wanted, curves = self.wanted, self.best
-        of_curves = self._solutions[self._knots, 0, 0, curves.alpha]
+        of_curves = self._solutions[self._knots, 0, PLAIN, curves.alpha]
         fits = self._fits_now()
         self._ranked = [fit.rank_pairs(s.coef) for fit, s in zip(fits, of_curves, strict=True)]
         most = min(ranked.gains.size for ranked in self._ranked)
@@ -247,11 +272,11 @@ class Search:
 
     def _solve(self, fit: AdditiveFit, alpha: float, count: int, number: int) -> tuple[Layout, Solution]:
         """Fit one split, from the model of one round less if that was fitted with the same alpha."""
-        pairs = self._pairs(number, count)
-        before = self._solutions.get((self._knots, count, self._rounds - 1, alpha))
+        pairs, rounds = self._pairs(number, count), self._rounds
+        before = self._solutions.get((self._knots, count, rounds.one_less, alpha))
         if before is not None:
-            return fit.solve(alpha, pairs, before=before[number].coef)
-        return fit.solve_adapting(alpha, self._rounds, pairs, self._start(alpha, count, number))
+            return fit.solve(alpha, pairs, before=before[number].coef, by_terms=rounds.terms > 0)
+        return fit.solve_adapting(alpha, rounds, pairs, self._start(alpha, count, number))
 
     def _give_up(self, first: int) -> None:
         """Leave what was tried from there on out of the choice."""
@@ -284,7 +309,7 @@ class Search:
             key
             for key in self._solutions
             if key[1] <= count
-            and key[2] == 0
+            and key[2] == PLAIN
             and (key[0] == self._knots or (key[1] == 0 and key[0].curve == self._knots.curve))
         ]
         if not fewer:

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +29,16 @@ from rankwise.arrays import Floats, Ints
 from rankwise.design.terms import Curve, Terms
 from rankwise.runtime.cached import cached_property
 
-__all__ = ["PENALTIES", "PenaltyCoordinates", "Rescaled", "adapted_scale", "curve_basis"]
+__all__ = [
+    "PENALTIES",
+    "PLAIN",
+    "PenaltyCoordinates",
+    "Rescaled",
+    "Rounds",
+    "adapted_scale",
+    "curve_basis",
+    "selecting_scale",
+]
 
 _FLOOR = 0.1  # of the root mean square of the coordinates
 
@@ -154,6 +164,21 @@ class Rescaled:
         return np.asarray((self.base.from_values(g).T * self.scale).T)
 
 
+class Rounds(NamedTuple):
+    """In how many rounds the penalty is adapted: to the steps of a model, and after that to its curves and surfaces."""
+
+    steps: int = 0
+    terms: int = 0
+
+    @property
+    def one_less(self) -> Rounds:
+        """All but the last."""
+        return Rounds(self.steps, self.terms - 1) if self.terms else Rounds(self.steps - 1)
+
+
+PLAIN = Rounds()
+
+
 def adapted_scale(u: Floats) -> Floats:
     """Return what coordinates count for where a model has these: ``√|u|``, which penalises large steps less.
 
@@ -164,8 +189,26 @@ def adapted_scale(u: Floats) -> Floats:
     square = float(np.mean(u**2))
     if not square > 0.0:
         return np.ones(u.size)
-    scale = (u**2 + _FLOOR**2 * square) ** 0.25
-    return np.asarray(scale * np.sqrt(np.mean((u / scale) ** 2) / square))
+    return _as_heavy((u**2 + _FLOOR**2 * square) ** 0.25, u)
+
+
+def selecting_scale(u: Floats, sizes: Sequence[int]) -> Floats:
+    """Return what coordinates count for where curves and surfaces do so much: the root mean square of each one's.
+
+    Ridges of such scales, each from the model of the last, come near a count of the terms: the few that matter are
+    hardly penalised, and the others vanish. Floor and total are as in `adapted_scale`.
+    """
+    square = float(np.mean(u**2))
+    if not square > 0.0:
+        return np.ones(u.size)
+    of_term = np.repeat(np.arange(len(sizes)), sizes)
+    mean = np.bincount(of_term, u**2, len(sizes)) / sizes
+    return _as_heavy(np.sqrt(mean + _FLOOR**2 * square)[of_term], u)
+
+
+def _as_heavy(scale: Floats, u: Floats) -> Floats:
+    """Return a multiple of a scale, with which these coordinates are penalised as much as without."""
+    return np.asarray(scale * np.sqrt(np.mean((u / scale) ** 2) / np.mean(u**2)))
 
 
 @dataclass(frozen=True, eq=False)

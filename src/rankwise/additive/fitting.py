@@ -8,7 +8,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.additive.coordinates import PenaltyCoordinates, Rescaled, adapted_scale
+from rankwise.additive.coordinates import (
+    PLAIN,
+    PenaltyCoordinates,
+    Rescaled,
+    Rounds,
+    adapted_scale,
+    selecting_scale,
+)
 from rankwise.additive.interactions import RankedPairs, cells_of, coarse, rank_pairs
 from rankwise.additive.knots import KnotPlan, plan_knots
 from rankwise.additive.training import LossSolver, Training
@@ -164,10 +171,12 @@ class AdditiveFit:
         pairs: Sequence[tuple[int, int]] = (),
         start: Floats | None = None,
         before: Floats | None = None,
+        *,
+        by_terms: bool = False,
     ) -> tuple[Layout, Solution]:
         """Fit curves and these surfaces together; a shorter `start` is one of fewer surfaces.
 
-        The penalty is adapted to the model `before`, if there is one.
+        The penalty is adapted to the model `before`, if there is one: to its steps, or to its terms.
         """
         key = tuple(pairs)
         if key not in self._solvers:
@@ -180,7 +189,7 @@ class AdditiveFit:
             start = np.append(start, np.zeros(layout.coordinates.n_coordinates - start.size))
         if before is None:
             return layout, solver.solve(alpha, start)
-        scale = adapted_scale(before)
+        scale = selecting_scale(before, layout.coordinates.sizes) if by_terms else adapted_scale(before)
         rescaled = layout.design.within(Rescaled(layout.coordinates, scale))
         adapted = self._training.on(rescaled, layout.coordinates.nonnegative)
         solution = adapted.solve(alpha, (before if start is None else start) / scale)
@@ -189,16 +198,17 @@ class AdditiveFit:
     def solve_adapting(
         self,
         alpha: float,
-        rounds: int,
+        rounds: Rounds,
         pairs: Sequence[tuple[int, int]] = (),
         start: Floats | None = None,
     ) -> tuple[Layout, Solution]:
         """Fit curves and these surfaces, and so many times again with the penalty adapted to the last model."""
         layout, solution = self.solve(alpha, pairs, start)
-        for _ in range(rounds):
+        for number in range(sum(rounds)):
             if solution.status is Status.INTERRUPTED:
                 break
-            layout, solution = self.solve(alpha, pairs, before=solution.coef)
+            by_terms = number >= rounds.steps
+            layout, solution = self.solve(alpha, pairs, before=solution.coef, by_terms=by_terms)
         return layout, solution
 
     def solve_with_best(
@@ -206,7 +216,7 @@ class AdditiveFit:
         alpha: float,
         n_pairs: int,
         start: Floats | None = None,
-        rounds: int = 0,
+        rounds: Rounds = PLAIN,
         sample: Callable[[], AdditiveFit | None] = lambda: None,
     ) -> tuple[Layout, Solution]:
         """Fit the curves, rank the pairs of columns by what they leave, and fit the best so many with the curves.

@@ -91,11 +91,11 @@ def check_interactions(given: Any) -> None:
         )
 
 
-def check_rounds(given: Any) -> None:
+def check_rounds(name: str, given: Any) -> None:
     """Raise unless something is a number of rounds, maybe none."""
     if not isinstance(given, Integral) or isinstance(given, bool) or given < 0:
         raise InvalidInputError(
-            f"adaptive={given!r} is not a number of rounds.", "use 0, or a number such as 2."
+            f"{name}={given!r} is not a number of rounds.", "use 0, or a number such as 2."
         )
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.additive.alphas import Ladder
+from rankwise.additive.coordinates import PLAIN, Rounds
 from rankwise.additive.training import Training
 from rankwise.arrays import Ints
 from rankwise.selection.scorers import Scorer
@@ -64,7 +65,7 @@ class Wanted:
         Numbers of surfaces. Without 0 curves alone are tried and not chosen.
     fixed : list of pairs of curves, or None
         Surfaces that every model has; then no others are added.
-    rounds : int
+    rounds : Rounds
         The most rounds in which the penalty is adapted.
     """
 
@@ -73,7 +74,7 @@ class Wanted:
     surface_knots: Sequence[int]
     counts: Sequence[int] = ()
     fixed: Sequence[tuple[int, int]] | None = None
-    rounds: int = 0
+    rounds: Rounds = PLAIN
 
 
 @dataclass(frozen=True, order=True)
@@ -83,7 +84,7 @@ class Candidate:
     error: float
     n_pairs: int
     knots: Knots
-    rounds: int  # in which the penalty was adapted
+    rounds: Rounds  # in which the penalty was adapted
     rank: float  # minus alpha
     step: int = field(compare=False)  # of the ladder
     is_worth: bool = field(default=True, compare=False)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from rankwise.additive.alphas import DEFAULT_ALPHAS, is_worth
+from rankwise.additive.coordinates import PLAIN
 from rankwise.additive.fitting import Layout, encode
 from rankwise.additive.problem import AdditiveProblem
 from rankwise.additive.settings import PATIENCE, Candidate, Knots, Wanted
@@ -113,7 +114,7 @@ class SquaredSearch:
         alphas, errors = found.table
         n_pairs = len(self.wanted.fixed or ())
         self.tried += [
-            Candidate(error, n_pairs, knots, 0, -alpha, 0)
+            Candidate(error, n_pairs, knots, PLAIN, -alpha, 0)
             for alpha, error in zip(alphas.tolist()[::-1], errors[::-1, 0].tolist(), strict=True)
         ]
         return layout, found

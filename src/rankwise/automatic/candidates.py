@@ -254,7 +254,7 @@ def _fixed_margins(chosen: RankSVMCV) -> RankSVM:
 def _additive(interactions: int | str) -> MakeSelector:
     def selector(setting: Setting, options: dict[str, Any]) -> AdditiveRankerCV:
         # The grid of the method, which goes on where its end is best; adapting the penalty takes twice as long.
-        given: dict[str, Any] = {"adaptive": 0}
+        given: dict[str, Any] = {"adaptive": 0, "selective": 0}
         if setting.found is not None:
             # What a sample found, and less: penalties of more rows were the same or smaller.
             given["alphas"] = tuple(float(f"{setting.found * part:.2g}") for part in (1.0, 0.3, 0.1))
@@ -272,6 +272,7 @@ def _fixed_additive(chosen: AdditiveRankerCV) -> AdditiveRanker:
         n_knots=chosen.n_knots_,
         surface_knots=chosen.surface_knots_,
         adaptive=chosen.adaptive_,
+        selective=chosen.selective_,
         interactions=len(chosen.interactions_),  # each fold ranks the pairs of columns by its own rows
         **_same(chosen, "loss", "query_weight", "tol", "random_state", "n_threads"),
     )

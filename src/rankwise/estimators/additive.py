@@ -8,6 +8,7 @@ from functools import partial
 
 from rankwise.additive.alphas import Ladder
 from rankwise.additive.choosing import Search
+from rankwise.additive.coordinates import Rounds
 from rankwise.additive.fitting import AdditiveFit
 from rankwise.additive.parameters import Interactions, check_interactions
 from rankwise.additive.problem import AdditiveProblem
@@ -54,6 +55,9 @@ class AdditiveRanker(AdditiveModel):
     adaptive : int, default=0
         How many times to fit again with the penalty adapted to the last model, large steps being penalised less and
         small ones more: one or two rounds give few and sharp steps, which fine knots want.
+    selective : int, default=0
+        How many times, after those, to fit again with the penalty of each curve and surface adapted to how much it does
+        in the last model: four to eight rounds leave few columns, where there are many and few queries.
     query_weight : {"size", "pairs", "equal"}, default="equal"
         What a query's total weight grows with: its rows, its pairs, or nothing.
     ties, cost : str, default="include", "magnitude"
@@ -124,6 +128,7 @@ class AdditiveRanker(AdditiveModel):
         loss: str = "squared_hinge",
         penalty: str = "difference",
         adaptive: int = 0,
+        selective: int = 0,
         query_weight: str = "equal",
         ties: str = "include",
         cost: str = "magnitude",
@@ -157,7 +162,7 @@ class AdditiveRanker(AdditiveModel):
         fit = AdditiveFit(blueprint, problem.training())
         sample = partial(replace(problem, data=data).sample, blueprint)
         del problem  # and the codes of its curves
-        rounds = int(self.adaptive)
+        rounds = Rounds(int(self.adaptive), int(self.selective))
         found = (
             fit.solve_with_best(alpha, count, rounds=rounds, sample=sample)
             if listed is None

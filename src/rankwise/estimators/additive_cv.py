@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from rankwise.additive.alphas import DEFAULT_ALPHAS, Ladder
 from rankwise.additive.choosing import Search
+from rankwise.additive.coordinates import PLAIN, Rounds
 from rankwise.additive.fitting import AdditiveFit
 from rankwise.additive.parameters import Interactions, check_interactions
 from rankwise.additive.problem import AdditiveProblem
@@ -28,8 +29,8 @@ from rankwise.solvers.solution import Solution, Status
 
 __all__ = ["AdditiveRankerCV"]
 
-# What "auto" tries, where so many rows stand for a knot of a curve, or for one of a surface's grid.
-_ROWS_OF_A_KNOT, _ROWS_OF_A_CELL = 40, 4
+# What "auto" tries, where so many rows stand for a knot of a curve, or of a surface along one of its columns.
+_ROWS_OF_A_KNOT = 40
 _AUTO_KNOTS = {"n_knots": (8, 16, 32, 64), "surface_knots": (5, 9, 17, 33)}
 
 
@@ -37,8 +38,8 @@ class AdditiveRankerCV(AdditiveModel):
     """`AdditiveRanker` with alpha, knots and the number of surfaces chosen on held-out rows or pairs.
 
     Curves alone walk the grid of alphas from the largest down, as long as that helps, then with more knots; then
-    surfaces are added in growing numbers, then on finer grids, and at last the penalty is adapted to what was fitted;
-    each with the alphas next to the best one. Every fold
+    surfaces are added in growing numbers, then on finer grids, and then the penalty is adapted to what was fitted;
+    each with the alphas next to the best one. At last curves alone of few columns are tried. Every fold
     ranks the pairs of columns by its own training rows, so that nothing held out has a say in which pairs it is scored
     with.
 
@@ -60,10 +61,13 @@ class AdditiveRankerCV(AdditiveModel):
         As in `RankSVMCV`.
     surface_knots : int, "auto" or list of int, default="auto"
         The most knots of a surface along each of its columns to try, likewise: "auto" is 5, 9, 17, 33, as far as there
-        are 4 rows for each point of the grid.
+        are 40 rows for each.
     adaptive : int, default=2
         The most rounds in which the penalty is adapted, as in `AdditiveRanker`, while that helps. There are none where
         finer knots were tried and did not help, and where the squared loss knows all alphas at once.
+    selective : int, default=8
+        In how many rounds the best curves without chosen surfaces are fitted again, at last, with the penalty of each
+        adapted to how much it does, as in `AdditiveRanker`; the best round is taken if it beats everything else.
     loss, penalty, query_weight, ties, cost, monotone, categorical, tol, max_iter, n_threads
         As in `AdditiveRanker`.
 
@@ -75,11 +79,13 @@ class AdditiveRankerCV(AdditiveModel):
         The chosen numbers of knots.
     adaptive_ : int
         The chosen number of rounds in which the penalty was adapted.
+    selective_ : int
+        The chosen number of rounds in which it was adapted to whole curves.
     alphas_, cv_errors_ : ndarray of shape (alphas,)
         The alphas that were tried with the chosen knots and number of surfaces, and the held-out value of `scoring`.
     cv_results_ : dict of ndarrays
-        All that was tried: "n_knots", "surface_knots", "interactions", "adaptive", "alpha" and "score", the value of
-        `scoring`, in the order of trial.
+        All that was tried: "n_knots", "surface_knots", "interactions", "adaptive", "selective", "alpha" and "score",
+        the value of `scoring`, in the order of trial.
     best_score_, cv_
         As in `RankRLSCV`: the value for the chosen setting, which is optimistic, and what scored it.
     surface_ : ndarray of shape (alphas, iterations)
@@ -109,6 +115,7 @@ class AdditiveRankerCV(AdditiveModel):
     n_knots_: int
     surface_knots_: int
     adaptive_: int
+    selective_: int
     cv_results_: dict[str, AnyArray]
 
     _grid = DEFAULT_ALPHAS
@@ -126,6 +133,7 @@ class AdditiveRankerCV(AdditiveModel):
         loss: str = "squared_hinge",
         penalty: str = "difference",
         adaptive: int = 2,
+        selective: int = 8,
         query_weight: str = "equal",
         ties: str = "include",
         cost: str = "magnitude",
@@ -141,12 +149,12 @@ class AdditiveRankerCV(AdditiveModel):
     def _learn(self, data: TrainingProblem, eval_set: object) -> None:
         """Try the settings, and fit the best one on all rows."""
         n_rows = data.design.shape[0]
-        n_knots = self._affordable("n_knots", lambda n: n * _ROWS_OF_A_KNOT <= n_rows)
-        surface_knots = self._affordable("surface_knots", lambda n: n**2 * _ROWS_OF_A_CELL <= n_rows)
+        n_knots, surface_knots = (self._affordable(name, n_rows) for name in ("n_knots", "surface_knots"))
         problem = self._problem(data, n_knots[0], surface_knots[0])
         listed = self._listed_surfaces(problem.blueprints.at(n_knots[0], surface_knots[0]))
         ladder = Ladder.of_grid(check_alphas(self.alphas).tolist())
-        wanted = Wanted(ladder, n_knots, surface_knots, self._counts(), listed, int(self.adaptive))
+        rounds = Rounds(int(self.adaptive), int(self.selective))
+        wanted = Wanted(ladder, n_knots, surface_knots, self._counts(), listed, rounds)
         if self.loss == "squared" and not problem.blueprints.directions and not any(wanted.counts):
             self._learn_squares(problem, wanted, eval_set)
             return
@@ -184,14 +192,15 @@ class AdditiveRankerCV(AdditiveModel):
         selection = replace(search.selection, models=[self.values_])
         self._keep(selection.with_facts(**self._facts(search.tried, search.best)), problem.data)
 
-    def _facts(self, tried: Sequence[Candidate], knots: Knots, rounds: int = 0) -> dict[str, object]:
+    def _facts(self, tried: Sequence[Candidate], knots: Knots, rounds: Rounds = PLAIN) -> dict[str, object]:
         """Return what was tried and chosen beside alpha."""
         errors = np.array([one.error for one in tried])
         results = {
             "n_knots": np.array([one.knots.curve for one in tried]),
             "surface_knots": np.array([one.knots.surface for one in tried]),
             "interactions": np.array([one.n_pairs for one in tried]),
-            "adaptive": np.array([one.rounds for one in tried]),
+            "adaptive": np.array([one.rounds.steps for one in tried]),
+            "selective": np.array([one.rounds.terms for one in tried]),
             "alpha": np.array([one.alpha for one in tried]),
             "score": oriented(errors, greater_is_better=self._metric.greater_is_better),
         }
@@ -199,7 +208,8 @@ class AdditiveRankerCV(AdditiveModel):
             "cv_results_": results,
             "n_knots_": knots.curve,
             "surface_knots_": knots.surface,
-            "adaptive_": rounds,
+            "adaptive_": rounds.steps,
+            "selective_": rounds.terms,
         }
 
     def _counts(self) -> list[int]:
@@ -219,10 +229,11 @@ class AdditiveRankerCV(AdditiveModel):
             raise InvalidInputError(f"{name} is empty.", f"use 'auto', or a list such as [{first}, {last}].")
         return numbers
 
-    def _affordable(self, name: str, has_rows: Callable[[int], bool]) -> list[int]:
+    def _affordable(self, name: str, n_rows: int) -> list[int]:
         """Return the numbers of knots to try; of "auto" the least, and those that have enough rows."""
         first, *finer = self._tried(name)
-        return [first, *(n for n in finer if not isinstance(getattr(self, name), str) or has_rows(n))]
+        is_given = not isinstance(getattr(self, name), str)
+        return [first, *(n for n in finer if is_given or n * _ROWS_OF_A_KNOT <= n_rows)]
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

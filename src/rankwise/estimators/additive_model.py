@@ -92,7 +92,8 @@ class AdditiveModel(Ranker):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_rounds(self.adaptive)
+        for name in ("adaptive", "selective"):
+            check_rounds(name, getattr(self, name))
         for name, what, example in (("n_knots", "curve", 8), ("surface_knots", "surface", 5)):
             for given in self._tried(name):
                 check_count(name, given, optional=False)

@@ -13,10 +13,11 @@ from inspect import signature
 
 __all__ = ["DEFAULTS", "FORMER", "current", "former", "is_default"]
 
-DEFAULTS = 2
+DEFAULTS = 3
 # By the number that a file has: class, parameter, and the value that was its default until that number.
 FORMER: Mapping[int, Mapping[str, Mapping[str, object]]] = {
-    1: {"RankSVMCV": {"scoring": "pairwise_error"}, "AdditiveRankerCV": {"adaptive": 0}}
+    1: {"RankSVMCV": {"scoring": "pairwise_error"}, "AdditiveRankerCV": {"adaptive": 0}},
+    2: {"AdditiveRankerCV": {"selective": 0}},
 }
 
 _PLAIN = (bool, int, float, str, tuple, type(None))

@@ -231,6 +231,7 @@ PARAMETERS: Mapping[str, tuple[Test, ...]] = {
     "early_stopping": (_flag,),
     "feature_range": (_list_of(_number),),
     "adaptive": (_count,),
+    "selective": (_count,),
     "gamma": (_none, _number, _text, _list_of(_number, _text)),
     "interactions": (_text, _count, _list_of(_count), _list_of(_list_of(_count, _text))),
     "judge_rows": (_none, _count),
