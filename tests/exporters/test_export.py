@@ -435,6 +435,59 @@ def test_columns_may_be_called_as_we_call_what_is_in_between(tmp_path):
         agree(found, predict(model, X, qid), 1e-9)
 
 
+@pytest.mark.parametrize("target", ["sqlite", "duckdb"])
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"feature_names": ["RW_1", "RW_2_mean", "a", "b"]},
+        {"qid": "rw_1"},
+        {"qid": "RW_2"},
+        {"table": "rw_step1"},
+        {"table": "Rw_Step2"},
+        {"name": "rw_1"},
+    ],
+)
+def test_no_name_of_the_table_is_taken_for_what_is_in_between(names, target):
+    X, y, qid = rows()
+    model = fit([StandardScaler(), QueryScaler("standard")], RankRLS(), X, y, qid)
+    columns = names.get("feature_names", ["x0", "x1", "x2", "x3"])
+    table, ids, scores = (
+        names.get(key, own) for key, own in (("table", "rows"), ("qid", "qid"), ("name", "score"))
+    )
+    # The tests' own table, under the names that the statement is for.
+    renamed = ", ".join(
+        [f'"qid" AS "{ids}"', *(f'c{at} AS "{name}"' for at, name in enumerate(columns)), "number"]
+    )
+    made = rankwise.export(model, target, **names)
+    whole = f'WITH "{table}" AS (SELECT {renamed} FROM main."rows") SELECT number, "{scores}" AS score FROM ({made})'
+    found = run(target, whole, pd.DataFrame(X, columns=["c0", "c1", "c2", "c3"]), qid, True, None)
+    agree(found, predict(model, X, qid), 1e-9)
+
+
+@pytest.mark.parametrize("target", ["sqlite", "duckdb", "postgresql"])
+def test_scores_are_called_like_no_column(target):
+    model, *_ = case("alone")
+    for names in (
+        {"feature_names": ["score", "b", "c", "d"]},
+        {"name": "x2"},
+        {"name": "qid"},
+        {"qid": "id", "name": "id"},
+    ):
+        with pytest.raises(InvalidInputError, match=r"would be called that too.*\(name=\)"):
+            rankwise.export(model, target, **names)
+
+
+@pytest.mark.parametrize("target", ["sqlite", "duckdb"])
+def test_columns_that_a_database_takes_for_one_are_refused(target):
+    model, *_ = case("alone")
+    names = ["price", "age", "Price", "size"]
+    with pytest.raises(InvalidInputError, match="columns 'price' and 'Price' for one"):
+        rankwise.export(model, target, feature_names=names)
+    with pytest.raises(InvalidInputError, match="would be called that too"):
+        rankwise.export(model, target, name="X0")
+    assert '"Price"' in rankwise.export(model, "postgresql", feature_names=names)
+
+
 def test_names_with_quotes_and_rank_features(tmp_path):
     X, y, qid = rows()
     model = RankRLS().fit(X, y, qid)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 import rankwise
-from rankwise.exceptions import InvalidInputError
+from rankwise.exceptions import Change, InvalidInputError
 from rankwise.exporters.expressions import Case, Language
 from rankwise.exporters.program import Program, Value
 from rankwise.formula.formula import Formula
@@ -33,10 +33,12 @@ class Sql(Language):
     def render(self, formula: Formula, name: str) -> str:
         """Return the statement; `name` is what the scores are called."""
         self._formula = formula
-        for one in (*formula.names, self._qid, self._table, name):
+        given = (*formula.names, self._qid, self._table, name)
+        for one in given:
             self._check_name(one)
+        self._check_told_apart(name)
         self._prefix = "rw_"
-        while any(one.startswith(self._prefix) for one in formula.names):
+        while any(one.lower().startswith(self._prefix) for one in given):
             self._prefix += "_"
         program = Program(formula, self._prefix)
         levels = self._levels(program)
@@ -162,6 +164,24 @@ class Sql(Language):
                 f"{_MOST_COLUMNS[self._dialect]:,}.",
                 "export to duckdb, ONNX, C, JavaScript or Python, or train with fewer levels (max_levels) or without "
                 "scaling inside queries.",
+            )
+
+    def _check_told_apart(self, name: str) -> None:
+        """Refuse columns that a database takes for one: SQLite and DuckDB read quoted names in any case alike."""
+        same = str if self._dialect == "postgresql" else str.lower
+        known: dict[str, str] = {}
+        for one in self._formula.names:
+            other = known.setdefault(same(one), one)
+            if other != one:
+                raise InvalidInputError(
+                    f"{self._dialect} takes the columns {other!r} and {one!r} for one.",
+                    "give them names that differ by more than case (feature_names).",
+                )
+        if same(name) in {*known, same(self._qid)}:
+            raise InvalidInputError(
+                f"The table has a column {name!r}, and the scores would be called that too.",
+                "call the scores otherwise (name=).",
+                Change("name", "scores"),
             )
 
     def _check_name(self, name: str) -> None:
