@@ -10,8 +10,8 @@ from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 
 import rankwise
 from exported import columns_of, insert_statements, run
-from formulas import CURVES, KERNELS, NAMES, QUERIES, case, fit, predict, rows
-from rankwise import AdditiveRanker, RankRLS
+from formulas import CURVES, KERNELS, NAMES, QUERIES, case, fit, predict, rows, with_gaps
+from rankwise import AdditiveRanker, KernelRankRLS, RankRLS
 from rankwise.exceptions import InvalidInputError, MissingPackageError
 from rankwise.exporters import TARGETS, export_formula, single_precision
 from rankwise.formula.formula import Column, Formula, Surface, Term
@@ -415,6 +415,41 @@ def test_scores_of_texts_are_lifted(tmp_path):
     found = run("python", made, X, qid, False, tmp_path)
     assert found.min() >= 0
     alike(found, predict(model, X, qid), qid, 1e-10)
+
+
+ROWS_OF_QUERIES = [target for target in GENERAL if target != "vespa"]
+
+
+@pytest.mark.parametrize("target", ROWS_OF_QUERIES)
+@pytest.mark.parametrize("method", ["minmax", "standard", "rank"])
+def test_missing_values_take_no_part_in_scaling_inside_queries(method, target, tmp_path):
+    X, y, qid = with_gaps()
+    X[qid == 0, 0] = np.nan
+    X[np.flatnonzero(qid == 1)[1:], 1] = np.nan
+    X[qid == 2, 2] = np.where(np.isnan(X[qid == 2, 2]), np.nan, 4.0)
+    model = fit([QueryScaler(method), SimpleImputer(add_indicator=True)], RankRLS(), X, y, qid)
+    made = rankwise.export(model, target, whole_query=True)
+    agree(run(target, made, X, qid, True, tmp_path), predict(model, X, qid), 1e-9)
+
+
+@pytest.mark.parametrize("target", ROWS_OF_QUERIES)
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_deviations_inside_queries_are_those_of_any_scale(scale, target, tmp_path):
+    X, y, qid = rows()
+    X *= scale
+    model = fit([QueryScaler("standard")], RankRLS(), X, y, qid)
+    made = rankwise.export(model, target, whole_query=True)
+    agree(run(target, made, X, qid, True, tmp_path), predict(model, X, qid), 1e-9)
+
+
+@pytest.mark.parametrize("target", ["python", "javascript", "c", "onnx", "json"])
+def test_rows_far_from_every_basis_row_are_scored(target, tmp_path):
+    X, y, qid = rows()
+    model = KernelRankRLS("rbf", gamma=0.3, basis=15, random_state=0).fit(X, y, qid)
+    far = np.vstack([X[:3], X[:3] * 1e200])
+    wanted = model.predict(far)
+    agree(run(target, rankwise.export(model, target), far, qid[:6], False, tmp_path), wanted, 1e-9)
+    assert not wanted[3:].any()
 
 
 def test_samples_that_are_none_are_refused():

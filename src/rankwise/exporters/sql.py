@@ -119,13 +119,14 @@ class Sql(Language):
             if not value.is_query_scale:
                 emit(value.name, self.value(value, sources), after)
             elif value.method == "standard":
-                if isinstance(value.sources[0], int):
-                    emit(f"{value.name}_x", x, after)
-                    x, after = f"{value.name}_x", after + 1
-                mean, spread = f"{value.name}_mean", f"{value.name}_spread"
-                emit(mean, f"AVG({x}) {self._window}", after)
-                emit(spread, f"SQRT(AVG(({x} - {mean}) * ({x} - {mean})) {self._window})", after + 1)
-                emit(value.name, self._if_varies(x, f"({x} - {mean}) / {spread}"), after + 2)
+                # Of shares of the range, whose squares neither overflow nor vanish.
+                share, mean, spread = (f"{value.name}_{part}" for part in ("share", "mean", "spread"))
+                emit(share, self._shares(x), after)
+                emit(mean, f"AVG({share}) {self._window}", after + 1)
+                squares = f"({share} - {mean}) * ({share} - {mean})"
+                emit(spread, f"SQRT(AVG({squares}) {self._window})", after + 2)
+                scaled = f"({share} - {mean}) / {spread}"
+                emit(value.name, self.choose([(f"{spread} > {self.number(0.0)}", scaled)], share), after + 3)
             else:
                 emit(value.name, self._scaled(value, x), after)
         return levels
@@ -137,10 +138,13 @@ class Sql(Language):
     def _if_varies(self, x: str, scaled: str) -> str:
         return f"CASE WHEN MAX({x}) {self._window} > MIN({x}) {self._window} THEN {scaled} ELSE {x} - {x} END"
 
-    def _scaled(self, value: Value, x: str) -> str:
+    def _shares(self, x: str) -> str:
         low, high = f"MIN({x}) {self._window}", f"MAX({x}) {self._window}"
+        return self._if_varies(x, f"({x} - {low}) / ({high} - {low})")
+
+    def _scaled(self, value: Value, x: str) -> str:
         if value.method == "minmax":
-            return self._if_varies(x, f"({x} - {low}) / ({high} - {low})")
+            return self._shares(x)
         qid = self.identifier(self._qid)
         place = f"CAST(RANK() OVER (PARTITION BY {qid}, {x} IS NULL ORDER BY {x}) AS FLOAT8)"
         tied = f"CAST(COUNT(*) OVER (PARTITION BY {qid}, {x}) AS FLOAT8)"
