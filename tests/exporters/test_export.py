@@ -10,8 +10,8 @@ from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 
 import rankwise
 from exported import columns_of, insert_statements, run
-from formulas import CURVES, KERNELS, NAMES, QUERIES, case, fit, predict, rows
-from rankwise import AdditiveRanker, RankRLS
+from formulas import CURVES, KERNELS, NAMES, QUERIES, case, fit, predict, rows, with_gaps
+from rankwise import AdditiveRanker, KernelRankRLS, RankRLS
 from rankwise.exceptions import InvalidInputError, MissingPackageError
 from rankwise.exporters import TARGETS, export_formula, single_precision
 from rankwise.formula.formula import Column, Formula, Surface, Term
@@ -417,6 +417,41 @@ def test_scores_of_texts_are_lifted(tmp_path):
     alike(found, predict(model, X, qid), qid, 1e-10)
 
 
+ROWS_OF_QUERIES = [target for target in GENERAL if target != "vespa"]
+
+
+@pytest.mark.parametrize("target", ROWS_OF_QUERIES)
+@pytest.mark.parametrize("method", ["minmax", "standard", "rank"])
+def test_missing_values_take_no_part_in_scaling_inside_queries(method, target, tmp_path):
+    X, y, qid = with_gaps()
+    X[qid == 0, 0] = np.nan
+    X[np.flatnonzero(qid == 1)[1:], 1] = np.nan
+    X[qid == 2, 2] = np.where(np.isnan(X[qid == 2, 2]), np.nan, 4.0)
+    model = fit([QueryScaler(method), SimpleImputer(add_indicator=True)], RankRLS(), X, y, qid)
+    made = rankwise.export(model, target, whole_query=True)
+    agree(run(target, made, X, qid, True, tmp_path), predict(model, X, qid), 1e-9)
+
+
+@pytest.mark.parametrize("target", ROWS_OF_QUERIES)
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_deviations_inside_queries_are_those_of_any_scale(scale, target, tmp_path):
+    X, y, qid = rows()
+    X *= scale
+    model = fit([QueryScaler("standard")], RankRLS(), X, y, qid)
+    made = rankwise.export(model, target, whole_query=True)
+    agree(run(target, made, X, qid, True, tmp_path), predict(model, X, qid), 1e-9)
+
+
+@pytest.mark.parametrize("target", ["python", "javascript", "c", "onnx", "json"])
+def test_rows_far_from_every_basis_row_are_scored(target, tmp_path):
+    X, y, qid = rows()
+    model = KernelRankRLS("rbf", gamma=0.3, basis=15, random_state=0).fit(X, y, qid)
+    far = np.vstack([X[:3], X[:3] * 1e200])
+    wanted = model.predict(far)
+    agree(run(target, rankwise.export(model, target), far, qid[:6], False, tmp_path), wanted, 1e-9)
+    assert not wanted[3:].any()
+
+
 def test_samples_that_are_none_are_refused():
     model, X, _, qid = case("standard")
     with pytest.raises(InvalidInputError, match="X has 3 columns, and the model takes 4"):
@@ -433,6 +468,59 @@ def test_columns_may_be_called_as_we_call_what_is_in_between(tmp_path):
         made = rankwise.export(model, target, feature_names=names)
         found = run(target, made, pd.DataFrame(X, columns=names), qid, True, tmp_path)
         agree(found, predict(model, X, qid), 1e-9)
+
+
+@pytest.mark.parametrize("target", ["sqlite", "duckdb"])
+@pytest.mark.parametrize(
+    "names",
+    [
+        {"feature_names": ["RW_1", "RW_2_mean", "a", "b"]},
+        {"qid": "rw_1"},
+        {"qid": "RW_2"},
+        {"table": "rw_step1"},
+        {"table": "Rw_Step2"},
+        {"name": "rw_1"},
+    ],
+)
+def test_no_name_of_the_table_is_taken_for_what_is_in_between(names, target):
+    X, y, qid = rows()
+    model = fit([StandardScaler(), QueryScaler("standard")], RankRLS(), X, y, qid)
+    columns = names.get("feature_names", ["x0", "x1", "x2", "x3"])
+    table, ids, scores = (
+        names.get(key, own) for key, own in (("table", "rows"), ("qid", "qid"), ("name", "score"))
+    )
+    # The tests' own table, under the names that the statement is for.
+    renamed = ", ".join(
+        [f'"qid" AS "{ids}"', *(f'c{at} AS "{name}"' for at, name in enumerate(columns)), "number"]
+    )
+    made = rankwise.export(model, target, **names)
+    whole = f'WITH "{table}" AS (SELECT {renamed} FROM main."rows") SELECT number, "{scores}" AS score FROM ({made})'
+    found = run(target, whole, pd.DataFrame(X, columns=["c0", "c1", "c2", "c3"]), qid, True, None)
+    agree(found, predict(model, X, qid), 1e-9)
+
+
+@pytest.mark.parametrize("target", ["sqlite", "duckdb", "postgresql"])
+def test_scores_are_called_like_no_column(target):
+    model, *_ = case("alone")
+    for names in (
+        {"feature_names": ["score", "b", "c", "d"]},
+        {"name": "x2"},
+        {"name": "qid"},
+        {"qid": "id", "name": "id"},
+    ):
+        with pytest.raises(InvalidInputError, match=r"would be called that too.*\(name=\)"):
+            rankwise.export(model, target, **names)
+
+
+@pytest.mark.parametrize("target", ["sqlite", "duckdb"])
+def test_columns_that_a_database_takes_for_one_are_refused(target):
+    model, *_ = case("alone")
+    names = ["price", "age", "Price", "size"]
+    with pytest.raises(InvalidInputError, match="columns 'price' and 'Price' for one"):
+        rankwise.export(model, target, feature_names=names)
+    with pytest.raises(InvalidInputError, match="would be called that too"):
+        rankwise.export(model, target, name="X0")
+    assert '"Price"' in rankwise.export(model, "postgresql", feature_names=names)
 
 
 def test_names_with_quotes_and_rank_features(tmp_path):

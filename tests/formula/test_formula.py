@@ -7,20 +7,28 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import Normalizer, QuantileTransformer, SplineTransformer, StandardScaler
+from sklearn.preprocessing import (
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    QuantileTransformer,
+    SplineTransformer,
+    StandardScaler,
+)
 from sklearn.tree import DecisionTreeRegressor
 
 from formulas import NAMES, PLAIN, case, fit, predict, rows
 from rankwise import KernelRankRLS, RankRLS
 from rankwise.exceptions import InvalidInputError
 from rankwise.formula.folding import folded, raw
-from rankwise.formula.formula import Column, Formula, Surface, Term
+from rankwise.formula.formula import Column, Formula, Surface, Table, Term
 from rankwise.formula.reading import formula_of
 from rankwise.formula.steps import Affine, Curve
+from rankwise.formula.transformers import columns_after
 from rankwise.formula.view import ModelView
 from rankwise.preprocessing import RankScaler
 
@@ -51,6 +59,44 @@ def test_unseen_categories_and_new_gaps():
     X.loc[3, "brand"] = "never seen"
     X.loc[4:20, "price"] = np.nan
     close(folded(formula_of(model)).evaluate(X, qid), predict(model, X, qid))
+
+
+GAPS_OF_CATEGORIES = {
+    "NaN among numbers": np.array([1.0] * 30 + [2.0] * 30 + [3.0] * 5 + [np.nan] * 5),
+    "NaN among texts": np.array(["a"] * 30 + ["b"] * 30 + ["c"] * 5 + [np.nan] * 5, dtype=object),
+    "many NaN": np.array(["a"] * 30 + ["b"] * 30 + ["c"] * 5 + [np.nan] * 40, dtype=object),
+    "None": np.array(["a"] * 30 + ["b"] * 30 + ["c"] * 5 + [None] * 5, dtype=object),
+    "many None": np.array(["a"] * 30 + ["b"] * 30 + ["c"] * 5 + [None] * 40, dtype=object),
+    "none missing": np.array(["a"] * 30 + ["b"] * 30 + ["c"] * 5, dtype=object),
+}
+ENCODERS = [
+    OneHotEncoder(handle_unknown="ignore", sparse_output=False),
+    OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=20, sparse_output=False),
+    OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=20, drop="first", sparse_output=False),
+    OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=-2),
+    OrdinalEncoder(
+        handle_unknown="use_encoded_value", unknown_value=-1, encoded_missing_value=-2, min_frequency=20
+    ),
+]
+
+
+@pytest.mark.filterwarnings("ignore:Found unknown categories")
+@pytest.mark.parametrize("encoder", ENCODERS, ids=lambda one: " ".join(str(one).split()))
+@pytest.mark.parametrize("name", GAPS_OF_CATEGORIES)
+def test_rare_categories_and_missing_ones_are_encoded_as_the_encoder_does(name, encoder):
+    values = GAPS_OF_CATEGORIES[name]
+    encoder = clone(encoder).fit(values[:, None])
+    other = 77.0 if values.dtype == float else "other"
+    X = np.append(values, np.array([other, np.nan if name == "none missing" else other], dtype=values.dtype))
+    table = Table(X[:, None])
+    found = [table.values(column) for column in columns_after(encoder, [Column(0)])]
+    np.testing.assert_array_equal(np.column_stack(found), encoder.transform(X[:, None]))
+
+
+def test_encoders_that_tell_none_and_nan_apart_are_refused():
+    X = np.array([["a"], ["b"], [None], [np.nan]] * 5, dtype=object)
+    with pytest.raises(InvalidInputError, match=r"tells None and NaN apart.*as NaN everywhere"):
+        columns_after(OneHotEncoder().fit(X), [Column(0)])
 
 
 def test_scalers_fold_into_weights():

@@ -41,6 +41,7 @@ _HINTS = {
     Change(
         "feature_names"
     ): "name the columns by their features: --feature-names 'bm25(title),attribute(price)'.",
+    Change("name", "scores"): "call the scores otherwise with --name.",
     Change("features", "fewer"): "leave the column out of --features, or encode it as numbers first.",
 }
 

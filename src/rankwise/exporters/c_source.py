@@ -26,13 +26,20 @@ static void scale_standard(double *v, size_t n) {
         if (isnan(v[i])) continue;
         if (v[i] < low) low = v[i];
         if (v[i] > high) high = v[i];
-        mean += v[i];
         known++;
     }
-    mean /= known ? (double)known : 1.0;
+    if (!(high > low)) {
+        for (size_t i = 0; i < n; i++) v[i] -= v[i];
+        return;
+    }
+    for (size_t i = 0; i < n; i++) { /* shares of the range, whose squares neither overflow nor vanish */
+        v[i] = (v[i] - low) / (high - low);
+        if (!isnan(v[i])) mean += v[i];
+    }
+    mean /= (double)known;
     for (size_t i = 0; i < n; i++) if (!isnan(v[i])) squares += (v[i] - mean) * (v[i] - mean);
-    const double deviation = known ? sqrt(squares / (double)known) : 1.0;
-    for (size_t i = 0; i < n; i++) v[i] = high > low ? (v[i] - mean) / deviation : v[i] - v[i];
+    const double deviation = sqrt(squares / (double)known);
+    for (size_t i = 0; i < n; i++) v[i] = (v[i] - mean) / deviation;
 }
 """,
     "rank": """\

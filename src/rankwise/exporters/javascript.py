@@ -21,11 +21,15 @@ function scaleMinmax(column) {
 """,
     "standard": """\
 function scaleStandard(column) {
-  const known = column.filter((x) => !Number.isNaN(x));
-  if (known.length === 0 || known.every((x) => x === known[0])) return column.map((x) => x - x);
+  let low = Infinity, high = -Infinity;
+  for (const x of column) { if (x < low) low = x; if (x > high) high = x; }
+  if (!(high > low)) return column.map((x) => x - x);
+  // shares of the range, whose squares neither overflow nor vanish
+  const shares = column.map((x) => (x - low) / (high - low));
+  const known = shares.filter((x) => !Number.isNaN(x));
   const mean = known.reduce((sum, x) => sum + x, 0) / known.length;
   const deviation = Math.sqrt(known.reduce((sum, x) => sum + (x - mean) ** 2, 0) / known.length);
-  return column.map((x) => (x - mean) / deviation);
+  return shares.map((x) => (x - mean) / deviation);
 }
 """,
     "rank": """\

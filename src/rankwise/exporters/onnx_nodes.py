@@ -178,19 +178,18 @@ class Nodes:
         return self.node("Div", [raised, self.doubles(exponent)])
 
     def _query(self, method: str, x: str) -> str:
-        """Return a column scaled by all rows of the input, which are those of one query."""
-        low = self.node("ReduceMin", [x], axes=[0], keepdims=1)
-        high = self.node("ReduceMax", [x], axes=[0], keepdims=1)
+        """Return a column scaled by all rows of the input, which are those of one query; missing ones take no part."""
+        gone = self.node("IsNaN", [x])
+        known = self.node("Cast", [self.node("Not", [gone])], to=11)
+        low, high = (
+            self.node(kind, [self.where(gone, self.doubles(nowhere), x)], axes=[0], keepdims=1)
+            for kind, nowhere in (("ReduceMin", np.inf), ("ReduceMax", -np.inf))
+        )
         spread = self.node("Sub", [high, low])
         varies = self.node("Greater", [spread, self.doubles(0.0)])
-        if method == "minmax":
-            place = self.node("Sub", [x, low])
-        elif method == "standard":
-            mean = self.node("ReduceMean", [x], axes=[0], keepdims=1)
-            place = self.node("Sub", [x, mean])
-            squares = self.node("Mul", [place, place])
-            spread = self.node("Sqrt", [self.node("ReduceMean", [squares], axes=[0], keepdims=1)])
-        else:
+        zero, one = self.doubles(0.0), self.doubles(1.0)
+        n_known = self.node("Max", [self.node("ReduceSum", [known, self.ints([0])], keepdims=1), one])
+        if method == "rank":
             across = self.node("Transpose", [x], perm=[1, 0])
             counts = [
                 self.node(
@@ -201,10 +200,20 @@ class Nodes:
                 for k in ("Greater", "GreaterOrEqual")
             ]
             # Of n tied rows, the places are counted from the smaller ones on: their mean.
-            both = self.node("Sub", [self.node("Add", counts), self.doubles(1.0)])
+            both = self.node("Sub", [self.node("Add", counts), one])
             place = self.node("Mul", [both, self.doubles(0.5)])
-            ones = self.node("Add", [self.node("Mul", [x, self.doubles(0.0)]), self.doubles(1.0)])
-            rows = self.node("ReduceSum", [ones, self.ints([0])], keepdims=1)
-            spread = self.node("Max", [self.node("Sub", [rows, self.doubles(1.0)]), self.doubles(1.0)])
-        safe = self.where(varies, spread, self.doubles(1.0))
-        return self.where(varies, self.node("Div", [place, safe]), self.doubles(0.0))
+            last = self.node("Max", [self.node("Sub", [n_known, one]), one])
+            scaled = self.node("Div", [place, last])
+        else:
+            scaled = self.node("Div", [self.node("Sub", [x, low]), self.where(varies, spread, one)])
+        if method == "standard":
+            # From the shares of the range, whose squares neither overflow nor vanish.
+            mean = self._mean(self.where(gone, zero, scaled), n_known)
+            place = self.node("Sub", [scaled, mean])
+            squares = self.where(gone, zero, self.node("Mul", [place, place]))
+            deviation = self.node("Sqrt", [self._mean(squares, n_known)])
+            scaled = self.node("Div", [place, self.where(varies, deviation, one)])
+        return self.where(gone, x, self.where(varies, scaled, zero))
+
+    def _mean(self, values: str, count: str) -> str:
+        return self.node("Div", [self.node("ReduceSum", [values, self.ints([0])], keepdims=1), count])

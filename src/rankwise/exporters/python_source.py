@@ -24,6 +24,8 @@ def _standard(column):
     low, high = (min(known), max(known)) if known else (0.0, 0.0)
     if high <= low:
         return [x - x for x in column]
+    # shares of the range, whose squares neither overflow nor vanish
+    known, column = ([(x - low) / (high - low) for x in values] for values in (known, column))
     mean = math.fsum(known) / len(known)
     deviation = math.sqrt(math.fsum((x - mean) ** 2 for x in known) / len(known))
     return [(x - mean) / deviation for x in column]
@@ -47,7 +49,8 @@ def _number(x):
 """
 _KERNELS = {
     "linear": "sum(x * z for x, z in zip(row, one))",
-    "rbf": "math.exp(-GAMMA * sum((x - z) ** 2 for x, z in zip(row, one)))",
+    # A product that overflows is infinite, and a power raises.
+    "rbf": "math.exp(-GAMMA * sum((x - z) * (x - z) for x, z in zip(row, one)))",
     "laplacian": "math.exp(-GAMMA * sum(abs(x - z) for x, z in zip(row, one)))",
     "poly": "(GAMMA * sum(x * z for x, z in zip(row, one)) + OFFSET) ** DEGREE",
     "sigmoid": "math.tanh(GAMMA * sum(x * z for x, z in zip(row, one)) + OFFSET)",

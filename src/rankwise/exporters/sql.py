@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 
 import rankwise
-from rankwise.exceptions import InvalidInputError
+from rankwise.exceptions import Change, InvalidInputError
 from rankwise.exporters.expressions import Case, Language
 from rankwise.exporters.program import Program, Value
 from rankwise.formula.formula import Formula
@@ -33,10 +33,12 @@ class Sql(Language):
     def render(self, formula: Formula, name: str) -> str:
         """Return the statement; `name` is what the scores are called."""
         self._formula = formula
-        for one in (*formula.names, self._qid, self._table, name):
+        given = (*formula.names, self._qid, self._table, name)
+        for one in given:
             self._check_name(one)
+        self._check_told_apart(name)
         self._prefix = "rw_"
-        while any(one.startswith(self._prefix) for one in formula.names):
+        while any(one.lower().startswith(self._prefix) for one in given):
             self._prefix += "_"
         program = Program(formula, self._prefix)
         levels = self._levels(program)
@@ -117,13 +119,14 @@ class Sql(Language):
             if not value.is_query_scale:
                 emit(value.name, self.value(value, sources), after)
             elif value.method == "standard":
-                if isinstance(value.sources[0], int):
-                    emit(f"{value.name}_x", x, after)
-                    x, after = f"{value.name}_x", after + 1
-                mean, spread = f"{value.name}_mean", f"{value.name}_spread"
-                emit(mean, f"AVG({x}) {self._window}", after)
-                emit(spread, f"SQRT(AVG(({x} - {mean}) * ({x} - {mean})) {self._window})", after + 1)
-                emit(value.name, self._if_varies(x, f"({x} - {mean}) / {spread}"), after + 2)
+                # Of shares of the range, whose squares neither overflow nor vanish.
+                share, mean, spread = (f"{value.name}_{part}" for part in ("share", "mean", "spread"))
+                emit(share, self._shares(x), after)
+                emit(mean, f"AVG({share}) {self._window}", after + 1)
+                squares = f"({share} - {mean}) * ({share} - {mean})"
+                emit(spread, f"SQRT(AVG({squares}) {self._window})", after + 2)
+                scaled = f"({share} - {mean}) / {spread}"
+                emit(value.name, self.choose([(f"{spread} > {self.number(0.0)}", scaled)], share), after + 3)
             else:
                 emit(value.name, self._scaled(value, x), after)
         return levels
@@ -135,10 +138,13 @@ class Sql(Language):
     def _if_varies(self, x: str, scaled: str) -> str:
         return f"CASE WHEN MAX({x}) {self._window} > MIN({x}) {self._window} THEN {scaled} ELSE {x} - {x} END"
 
-    def _scaled(self, value: Value, x: str) -> str:
+    def _shares(self, x: str) -> str:
         low, high = f"MIN({x}) {self._window}", f"MAX({x}) {self._window}"
+        return self._if_varies(x, f"({x} - {low}) / ({high} - {low})")
+
+    def _scaled(self, value: Value, x: str) -> str:
         if value.method == "minmax":
-            return self._if_varies(x, f"({x} - {low}) / ({high} - {low})")
+            return self._shares(x)
         qid = self.identifier(self._qid)
         place = f"CAST(RANK() OVER (PARTITION BY {qid}, {x} IS NULL ORDER BY {x}) AS FLOAT8)"
         tied = f"CAST(COUNT(*) OVER (PARTITION BY {qid}, {x}) AS FLOAT8)"
@@ -162,6 +168,24 @@ class Sql(Language):
                 f"{_MOST_COLUMNS[self._dialect]:,}.",
                 "export to duckdb, ONNX, C, JavaScript or Python, or train with fewer levels (max_levels) or without "
                 "scaling inside queries.",
+            )
+
+    def _check_told_apart(self, name: str) -> None:
+        """Refuse columns that a database takes for one: SQLite and DuckDB read quoted names in any case alike."""
+        same = str if self._dialect == "postgresql" else str.lower
+        known: dict[str, str] = {}
+        for one in self._formula.names:
+            other = known.setdefault(same(one), one)
+            if other != one:
+                raise InvalidInputError(
+                    f"{self._dialect} takes the columns {other!r} and {one!r} for one.",
+                    "give them names that differ by more than case (feature_names).",
+                )
+        if same(name) in {*known, same(self._qid)}:
+            raise InvalidInputError(
+                f"The table has a column {name!r}, and the scores would be called that too.",
+                "call the scores otherwise (name=).",
+                Change("name", "scores"),
             )
 
     def _check_name(self, name: str) -> None:

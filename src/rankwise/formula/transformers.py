@@ -148,61 +148,77 @@ def _check_marker(step: SimpleImputer | MissingIndicator) -> None:
 def _one_hot(step: OneHotEncoder, columns: Columns) -> Columns:
     out = []
     for at, (column, categories) in enumerate(zip(columns, step.categories_, strict=True)):
-        groups = _groups(step, at, categories)
+        levels = _levels(step, categories)
+        groups = _groups(step, at, levels)
         has_rare = bool(_rare(step, at))
-        dropped = _dropped(step, at, categories, groups)
+        dropped = _dropped(step, at, levels, groups)
         for number, group in enumerate(groups):
             # Values that were not there in training go to the rare ones where the encoder says so.
             takes_new = (
                 has_rare and number == len(groups) - 1 and step.handle_unknown == "infrequent_if_exist"
             )
             if number != dropped:
-                out.append(column.then(_one_of(group, categories.tolist(), takes_new=takes_new)))
+                out.append(column.then(_one_of(group, levels, takes_new=takes_new)))
     return out
 
 
 def _dropped(
-    step: OneHotEncoder, at: int, categories: AnyArray, groups: list[list[Level | None]]
+    step: OneHotEncoder, at: int, levels: Sequence[Level | None], groups: list[list[Level | None]]
 ) -> int | None:
     number = None if step.drop_idx_ is None else step.drop_idx_[at]
     if number is None:
         return None
-    level = categories.tolist()[int(number)]
-    return next(place for place, group in enumerate(groups) if level in group)
+    return next(place for place, group in enumerate(groups) if levels[int(number)] in group)
 
 
-def _one_of(group: list[Level | None], every: list[Level | None], *, takes_new: bool) -> Levels:
+def _one_of(group: list[Level | None], every: Sequence[Level | None], *, takes_new: bool) -> Levels:
     # What takes new values must know the old ones that are not its own.
     listed = every if takes_new else group
-    answers = {level: float(level in group) for level in listed if level is not None and not _is_gone(level)}
-    has_missing = any(_is_gone(level) for level in group)
-    is_known_missing = has_missing or any(map(_is_gone, every))
-    missing = float(has_missing) if is_known_missing else float(takes_new)
+    answers = {level: float(level in group) for level in listed if level is not None}
+    missing = float(None in group) if None in every else float(takes_new)
     return Levels(tuple(answers), tuple(answers.values()), float(takes_new), missing)
 
 
 def _ordinal(step: OrdinalEncoder, columns: Columns) -> Columns:
     out = []
+    unknown = np.nan if step.unknown_value is None else float(step.unknown_value)
     for at, (column, categories) in enumerate(zip(columns, step.categories_, strict=True)):
-        groups = _groups(step, at, categories)
-        codes = {level: float(code) for code, group in enumerate(groups) for level in group}
-        gone = [level for level in codes if _is_gone(level)]
-        missing = float(step.encoded_missing_value) if gone else np.nan
-        known = {level: code for level, code in codes.items() if level is not None and level not in gone}
-        unknown = np.nan if step.unknown_value is None else float(step.unknown_value)
-        out.append(column.then(Levels(tuple(known), tuple(known.values()), unknown, missing)))
+        levels = _levels(step, categories)
+        # NaN has a value of its own and no place among the codes; None is numbered like any other level.
+        has_nan = any(level is not None and _is_gone(level) for level in categories.tolist())
+        numbered = [level for level in levels if level is not None or not has_nan]
+        codes = {
+            level: float(code) for code, group in enumerate(_groups(step, at, numbered)) for level in group
+        }
+        missing = float(step.encoded_missing_value) if has_nan else codes.pop(None, unknown)
+        out.append(column.then(Levels(tuple(codes), tuple(codes.values()), unknown, missing)))  # type: ignore[arg-type]
     return out
 
 
-def _groups(step: OneHotEncoder | OrdinalEncoder, at: int, categories: AnyArray) -> list[list[Level | None]]:
+def _levels(step: OneHotEncoder | OrdinalEncoder, categories: AnyArray) -> list[Level | None]:
+    """Return the values that an encoder knows, with None for what is missing."""
+    levels = [None if _is_gone(level) else level for level in categories.tolist()]
+    if levels.count(None) > 1:
+        raise InvalidInputError(
+            f"{type(step).__name__} tells None and NaN apart, and a formula has one way to be missing.",
+            "write missing values as NaN everywhere before the fit.",
+        )
+    return levels
+
+
+def _groups(
+    step: OneHotEncoder | OrdinalEncoder, at: int, levels: Sequence[Level | None]
+) -> list[list[Level | None]]:
     """Return the values that an encoder does not tell apart: each alone, and the rare ones together, last."""
     rare = _rare(step, at)
-    return [[level] for level in categories.tolist() if level not in rare] + ([rare] if rare else [])
+    return [[level] for level in levels if level not in rare] + ([rare] if rare else [])
 
 
 def _rare(step: OneHotEncoder | OrdinalEncoder, at: int) -> list[Level | None]:
     known = getattr(step, "infrequent_categories_", None)
-    return [] if known is None or known[at] is None else list(known[at].tolist())
+    if known is None or known[at] is None:
+        return []
+    return [None if _is_gone(level) else level for level in known[at].tolist()]
 
 
 def _is_gone(level: object) -> bool:
