@@ -495,6 +495,7 @@ WRONG = {
     "interactions": {"interactions": -1},
     "adaptive": {"adaptive": -1},
     "selective": {"selective": 1.5},
+    "losses": {"loss": np.zeros(2)},
     "no pair": {"interactions": [(1, 1)]},
     "constant column": {"interactions": [(1, 4)]},
     "unknown column": {"categorical": ["kind"]},

@@ -192,13 +192,13 @@ class Ranker(FittedRanker):
 
     def _check_parameters(self) -> None:
         """Raise unless the arguments of `__init__` make sense."""
+        for name, choices in self._choices.items():
+            check_choice(name, getattr(self, name), choices)
         ties, cost = self._which_pairs()
         given = {name: value for name, value in vars(self).items() if value is not self._defaults.get(name)}
         if hasattr(self, "alphas"):
             given["alphas"] = self.alphas  # every grid is read before anything is computed
         check_parameters(given, has_gap=self._has_gap)
-        for name, choices in self._choices.items():
-            check_choice(name, getattr(self, name), choices)
         if ties == "include" and cost == "relative":
             raise InvalidInputError(
                 "cost='relative' divides by the difference of the labels, which is 0 for tied rows.",
