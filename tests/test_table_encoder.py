@@ -186,3 +186,12 @@ def test_what_is_left_out_says_why_truly():
     assert "none of its 4 texts comes in 5 rows" in left_out
     (kept, _) = TableEncoder(min_rows=4).fit(few).describe()
     assert "a category of 4 values" in kept
+
+
+def test_the_remedy_for_missing_values_of_an_array_is_a_data_frame():
+    rng = np.random.default_rng(0)
+    X, y, qid = rng.normal(size=(60, 3)), rng.integers(0, 3, 60), np.repeat(np.arange(6), 10)
+    X[::7, 0] = np.nan
+    with pytest.raises(InvalidInputError, match="AutoRanker with a data frame"):
+        AutoRanker(methods=["rls"]).fit(X, y, qid=qid)
+    assert AutoRanker(methods=["rls"]).fit(pd.DataFrame(X), y, qid=qid).encoder_ is not None

@@ -135,6 +135,16 @@ def test_small_data_are_assigned_to_folds_several_times(graded):
     np.testing.assert_array_equal(once.search_.problem.folds[0], folds[0])
 
 
+def test_assignments_that_hold_out_every_pair_at_once_are_left_out():
+    """Two of six queries have pairs: where both are in one fold, nothing is left to train on."""
+    rng = np.random.default_rng(5)
+    X, y, qid = rng.normal(size=(60, 3)), np.zeros(60), np.repeat(np.arange(6), 10)
+    y[[3, 50]] = 1
+    folds = AutoRanker(methods=["rls"]).fit(X, y, qid=qid).search_.problem.folds
+    assert 1 < len(folds) < 4
+    assert all(fold[3] != fold[50] for fold in folds)
+
+
 def test_one_ranking_again_is_no_more_rows(curved):
     X, y = curved
     model = AutoRanker(methods=["rls"], scalings=["none"]).fit(X, y)

@@ -323,6 +323,7 @@ def test_sql_is_what_a_model_is_for_and_a_dialect_what_it_is_written_in(searches
         (("--to", "elasticsearch"), "--bounds"),
         (("--to", "vespa", "--nonnegative", "--feature-names", FEATURES), "add --bounds COLUMN=LOW:HIGH"),
         (("--to", "sqlite", "--name", "qid"), "otherwise with --name"),
+        (("--to", "c", "--name", "double"), "otherwise with --name"),
     ],
 )
 def test_remedies_of_an_export_are_options(capsys, searches, tmp_path, options, words):

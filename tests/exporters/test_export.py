@@ -1,6 +1,7 @@
 """Exported models, run by what they were written for, score as `predict` does."""
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -415,6 +416,24 @@ def test_scores_of_texts_are_lifted(tmp_path):
     found = run("python", made, X, qid, False, tmp_path)
     assert found.min() >= 0
     alike(found, predict(model, X, qid), qid, 1e-10)
+
+
+@pytest.mark.parametrize("target", ["python", "javascript", "c"])
+def test_functions_are_called_by_no_word_that_means_something_else(target):
+    """Not by words of the language, nor by what any of the sources names outside of its functions."""
+    words = {"python": "class None math", "javascript": "class eval module", "c": "double exp main"}[
+        target
+    ].split()
+    for name in ("curves", "rbf", "query min-max", "query standard", "query rank"):
+        source = rankwise.export(case(name)[0], target, name="f")
+        words += re.findall(
+            r"^(?:static )?(?:def|function|const|double|void|int) (\w+)", source, re.MULTILINE
+        )
+        words += re.findall(r"^([A-Z_]+)\b.* = ", source, re.MULTILINE)
+    assert len(set(words)) > 6
+    for word in set(words) - {"f", "double", "char", "struct"}:
+        with pytest.raises(InvalidInputError, match=r"means something else in.*\(name=\)"):
+            rankwise.export(case("curves")[0], target, name=word)
 
 
 ROWS_OF_QUERIES = [target for target in GENERAL if target != "vespa"]

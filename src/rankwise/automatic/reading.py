@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import numpy.typing as npt
 from scipy.sparse.linalg import LinearOperator
 
 from rankwise.arrays import Floats, Ints, Matrix, MatrixLike
@@ -101,9 +102,15 @@ def labelled_rows(
     folds = [fold]
     if isinstance(cv, str) and cv == "auto":
         again = range(1, _repeats(queries.n_rows * int(X.shape[1])))
-        folds += [assigner.folds(n_folds, seed + _NEXT_FOLDS * number) for number in again]
+        more = (assigner.folds(n_folds, seed + _NEXT_FOLDS * number) for number in again)
+        folds += [one for one in more if _leaves_pairs(data, one)]
     columns = ScaledColumns(X, ids, weight)
     return LabelledRows(columns, y, queries, weight, metric, folds, block, splits_of(fold), plan.description)
+
+
+def _leaves_pairs(data: TrainingData, fold: npt.NDArray[np.int32]) -> bool:
+    """Tell whether every fold leaves pairs to train on: where few queries have any, one fold may hold them all."""
+    return all(data.has_pairs(0, fold != number) for number in range(int(fold.max()) + 1))
 
 
 def _repeats(n_entries: int) -> int:

@@ -41,6 +41,7 @@ _HINTS = {
     Change(
         "feature_names"
     ): "name the columns by their features: --feature-names 'bm25(title),attribute(price)'.",
+    Change("name", "function"): "call the function otherwise with --name.",
     Change("name", "scores"): "call the scores otherwise with --name.",
     Change("features", "fewer"): "leave the column out of --features, or encode it as numbers first.",
 }

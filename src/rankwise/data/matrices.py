@@ -323,8 +323,8 @@ def _in_our_words(error: ValueError, X: object, fitted: Sequence[str] = ()) -> I
 def _remedy(message: str) -> str:
     if "NaN" in message or "infinity" in message:
         return (
-            "use AutoRanker or AdditiveRanker, which take missing values in X, or fill them in, for example with "
-            "sklearn.impute.SimpleImputer in a Pipeline; rows whose label is missing must be dropped."
+            "use AdditiveRanker, or AutoRanker with a data frame, which take missing values in X, or fill them in, for "
+            "example with sklearn.impute.SimpleImputer in a Pipeline; rows whose label is missing must be dropped."
         )
     if "sample(s)" in message or "samples" in message:
         return "a ranker needs at least two rows with different labels, and one label per row."

@@ -84,6 +84,14 @@ class CSource(CodeLanguage):
     """Rows are arrays of doubles in the order of the columns; texts, where there are any, stand in a second array."""
 
     missing_word = "NaN, and null pointers where a column holds texts"
+    # Of the standard library what is called here, and main; what else it has is for the compiler to tell.
+    taken = (
+        "auto break case char const continue default do double else enum extern float for goto if inline int long "
+        "register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while "
+        "INFINITY NAN NULL exp fabs free isnan log main malloc pow qsort size_t sqrt strcmp tanh "
+        "basis_ compare_doubles degree_ dual_ gamma_ is_missing_text kernel_ linear_ offset_ scale_minmax scale_rank "
+        "scale_standard"
+    )
 
     def number(self, value: float) -> str:
         if not math.isfinite(value):

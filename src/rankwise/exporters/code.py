@@ -43,6 +43,7 @@ class CodeLanguage(Language):
         )
 
     missing_word = "NaN"
+    taken: str  # words of the language, and names that the source itself uses outside of functions
 
     # --- what each language writes ---
 

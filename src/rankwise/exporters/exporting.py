@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator
 
 from rankwise.data.arguments import is_number
 from rankwise.data.validation import check_flag
-from rankwise.exceptions import InvalidInputError
+from rankwise.exceptions import Change, InvalidInputError
 from rankwise.exporters.c_source import CSource
 from rankwise.exporters.code import CodeLanguage
 from rankwise.exporters.engines import elasticsearch, is_linear, plug_in, solr
@@ -180,7 +180,14 @@ def export_formula(  # noqa: C901 - one branch per kind of target
             raise InvalidInputError(
                 f"{name!r} is no name of a function.", "use letters, digits and underscores."
             )
-        return _CODE[format]().render(formula, name)
+        language = _CODE[format]()
+        if name in language.taken.split():
+            raise InvalidInputError(
+                f"{name!r} means something else in {TARGETS[format].title}.",
+                "call the function otherwise (name=).",
+                Change("name", "function"),
+            )
+        return language.render(formula, name)
     if format == "onnx":
         return onnx_model(formula, name)
     return Sql(format, table, qid).render(formula, name)

@@ -62,6 +62,13 @@ class JavaScript(CodeLanguage):
     """Rows are arrays of numbers, texts and null, in the order of the columns."""
 
     missing_word = "NaN, null or undefined"
+    taken = (
+        "arguments await break case catch class const continue debugger default delete do else enum eval export "
+        "extends false finally for function if implements import in instanceof interface let new null package private "
+        "protected public return static super switch this throw true try typeof var void while with yield "
+        "Infinity Map Math NaN Number module undefined COLUMNS LINEAR GAMMA OFFSET DEGREE DUAL BASIS "
+        "asNumber kernel scaleMinmax scaleRank scaleStandard"
+    )
 
     def number(self, value: float) -> str:
         if not math.isfinite(value):

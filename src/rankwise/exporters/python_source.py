@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import keyword
 import math
 
 from rankwise.exporters.code import CodeLanguage, kernel_parts
@@ -61,6 +62,11 @@ class PythonSource(CodeLanguage):
     """Rows are sequences of numbers, texts and None, in the order of the columns."""
 
     missing_word = "NaN or None"
+    taken = (
+        f"{' '.join(keyword.kwlist)} "
+        "math float sum zip min max len sorted enumerate abs COLUMNS LINEAR GAMMA OFFSET DEGREE DUAL BASIS "
+        "_number _kernel _minmax _standard _rank"
+    )
 
     def number(self, value: float) -> str:
         return repr(float(value)) if math.isfinite(value) else f'float("{value}")'
