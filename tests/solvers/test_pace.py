@@ -95,7 +95,7 @@ def test_nothing_has_units(estimator, scale):
 
     one, other = solve(base, 0.5), solve(moved, 0.5 * scale)
     assert one.status is other.status is Status.CONVERGED
-    np.testing.assert_allclose(one.history, other.history, rtol=1e-9)  # as many, and any constant would show
+    np.testing.assert_allclose(one.history, other.history, rtol=1e-6)  # as many, and any constant would show
     assert one.n_products == other.n_products
     np.testing.assert_allclose(other.coef * scale * scale, one.coef, rtol=1e-9, atol=0)
 
