@@ -315,6 +315,35 @@ def test_numbers_that_pandas_writes_before_rows_are_not_learned_from(capsys, tmp
         assert code == 0, err
 
 
+@pytest.mark.parametrize("others", ["numbers", "texts"])
+def test_numbers_before_the_items_of_duels_are_not_learned_from(capsys, tmp_path, others):
+    rng = np.random.default_rng(0)
+    items = pd.DataFrame(
+        {"id": [f"I{at}" for at in range(30)], "a": rng.normal(size=30), "b": rng.normal(size=30)}
+    )
+    if others == "texts":
+        items["colour"] = rng.choice(["red", "green"], 30)
+    pairs = rng.permuted(np.tile(np.arange(30), (200, 1)), axis=1)[:, :2]
+    better = items["a"].to_numpy()[pairs[:, 0]] > items["a"].to_numpy()[pairs[:, 1]]
+    pairs = np.where(better[:, None], pairs, pairs[:, ::-1])
+    items.to_csv(tmp_path / "items.csv")
+    duels = pd.DataFrame(
+        {"winner": items["id"].to_numpy()[pairs[:, 0]], "loser": items["id"].to_numpy()[pairs[:, 1]]}
+    )
+    duels.to_csv(tmp_path / "duels.csv", index=False)
+    of_items = ["--items", tmp_path / "items.csv"]
+    code, _, err = call(
+        capsys, "fit", tmp_path / "duels.csv", *of_items, "-o", tmp_path / "m.rw", "--method", "rls"
+    )
+    assert code == 0, err
+    assert "the column without a name names the rows, and is not learned from" in err
+    weighted = call_json(capsys, "inspect", tmp_path / "m.rw")["largest_weights"]
+    assert {"a", "b"} <= weighted.keys()
+    assert "" not in weighted
+    code, _, err = call(capsys, "evaluate", tmp_path / "m.rw", tmp_path / "duels.csv", *of_items)
+    assert code == 0, err
+
+
 @pytest.mark.parametrize("ending", ["csv", "parquet"])
 def test_a_column_called_id_is_learned_from_where_it_is_listed(capsys, tmp_path, ending):
     frame = pd.DataFrame({"id": np.arange(30), "a": np.arange(30) % 7, "label": np.arange(30) % 4})

@@ -30,6 +30,7 @@ __all__ = [
     "listed",
     "recall",
     "remarks",
+    "remarks_on_ids",
     "remember",
     "roles_of",
     "row_id",
@@ -300,10 +301,7 @@ def remarks(
         column = likely[0] if likely else "COLUMN"
         found.append(f"{source} has no column {options.qid}: all rows are one ranking (--qid {column})")
     named = {roles.weight, *(listed(getattr(options, "id", None)) or ())}
-    found += [
-        f"{name or 'the column without a name'} names the rows, and is not learned from (--features lists what is)"
-        for name in getattr(options, "taken_as_ids", ())
-    ]
+    found += remarks_on_ids(options)
     left = [name for name in schema.names if name not in used and name not in named]
     if left and roles.features is None:
         kinds: dict[str, list[str]] = {}
@@ -316,6 +314,16 @@ def remarks(
         ]
         found.append(f"not used of {source}: {', '.join(words)}")
     return found
+
+
+def remarks_on_ids(options: argparse.Namespace) -> list[str]:
+    """Say which columns were taken for names of rows that nobody called so; that of items must be one."""
+    of_items = {options.item_id} if options.items is not None else set()
+    return [
+        f"{name or 'the column without a name'} names the rows, and is not learned from (--features lists what is)"
+        for name in getattr(options, "taken_as_ids", ())
+        if name not in of_items
+    ]
 
 
 def _kind(kind: object) -> str:

@@ -9,8 +9,16 @@ from dataclasses import replace
 import numpy as np
 
 from rankwise.cli.clicks import CLICK_COLUMNS, click_columns, is_log, preferences_from_clicks
-from rankwise.cli.columns import Roles, check_preference_columns, item_columns, remember
+from rankwise.cli.columns import (
+    Roles,
+    check_preference_columns,
+    item_columns,
+    listed,
+    remarks_on_ids,
+    remember,
+)
 from rankwise.cli.encoding import is_to_be_encoded, learned, names_to_encode, table_to_encode, was_missing
+from rankwise.cli.row_ids import naming_rows
 from rankwise.cli.rows import Rows
 from rankwise.cli.table_files import open_tables
 from rankwise.data.tables.plan import TablePlan
@@ -46,6 +54,7 @@ def read_preferences(paths: list[str], source: str, options: argparse.Namespace)
     schema = items[0].schema
     check_preference_columns(comparisons[0].schema.names, schema.names, source, options)
     features, embedding = item_columns(schema, options)
+    options = naming_rows(options, schema.names)
     roles = Roles(None, options.item_id, features, embedding)
     if options.keeps_table:
         return _to_encode(comparisons, items, roles, source, options)
@@ -75,6 +84,7 @@ def _numbers(
         embedding=roles.embedding,
         missing=options.missing,
         dtype=np.float64,
+        ids=listed(getattr(options, "id", None)) or (),
     )
     found = read_comparisons(
         comparisons,
@@ -95,6 +105,7 @@ def _numbers(
         weight=found.weight,
         item_ids=found.item_ids,
         reading=remember(options, plan),
+        remarks=remarks_on_ids(options),
     )
 
 

@@ -25,9 +25,8 @@ from rankwise.metrics.table import get_metric, is_metric_first
 __all__ = ["Comparison", "compare_rankings", "holm", "p_text", "paired_test"]
 
 _EXACT = 14  # up to so many differences, every assignment of signs is looked at
-_ROUNDING = (
-    1e-13  # of two values of a metric: tied rows are added up in another order than the same gains one by one
-)
+# Of two values of a metric: tied rows are added up in another order than the same gains one by one.
+_ROUNDING = 1e-13
 
 
 @dataclass(frozen=True)

@@ -116,9 +116,7 @@ SOLVERS: dict[str, Solver] = {
     "stochastic": _stochastic,
 }
 
-_FACTOR = (
-    0.03  # nanoseconds for an entry of n³ in a Cholesky factorisation, beside what `Design.work` estimates
-)
+_FACTOR = 0.03  # nanoseconds for an entry of n³ in a Cholesky factorisation; `Design.work` has the others
 _ITERATIONS = 50  # what conjugate gradients usually takes
 
 
