@@ -1,6 +1,7 @@
 """Peak memory of estimators and commands at three sizes, each in a process of its own, and the line through them.
 
-A promise about memory is a formula: what a row and a value cost beyond the data, measured as the slope over sizes.
+A promise about memory is a formula: what a row of 40 columns costs beyond the data, measured as the slope over sizes;
+of a kernel between all rows, what a pair of rows costs.
 """
 
 import argparse
@@ -47,8 +48,13 @@ MODELS = {
     "RankSVMCV(cv=2)": (40_000, 80_000, 160_000),
     "KernelRankRLS(basis=200)": (10_000, 20_000, 40_000),
     "KernelRankSVM(basis=200)": (10_000, 20_000, 40_000),
-    "KernelRankRLS()": (500, 1000, 2000),
+    "AdditiveRanker()": (20_000, 40_000, 80_000),
+    "AdditiveRanker(interactions=20)": (20_000, 40_000, 80_000),
+    "AdditiveRankerCV(cv=2, interactions=(0, 10))": (10_000, 20_000, 40_000),
+    "AutoRanker()": (10_000, 20_000, 40_000),
 }
+# Of so many rows that the kernel between all of them is what counts.
+SQUARES = dict.fromkeys(("KernelRankRLS()", "KernelRankRLSCV(cv=3)"), (1000, 2000, 3000))
 SIZES = (20_000, 40_000, 80_000)
 
 
@@ -74,6 +80,11 @@ def commands(folder):
     for name, words in {
         "convert to a store": lambda m: ["convert", files[m], "-o", folder / f"{m}.store"],
         "predict": lambda m: ["predict", model, files[m], "-o", folder / f"{m}.scores"],
+        "inspect": lambda m: ["inspect", files[m]],
+        "evaluate": lambda m: ["evaluate", model, files[m], "--metrics", "ndcg@10"],
+        "explain": lambda m: ["explain", model, files[m]],
+        "report": lambda m: ["report", model, files[m], "-o", folder / f"{m}.html"],
+        "select": lambda m: ["select", files[m], "--method", "rls", "--scaling", "none"],
         "fit": lambda m: ["fit", files[m], "--method", "rls", "--scaling", "none", "-o", folder / f"{m}.rw"],
     }.items():
         yield name, [(m, run(_COMMAND, m, files[400], *words(m))) for m in SIZES]
@@ -82,14 +93,17 @@ def commands(folder):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.parse_args()
-    found = {name: [(m, run(_FIT, m, name)) for m in sizes] for name, sizes in MODELS.items()}
+    found = {name: [(m, run(_FIT, m, name)) for m in sizes] for name, sizes in {**MODELS, **SQUARES}.items()}
     with tempfile.TemporaryDirectory() as folder:
         found.update(commands(Path(folder)))
-    print(f"{'beyond what was there':28} {'rows: MB':42} {'bytes per row':>12}")
+    print(f"{'beyond what was there':46} {'rows: MB':44} {'bytes per row':>12}")
     for name, points in found.items():
         m, peak = np.array(points, dtype=float).T
-        slope = np.polyfit(m, peak, 1)[0]
-        print(f"{name:28} {', '.join(f'{int(a):,}: {b / 1e6:.1f}' for a, b in points):42} {slope:12.0f}")
+        slope = np.polyfit(m**2 if name in SQUARES else m, peak, 1)[0]
+        shown = ", ".join(f"{int(a):,}: {b / 1e6:.1f}" for a, b in points)
+        print(
+            f"{name:46} {shown:44} {slope:12.0f}{' per pair of rows' if name in SQUARES else ''}", flush=True
+        )
     RESULTS.mkdir(exist_ok=True)
     (RESULTS / "memory.json").write_text(json.dumps(found, indent=1) + "\n")
 
