@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from rankwise import KernelRankRLSCV, RankRLS, RankRLSCV, RankSVM, RankSVMCV
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
-from rankwise.preprocessing import QueryScaler
-from rankwise.selection.folds import FoldAssigner, PairAssigner, tell_apart_by
+from rankwise.selection.folds import FoldAssigner, PairAssigner
 
 ALPHAS = [0.1, 1.0, 10.0]
 
@@ -89,15 +88,6 @@ def test_pairs_are_assigned_by_what_they_compare(seed):
     order, place = rng.permutation(80), rng.permutation(60)
     moved = assigned(X[np.argsort(place)][:, ::-1] * 5 + 9, place[pairs][order], unit[order], weight[order])
     np.testing.assert_array_equal(moved[weight[order] > 0], fold[order][weight[order] > 0])
-
-
-def test_transformations_of_some_rows_can_share_their_folds():
-    X, y, qid = rows(0, 30)
-    scaled = QueryScaler("minmax").fit_transform(X, qid=qid)
-    with tell_apart_by(as_design(X)):
-        again = assigned_to(scaled, y, qid)
-    np.testing.assert_array_equal(again, assigned_to(X, y, qid))
-    assert (again != assigned_to(scaled, y, qid)).any()
 
 
 CHOOSING = [

@@ -13,6 +13,7 @@ from rankwise.holdout import leave_pair_out
 from rankwise.holdout.leave_pair_out import refusal
 from rankwise.permutation import permutation_test
 from rankwise.selection import cv as selection_cv
+from terminal import make_terminal, on_screen
 
 ALPHAS = [0.01, 1.0, 10.0]
 ROWS = 14
@@ -258,3 +259,33 @@ def test_the_memory_that_is_asked_for_is_about_what_is_taken(options, levels, n_
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert asked[-1] / 2.5 < peak < 2 * asked[-1]
+
+
+FORMS = [{}, {"cost": "unit"}, {"ties": "exclude"}, {"ties": "exclude", "cost": "relative"}]
+
+
+@pytest.mark.parametrize("settings", FORMS)
+@pytest.mark.parametrize("kind", ["linear", "kernel"])
+def test_a_terminal_shows_how_long_it_takes(kind, settings, monkeypatch):
+    X, y = data(3)
+    terminal = make_terminal(monkeypatch)
+    chooser(kind, cv="leave-pair-out", **settings).fit(X, y)
+    shown = on_screen(terminal.getvalue())
+    n_pairs = {"exclude": int((y[:, None] > y).sum()), "include": ROWS * (ROWS - 1) // 2}
+    whole = f"leave-pair-out: [##########] {n_pairs[settings.get('ties', 'include')]:,} pairs, about 0 s left (0 s)"
+    assert whole in shown
+    assert shown[-1] == ""
+
+
+def test_many_pairs_are_told_of_before_they_are_scored(monkeypatch):
+    X, y = data(3)
+    model = chooser("linear", cv="leave-pair-out")
+    model.fit(X, y)  # few pairs: no warning, which would be an error here
+    n_pairs = int((y[:, None] > y).sum())
+    monkeypatch.setattr(selection_cv, "_MANY_PAIRS", n_pairs * len(ALPHAS))
+    told = rf"scores {n_pairs} pairs with each of 3 alphas, which takes about 0 s or more\. Hint: use cv=10"
+    with pytest.warns(UserWarning, match=told):
+        model.fit(X, y)
+    monkeypatch.setattr(selection_cv, "_PAIRS_PER_SECOND", n_pairs * len(ALPHAS) / 7200)
+    with pytest.warns(UserWarning, match="takes about 2 h or more"):
+        RankRLSCV(ALPHAS, method="tikhonov", cv="leave-pair-out", n_threads=1).fit(X, y)

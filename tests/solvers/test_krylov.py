@@ -124,9 +124,10 @@ def test_a_tolerance_below_rounding_ends_where_measuring_no_longer_helps():
 
 @pytest.mark.parametrize(("n", "limit"), [(30, 1000), (600, 1200)])
 def test_by_default_it_ends_after_twice_as_many_steps_as_columns_but_not_before_a_thousand(n, limit):
-    """Eigenvalues over twenty decades: in floating point so many steps do not do."""
-    eigenvalues = np.geomspace(1e-20, 1, n)
-    objective = MatrixQuadratic(np.diag(eigenvalues), np.ones(n))
+    """Eigenvalues over twenty decades, in no column's direction: in floating point so many steps do not do."""
+    vectors = np.linalg.qr(np.random.default_rng(0).normal(size=(n, n)))[0]
+    H = (vectors * np.geomspace(1e-20, 1, n)) @ vectors.T
+    objective = MatrixQuadratic((H + H.T) / 2, np.ones(n))
     solution = conjugate_gradients(objective, 0.0, tol=1e-9)
     assert (solution.status, solution.n_iter) == (Status.MAX_ITER, limit)
 

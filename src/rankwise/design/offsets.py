@@ -133,5 +133,7 @@ def spreads(X: Matrix, share: Floats) -> Floats:
         rows = sp.csr_matrix(X.astype(np.float64) if shift is None else shift.taken_off(X))
         return np.asarray(share @ rows.multiply(rows) - (share @ rows) ** 2)
     rows = np.asarray(X)
-    centred = np.subtract(rows, share @ rows, dtype=np.float64)
+    # The mean of a huge constant has a rounding error; its difference from the first row has none.
+    centred = np.subtract(rows, rows[0], dtype=np.float64)
+    centred -= share @ centred
     return np.asarray(share @ np.square(centred, out=centred))

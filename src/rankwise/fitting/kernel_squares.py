@@ -10,7 +10,7 @@ import numpy as np
 
 from rankwise.arrays import Floats
 from rankwise.design import DenseDesign, Design
-from rankwise.fitting.notices import Notice, notices_of_extremes, notices_of_residual
+from rankwise.fitting.notices import Notice, notices_of_extremes, notices_of_linear, notices_of_residual
 from rankwise.kernels import Kernel
 from rankwise.objectives import QuadraticObjective, SquaredObjective
 from rankwise.pairs.factor import factor_of
@@ -69,6 +69,7 @@ class KernelLeastSquares:
 
     def solve(self, design: Design, problem: KernelProblem, graphs: Sequence[PairGraph]) -> list[Floats]:
         """Return the dual coefficients of each graph."""
+        self.notices += notices_of_linear(problem)
         if problem.basis is not None:
             return self._solve_reduced(problem, graphs)
         self.solver = "direct" if self.solver == "auto" else self.solver
@@ -79,6 +80,10 @@ class KernelLeastSquares:
             factor = factor_of(graph, by_products=True)
             objective = DualObjective(problem.products(design), factor, graph.pull)
             return objective.dual_coefficients(self._iterated(objective))
+        if (X := problem.unlike_columns()) is not None:
+            factor = factor_of(graph)
+            spectrum = DualSpectrum.of_features(factor.apply(X))
+            return factor.transposed(spectrum.solve(factor.target(graph.pull), self.alpha))
         copies = (2 if self.solver == "direct" else 4) + (2 if graph.blocks is None else 0)
         objective = DualObjective(DenseDesign(problem.matrix(copies)), factor_of(graph), graph.pull)
         return objective.dual_coefficients(self._solve_matrix(objective, problem.kernel))

@@ -5,21 +5,31 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
+from rankwise.arrays import Matrix
 from rankwise.exceptions import InvalidInputError
 from rankwise.kernels import Kernel
+from rankwise.problems.kernel import KernelProblem
 from rankwise.solvers.dual import indefiniteness, is_indefinite
+from rankwise.solvers.scales import squared_lengths
 from rankwise.solvers.solution import Solution, Status
 
 __all__ = [
     "Notice",
     "interrupted",
     "notices_of_extremes",
+    "notices_of_linear",
     "notices_of_residual",
+    "notices_of_scales",
     "out_of_range",
     "require_range",
 ]
+
+
+_DUAL_SCALES = 1e7  # 1e6 leaves six digits of a minimum, 1e8 none
+_NAMED = 5  # so many columns are named
 
 
 class Notice(NamedTuple):
@@ -65,6 +75,26 @@ def notices_of_extremes(kernel: Kernel, extremes: Mapping[str, tuple[float, floa
         for where, (smallest, largest) in extremes.items()
         if not kernel.is_surely_positive and is_indefinite(smallest, largest)
     ]
+
+
+def notices_of_linear(problem: KernelProblem) -> list[Notice]:
+    """Return what is to be said of a linear kernel: dual coefficients times large columns lose the small ones."""
+    return [] if problem.linear_rows is None else notices_of_scales(problem.linear_rows, _DUAL_SCALES)
+
+
+def notices_of_scales(X: Matrix, most: float = 1e14) -> list[Notice]:
+    """Return what is to be said of columns that are more than so many times as long as the shortest."""
+    lengths = np.sqrt(squared_lengths(X))
+    shortest = float(lengths[lengths > 0].min(initial=np.inf))
+    large = np.flatnonzero(lengths > most * shortest)
+    if large.size == 0:
+        return []
+    named = ", ".join(map(str, large[:_NAMED])) + (", ..." if large.size > _NAMED else "")
+    what = (
+        f"Columns of X (numbers {named}, counted from 0) are more than {most:.0e} times as large as others, and the "
+        "coefficients of these have lost their digits"
+    )
+    return [Notice(what, "scale the columns, for example with sklearn.preprocessing.StandardScaler")]
 
 
 def require_range(solution: Solution) -> None:

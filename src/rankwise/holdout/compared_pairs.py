@@ -19,7 +19,6 @@ as many as rows, are summed one by one.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,6 +29,7 @@ from rankwise.arrays import Floats
 from rankwise.holdout.decomposition import HoldOut, Rows
 from rankwise.holdout.interpolation import Interpolation
 from rankwise.holdout.levels import leaves_one_level
+from rankwise.holdout.portions import sum_over_blocks
 from rankwise.runtime.cached import cached_property
 
 __all__ = ["ComparedRows", "compared_pair_out_differences", "compared_pair_out_error"]
@@ -118,12 +118,18 @@ def compared_pair_out_differences(
 
 
 def compared_pair_out_error(
-    decomposition: HoldOut, ranking: ComparedRows, alphas: Floats, *, n_threads: int = 1
+    decomposition: HoldOut,
+    ranking: ComparedRows,
+    alphas: Floats,
+    *,
+    code: Rows | None = None,
+    n_threads: int = 1,
 ) -> Floats:
     """Return the share of the pairs with different labels that the models without them order wrongly, (alphas,).
 
-    A tie counts one half, and a pair weighs the product of its rows' weights.
+    A tie counts one half, and a pair weighs the product of its rows' weights. Rows that share a `code` tie.
     """
+    code = np.arange(ranking.y.size) if code is None else code
     terms = _Terms(decomposition, ranking)
     far, interpolation = _survey(ranking)
     at_nodes = [_AtNodes(terms, float(alpha) * interpolation.nodes) for alpha in alphas]
@@ -132,17 +138,18 @@ def compared_pair_out_error(
         i, j = block[0][:, None], block[1][None, :]
         factor = ranking.alpha_factor(i, j)
         counts = (ranking.level[i] != ranking.level[j]) & (i < j) & _is_near(factor)
+        counts &= code[i] != code[j]
         weight = np.where(counts, ranking.weight[i] * ranking.weight[j], 0.0)
         shares = interpolation.weights(np.clip(factor, interpolation.low, interpolation.high))
         return np.array([_balance(*terms.of_block(*block, own, shares), weight) for own in at_nodes])
 
     # Whole blocks in threads of their own: the library's threads would wait for each other at every product.
-    with threadpool_limits(1, user_api="blas"), ThreadPoolExecutor(n_threads) as pool:
-        balance = np.sum(list(pool.map(scorer, _blocks(ranking.y.size))), axis=0)
+    with threadpool_limits(1, user_api="blas"):
+        balance = sum_over_blocks(scorer, _blocks(ranking.y.size), ranking.y.size, n_threads)
     step = max(1, _BLOCK // terms.rank)
     for first in range(0, far[0].size, step):
         i, j = (rows[first : first + step] for rows in far)
-        weight = ranking.weight[i] * ranking.weight[j]
+        weight = ranking.weight[i] * ranking.weight[j] * (code[i] != code[j])
         balance += [_balance(*terms.one_by_one(i, j, float(alpha)), weight) for alpha in alphas]
     of_level = np.bincount(ranking.level, weights=ranking.weight)
     total = float(of_level @ (of_level.sum() - of_level)) / 2

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
 
 from rankwise.arrays import Floats, Rows
-from rankwise.runtime.decompositions import decompose, diagonalise
+from rankwise.runtime.decompositions import decompose, diagonalise, singular
 from rankwise.solvers.dual import DualSpectrum
+from rankwise.solvers.scales import EPS, are_unlike
 
 __all__ = ["DualHoldOut", "HoldOut", "PrimalHoldOut", "Rows"]
+
+_LIMIT = 45.0  # rounding errors: alpha = 0 as a limit
 
 
 class HoldOut(Protocol):
@@ -20,6 +23,10 @@ class HoldOut(Protocol):
     @property
     def rank(self) -> int:
         """The size of the systems of `without`."""
+
+    @property
+    def values(self) -> Floats:
+        """The eigenvalues σ."""
 
     @property
     def coordinates(self) -> Floats:
@@ -69,24 +76,33 @@ class PrimalHoldOut:
         ``σ``.
     n_free : int
         So many columns at the end are orthonormal and not penalised: an intercept.
+    rounding : float
+        What the largest value is multiplied by to get the rounding errors of all.
     """
 
     features: Floats
     values: Floats
     n_free: int = 0
+    rounding: float = EPS
 
     @classmethod
     def of_design(cls, Z: Floats) -> PrimalHoldOut:
-        """Diagonalise the Gram matrix of a factored design ``Z = FX``."""
+        """Decompose a factored design ``Z = FX``."""
         return cls.with_vectors(Z)[0]
 
     @classmethod
-    def with_vectors(cls, Z: Floats) -> tuple[PrimalHoldOut, Floats]:
+    def with_vectors(cls, Z: Floats, X: Floats | None = None) -> tuple[PrimalHoldOut, Floats]:
         """Do the same, and return the W as well: coefficients are ``W (σ + α)^-1 (ZW)'t``."""
-        gram = decompose(Z.shape[1], lambda: Z.T @ Z)
-        values, vectors = diagonalise(gram, overwrite=True)
+        if are_unlike(Z, X):
+            triangle: Floats = decompose(Z.shape[1], lambda: np.asarray(np.linalg.qr(Z, mode="r")))
+            _, values, vectors = singular(triangle)
+            values, rounding = np.square(values), EPS**2
+        else:
+            gram = decompose(Z.shape[1], lambda: Z.T @ Z)
+            values, vectors = diagonalise(gram, overwrite=True)
+            values, rounding = np.maximum(values, 0.0), EPS
         features = decompose(Z.shape[1], lambda: Z @ vectors)
-        return cls(features, np.maximum(values, 0.0)), vectors
+        return cls(features, values, rounding=rounding), vectors
 
     identity = 1.0
 
@@ -106,12 +122,12 @@ class PrimalHoldOut:
 
     def of_rows(self, rows: Rows) -> PrimalHoldOut:
         """Return the same for some rows."""
-        return PrimalHoldOut(self.features[rows], self.values, self.n_free)
+        return replace(self, features=self.features[rows])
 
     def centred(self, direction: Floats) -> PrimalHoldOut:
         """Add a free column."""
         features = np.column_stack([self.features, direction])
-        return PrimalHoldOut(features, np.append(self.values, 1.0), self.n_free + 1)
+        return replace(self, features=features, values=np.append(self.values, 1.0), n_free=self.n_free + 1)
 
     def _shifted(self, alphas: Floats) -> Floats:
         """``σ + α``, (alphas, rank); 1 for free columns."""
@@ -124,7 +140,7 @@ class PrimalHoldOut:
         shifted = self._shifted(alphas)
         # The free columns have length 1 whatever the units of the others: neither is to be lost beside the other.
         penalised = slice(self.rank - self.n_free)
-        tiny = np.finfo(np.float64).eps * self.rank * self.values[penalised].max(initial=0.0)
+        tiny = self.rounding * self.rank * self.values[penalised].max(initial=0.0)
         is_lost = np.zeros(shifted.shape, dtype=np.bool_)
         is_lost[:, penalised] = shifted[:, penalised] <= tiny
         return np.divide(1.0, shifted, out=np.zeros_like(shifted), where=~is_lost)
@@ -159,10 +175,13 @@ class PrimalHoldOut:
     def without(self, rows: Rows, alphas: Floats, residual: Floats) -> Floats:
         """Return ``M_UU^-1 e_U`` by Woodbury: these are the normal equations of the other rows."""
         own = self.features[rows]
-        systems = np.broadcast_to(-own.T @ own, (alphas.size, self.rank, self.rank)).copy()
+        # Divided by the roots of what stands on the diagonal: neither large columns nor small ones are to be lost.
+        root = np.sqrt(self.shrinkage(alphas))[:, :, None]
+        systems = -root * (own.T @ own) * root.transpose(0, 2, 1)
         diagonal = np.einsum("aii->ai", systems)
-        diagonal += self._shifted(alphas)
-        return np.asarray(residual + own @ np.linalg.solve(systems, own.T @ residual))
+        diagonal += 1.0
+        inner = root * np.linalg.solve(systems, root * (own.T @ residual))
+        return np.asarray(residual + own @ inner)
 
 
 @dataclass(frozen=True)
@@ -173,17 +192,21 @@ class DualHoldOut:
     ----------
     vectors : (rows, rows) float64
     values : (rows,) float64
+    rounding : float
+        What the largest value is multiplied by to get the rounding errors of all.
     """
 
     vectors: Floats
     values: Floats
+    rounding: float = EPS
 
     @classmethod
     def of_spectrum(cls, spectrum: DualSpectrum) -> DualHoldOut | PrimalHoldOut:
-        """Use a spectrum; one that has lost its negative part is that of explicit features."""
+        """Use a spectrum; one without its negative part or its null space is that of explicit features."""
         if spectrum.values.size == spectrum.vectors.shape[0]:
-            return cls(spectrum.vectors, spectrum.values)
-        return PrimalHoldOut(spectrum.vectors * np.sqrt(spectrum.values), spectrum.values)
+            return cls(spectrum.vectors, spectrum.values, spectrum.rounding)
+        features = spectrum.vectors * np.sqrt(spectrum.values)
+        return PrimalHoldOut(features, spectrum.values, rounding=spectrum.rounding)
 
     identity = 0.0
 
@@ -199,15 +222,16 @@ class DualHoldOut:
 
     def of_rows(self, rows: Rows) -> DualHoldOut:
         """Return the same for some rows; eigenvectors that mix with the others' have the eigenvalue 0."""
-        return DualHoldOut(self.vectors[rows], self.values)
+        return replace(self, vectors=self.vectors[rows])
 
     def centred(self, direction: Floats) -> DualHoldOut:
         """Project the direction out: subtracting it later would leave its rounding errors."""
-        return DualHoldOut(self.vectors - np.outer(direction, direction @ self.vectors), self.values)
+        return replace(self, vectors=self.vectors - np.outer(direction, direction @ self.vectors))
 
     def spectral(self, alphas: Floats) -> Floats:
         """Return ``α / (σ + α)``."""
-        alphas = np.maximum(alphas, 1e-14 * self.values.max(initial=0.0))[:, None]  # alpha = 0 as a limit
+        smallest = _LIMIT * self.rounding * self.values.max(initial=0.0)
+        alphas = np.maximum(alphas, smallest)[:, None]
         return alphas / (self.values + alphas)
 
     def residual(self, target: Floats, alphas: Floats) -> Floats:

@@ -10,7 +10,7 @@ import numpy as np
 
 from rankwise.arrays import Floats, Rows
 from rankwise.holdout.compared_pairs import ComparedRows, compared_pair_out_error
-from rankwise.holdout.decomposition import HoldOut
+from rankwise.holdout.decomposition import HoldOut, PrimalHoldOut
 from rankwise.holdout.level_pairs import level_pair_out_error
 from rankwise.holdout.levels import LevelRanking
 from rankwise.holdout.pairs import leave_pair_out_error
@@ -78,7 +78,7 @@ def refusal(forms: Sequence[PairForm], *, is_asked_for: bool) -> str | None:
 
 def pair_out_errors(
     hold_out: HoldOut,
-    reweighted: Callable[[Rows, Floats], tuple[Floats, Floats]],
+    reweighted: Callable[[Rows, Floats], PrimalHoldOut],
     data: TrainingData,
     outputs: Sequence[int],
     alphas: Floats,
@@ -93,7 +93,7 @@ def pair_out_errors(
         Takes rows and their degrees; see `rankwise.holdout.levels.Reweighted`.
     """
     rows, n_threads = counted_rows(data), data.design.n_threads
-    weight = _weights(data, rows)
+    weight, code = _weights(data, rows), data.row_codes[rows]
     labels = [data.columns[output][rows] for output in outputs]
     forms = [_form(data, y, weight, min(hold_out.rank, rows.size), alphas.size) for y in labels]
     if rows.size < data.queries.n_rows:
@@ -107,18 +107,19 @@ def pair_out_errors(
         factor = float(compared[0].alpha_factor(*pair)[0])
         root_share = np.sqrt(weight / weight.sum())
         return leave_pair_out_error(
-            hold_out, np.column_stack(labels), root_share, alphas * factor, n_threads=n_threads
+            hold_out, np.column_stack(labels), root_share, alphas * factor, code=code, n_threads=n_threads
         )
     errors = []
     for y, form, one in zip(labels, forms, compared, strict=True):
         if form.kind == "compared":
-            errors.append(compared_pair_out_error(hold_out, one, alphas, n_threads=n_threads))
+            errors.append(compared_pair_out_error(hold_out, one, alphas, code=code, n_threads=n_threads))
         else:
             error = level_pair_out_error(
                 partial(reweighted, rows),
                 _ranking(data, y),
                 alphas / _pair_weight(data, float(weight[0])),
                 shares=form.kind == "shared",
+                code=code,
                 n_threads=n_threads,
             )
             errors.append(error)

@@ -29,6 +29,7 @@ from threadpoolctl import threadpool_limits
 
 from rankwise import _core
 from rankwise.arrays import Floats, Rows
+from rankwise.holdout.decomposition import PrimalHoldOut
 from rankwise.holdout.levels import (
     LevelRanking,
     LevelSystem,
@@ -37,6 +38,7 @@ from rankwise.holdout.levels import (
     level_sums,
     plain_coupling,
 )
+from rankwise.holdout.portions import pair_progress
 
 __all__ = ["level_pair_out_error", "level_pair_out_scores"]
 
@@ -82,17 +84,31 @@ def level_pair_out_scores(
 
 
 def level_pair_out_error(
-    reweighted: Reweighted, ranking: LevelRanking, alphas: Floats, *, shares: bool, n_threads: int = 1
+    reweighted: Reweighted,
+    ranking: LevelRanking,
+    alphas: Floats,
+    *,
+    shares: bool,
+    code: Rows | None = None,
+    n_threads: int = 1,
 ) -> Floats:
-    """Return the share of the pairs with different labels that are ordered wrongly, a tie counting one half."""
+    """Return the share of the pairs with different labels that are ordered wrongly, a tie counting one half.
+
+    Rows that share a `code` tie.
+    """
+    code = np.arange(ranking.level.size) if code is None else code
     balance = np.zeros(alphas.size)
-    for at, _, scores in level_pair_out_scores(
-        reweighted, ranking, alphas, shares=shares, n_threads=n_threads
-    ):
-        better = scores[:, 1] - scores[:, 0]  # the second level is the higher one
-        better[np.abs(better) <= _ROUNDING * np.abs(scores).sum(axis=1)] = 0.0
-        balance[at] += np.count_nonzero(better > 0) - np.count_nonzero(better < 0)
-    total = (ranking.level.size**2 - ranking.sizes @ ranking.sizes) / 2
+    total = float(ranking.level.size**2 - ranking.sizes @ ranking.sizes) / 2
+    found = level_pair_out_scores(reweighted, ranking, alphas, shares=shares, n_threads=n_threads)
+    n_scored = 0
+    with pair_progress(total) as progress:
+        for at, rows, scores in found:
+            better = scores[:, 1] - scores[:, 0]  # the second level is the higher one
+            equal = np.concatenate([(code[i][:, None] == code[j]).ravel() for i, j in rows])
+            better[equal | (np.abs(better) <= _ROUNDING * np.abs(scores).sum(axis=1))] = 0.0
+            balance[at] += np.count_nonzero(better > 0) - np.count_nonzero(better < 0)
+            n_scored += better.size
+            progress.reach(n_scored / (total * alphas.size))
     return np.asarray(0.5 * (1.0 - balance / total))
 
 
@@ -104,7 +120,7 @@ def _by_decompositions(
     n_threads: int,
 ) -> Iterator[_Found]:
     """Decompose once per pair of levels."""
-    cached: tuple[Floats, tuple[Floats, Floats]] | None = None
+    cached: tuple[Floats, PrimalHoldOut] | None = None
     n_rows, n_levels = ranking.level.size, ranking.values.size
     # The library's threads wait for each other at every product, which small levels do not repay.
     is_small = n_rows * (n_rows / n_levels) ** 2 < _SMALL
@@ -114,7 +130,7 @@ def _by_decompositions(
             shape = degree / degree.max()
             if cached is None or not np.allclose(cached[0], shape, rtol=1e-15, atol=0):
                 cached = shape, reweighted(shape[ranking.level])
-            sums = level_sums(cached[1][0], ranking)
+            sums = level_sums(cached[1].features, ranking)
             change = change_without(ranking, a, b)
             for at, alpha in enumerate(alphas):
                 system = LevelSystem(cached[1], float(degree.max()), sums, change[0], float(alpha) / scale)
@@ -183,7 +199,7 @@ def _by_systems(
     degree = ranking.level.size - 2.0 - ranking.sizes
     whole = float(degree.max())
     decomposition = reweighted((degree / whole)[ranking.level])
-    sums = level_sums(decomposition[0], ranking)
+    sums = level_sums(decomposition.features, ranking)
     coupling = plain_coupling(ranking)
     pull = ranking.weighed_difference @ ranking.sizes
     batches = {

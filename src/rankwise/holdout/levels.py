@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import Floats, Rows
+from rankwise.holdout.decomposition import PrimalHoldOut
 from rankwise.runtime.cached import cached_property
 
 __all__ = [
@@ -22,7 +23,7 @@ __all__ = [
 ]
 
 # Takes the rows' degrees P; gives Φ and σ with ``(α K^-1 + P)^-1 = Φ diag(1 / (σ + α)) Φ'``, K centred.
-Reweighted = Callable[[Floats], tuple[Floats, Floats]]
+Reweighted = Callable[[Floats], PrimalHoldOut]
 
 
 # What the calls for a pair of levels take, in floating-point operations: where each decomposes, and where they share.
@@ -150,8 +151,8 @@ class LevelSystem:
 
     Parameters
     ----------
-    decomposition : two arrays
-        Φ and σ of `Reweighted` for P.
+    decomposition : PrimalHoldOut
+        Of `Reweighted` for P.
     scale : float
         ``c``.
     sums : (levels, rank) float64
@@ -161,12 +162,10 @@ class LevelSystem:
     """
 
     def __init__(
-        self, decomposition: tuple[Floats, Floats], scale: float, sums: Floats, coupling: Floats, alpha: float
+        self, decomposition: PrimalHoldOut, scale: float, sums: Floats, coupling: Floats, alpha: float
     ) -> None:
-        self.features, values = decomposition
-        shifted = values + alpha / scale
-        tiny = np.finfo(np.float64).eps * values.size * values.max(initial=0.0)
-        self.inverse = np.divide(1.0 / scale, shifted, out=np.zeros_like(shifted), where=shifted > tiny)
+        self.features = decomposition.features
+        self.inverse = decomposition.shrinkage(np.array([alpha / scale]))[0] / scale
         self._weighted = sums * self.inverse
         self.products = self._weighted @ sums.T  # C'AC; that of B is this times to_level
         unit = np.eye(coupling.shape[0])

@@ -8,7 +8,6 @@ paper's equation 38, whose pairs weigh 1, is this with ``alpha / (m - 2)``.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
@@ -16,6 +15,7 @@ from rankwise import _core
 from rankwise.arrays import Floats
 from rankwise.holdout.decomposition import HoldOut, Rows
 from rankwise.holdout.levels import leaves_one_level
+from rankwise.holdout.portions import sum_over_blocks
 from rankwise.runtime.threads import blas_held
 
 __all__ = ["leave_pair_out_differences", "leave_pair_out_error"]
@@ -62,7 +62,13 @@ def leave_pair_out_differences(
 
 
 def leave_pair_out_error(
-    decomposition: HoldOut, y: Floats, root_share: Floats, alphas: Floats, *, n_threads: int = 1
+    decomposition: HoldOut,
+    y: Floats,
+    root_share: Floats,
+    alphas: Floats,
+    *,
+    code: Rows | None = None,
+    n_threads: int = 1,
 ) -> Floats:
     """Return the share of the pairs with different labels that the models fitted without them order wrongly.
 
@@ -73,6 +79,8 @@ def leave_pair_out_error(
     ----------
     decomposition, y, root_share, alphas
         As in `leave_pair_out_differences`.
+    code : (rows,) int64, optional
+        Equal rows share a number: they tie, however small alpha is and however large its rounding errors.
     n_threads : int
         Blocks of pairs are shared out to so many threads.
 
@@ -88,12 +96,16 @@ def leave_pair_out_error(
     is_weighted = bool(np.ptp(root_share) > 0)
     labels = np.ascontiguousarray(y.T)
     levels = [_level(column) for column in labels]
+    has_equal_rows = code is not None and np.unique(code).size < n_rows
 
     def scorer(block: tuple[slice, slice]) -> Floats:
         rows, columns = block
         counts = np.zeros((2, alphas.size, n_outputs))
         i, j = np.arange(rows.start, rows.stop)[:, None], np.arange(columns.start, columns.stop)[None, :]
         is_tie = [leaves_one_level(level, i, j) for level in levels]
+        if has_equal_rows:
+            assert code is not None
+            is_tie = [tie | ((code[i] == code[j]) & (i < j)) for tie in is_tie]
         for a, alpha in enumerate(alphas):
             across = decomposition.between(rows, columns, float(alpha))
             for c in range(n_outputs):
@@ -113,8 +125,8 @@ def leave_pair_out_error(
         return counts
 
     # Whole blocks in threads of their own: the library's threads would wait for each other at every product.
-    with blas_held(), ThreadPoolExecutor(n_threads) as pool:
-        wrong, right = np.sum(list(pool.map(scorer, _upper_blocks(n_rows))), axis=0)
+    with blas_held():
+        wrong, right = sum_over_blocks(scorer, _upper_blocks(n_rows), n_rows, n_threads)
     total = np.array([_weight_of_pairs(column, root_share if is_weighted else None) for column in labels])
     # What rounding cannot tell from a tie, such as twin rows, is half wrong.
     return np.asarray(0.5 * (1.0 + (wrong - right) / total))

@@ -17,6 +17,7 @@ import numpy as np
 from rankwise.arrays import Floats, Ints, Matrix, Rows
 from rankwise.design import Design, matrix_rows
 from rankwise.exceptions import MemoryLimitError
+from rankwise.fitting.notices import Notice, notices_of_extremes, notices_of_linear, notices_of_scales
 from rankwise.holdout.decomposition import DualHoldOut, HoldOut, PrimalHoldOut
 from rankwise.kernels import FeatureMap, Kernel
 from rankwise.pairs.factor import Factor, LabelFactor
@@ -25,9 +26,11 @@ from rankwise.pairs.preference_factor import ComponentFactor
 from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.problems.kernel import KernelProblem
 from rankwise.runtime.cached import cached_property
+from rankwise.runtime.decompositions import singular
 from rankwise.runtime.memory import MemoryBudget, fits
 from rankwise.solvers.choose import column_scale
 from rankwise.solvers.dual import DualSpectrum
+from rankwise.solvers.scales import EPS
 
 __all__ = [
     "ColumnSpace",
@@ -78,7 +81,7 @@ class RowDecomposition(_Models):
     """
 
     factor: LabelFactor
-    reweighted: Callable[[Rows, Floats], tuple[Floats, Floats]]
+    reweighted: Callable[[Rows, Floats], PrimalHoldOut]
 
 
 @dataclass(frozen=True)
@@ -123,10 +126,22 @@ def _dual(spectrum: DualSpectrum, factor: Factor, target: Floats, alpha: float) 
 def _rows_of_features(X: Floats, graph: LabelGraph, finish: Finish) -> RowDecomposition:
     """Diagonalise ``X'LX``."""
     factor = LabelFactor(graph.blocks, graph.n_threads)
-    hold_out, vectors = PrimalHoldOut.with_vectors(factor.apply(X))
+    hold_out, vectors = PrimalHoldOut.with_vectors(factor.apply(X), X)
     target = factor.target(graph.pull).reshape(graph.n_rows, -1)
     coefficients = partial(_primal, hold_out, vectors, finish)
     return RowDecomposition(hold_out, target, coefficients, factor, partial(reweighted_features, X))
+
+
+def _rows_of_unlike(X: Floats, graph: LabelGraph, finish: Finish) -> RowDecomposition:
+    """Take the singular values of at least as many columns as rows, whose coefficients cancel in dual ones."""
+    factor = LabelFactor(graph.blocks, graph.n_threads)
+    left, values, right = singular(factor.apply(X))
+    spectrum = DualSpectrum(np.square(values), left, 0.0, EPS**2)
+    features = PrimalHoldOut(left * values, spectrum.values, rounding=EPS**2)
+    target = factor.target(graph.pull).reshape(graph.n_rows, -1)
+    coefficients = partial(_primal, features, right, finish)
+    reweighted = partial(reweighted_features, X)
+    return RowDecomposition(DualHoldOut.of_spectrum(spectrum), target, coefficients, factor, reweighted)
 
 
 def _pairs_of_features(
@@ -145,7 +160,8 @@ def _pairs_of_features(
         return PairDecomposition(hold_out, target[:, None], coefficients, group, graph, root=root)
     _demand(budget, *X.shape)
     factor = ComponentFactor(graph)
-    hold_out, vectors = PrimalHoldOut.with_vectors(factor.apply(_array(X)))
+    X = _array(X)
+    hold_out, vectors = PrimalHoldOut.with_vectors(factor.apply(X), X)
     coefficients = partial(_primal, hold_out, vectors, finish)
     target = factor.target(graph.pull)
     return PairDecomposition(hold_out, target[:, None], coefficients, of_row, graph, factor=factor)
@@ -178,6 +194,8 @@ class ColumnSpace:
             return _rows_of_features(_array(_scaled(self.X, scale)), graph, partial(_unscaled, scale))
         X = _scaled(self.X, scale)
         problem = KernelProblem(Kernel("linear"), X, None, MemoryBudget(), self.design.n_threads)
+        if (unlike := problem.unlike_columns()) is not None:
+            return _rows_of_unlike(unlike, graph, partial(_unscaled, scale))
         dual = KernelSpace(problem).of_rows(graph)
         return replace(dual, coefficients=partial(_of_columns, X, scale, dual.coefficients))
 
@@ -186,6 +204,10 @@ class ColumnSpace:
         scale = None if self.power == 0 else column_scale(self.design, graph, self.power)
         X = _scaled(self.X, scale)
         return _pairs_of_features(X, graph, group, MemoryBudget(), partial(_unscaled, scale))
+
+    def notices(self) -> list[Notice]:
+        """Return what is to be said of the columns."""
+        return notices_of_scales(self.X)
 
 
 def _unscaled(scale: Floats | None, w: Floats) -> Floats:
@@ -228,7 +250,8 @@ class KernelSpace:
             return _rows_of_features(Z, graph, feature_map.dual_coefficients)
         factor = LabelFactor(graph.blocks)
         target = factor.target(graph.pull).reshape(graph.n_rows, -1)
-        spectrum = self._spectrum(factor, copies=4)
+        spectrum = problem.spectrum(factor, copies=4)
+        self.extremes["on the pairs"] = spectrum.extremes
         coefficients = partial(_dual, spectrum, factor)
         reweighted = partial(reweighted_kernel, problem)
         return RowDecomposition(DualHoldOut.of_spectrum(spectrum), target, coefficients, factor, reweighted)
@@ -240,11 +263,17 @@ class KernelSpace:
             feature_map, Z = self._features
             return _pairs_of_features(Z, graph, group, problem.budget, feature_map.dual_coefficients)
         factor = ComponentFactor(graph)
-        spectrum = self._spectrum(factor, copies=6)
+        spectrum = problem.spectrum(factor, copies=6)
+        self.extremes["on the pairs"] = spectrum.extremes
         coefficients = partial(_dual, spectrum, factor)
         target = factor.target(graph.pull)[:, None]
         hold_out = DualHoldOut.of_spectrum(spectrum)
         return PairDecomposition(hold_out, target, coefficients, of_row, graph, factor=factor)
+
+    def notices(self) -> list[Notice]:
+        """Return what is to be said of the kernel, once it has been decomposed."""
+        kernel = self.problem.kernel
+        return [*notices_of_extremes(kernel, self.extremes), *notices_of_linear(self.problem)]
 
     def refitted(self, rows: Rows, graph: LabelGraph) -> RowDecomposition:
         """Decompose the problem of some rows alone, with the same reduced set."""
@@ -256,32 +285,30 @@ class KernelSpace:
         """Return what gives some rows their scores when it multiplies a model that was refitted to others."""
         return self.problem.between(rows, trained) if self.problem.basis is None else self._features[1][rows]
 
-    def _spectrum(self, factor: Factor, copies: int) -> DualSpectrum:
-        spectrum = DualSpectrum.of_matrix(factor.sandwich(self.problem.matrix(copies=copies)))
-        self.extremes["on the pairs"] = spectrum.extremes
-        return spectrum
-
 
 Space = ColumnSpace | KernelSpace
 
 
-def reweighted_kernel(problem: KernelProblem, rows: Rows, degree: Floats) -> tuple[Floats, Floats]:
+def reweighted_kernel(problem: KernelProblem, rows: Rows, degree: Floats) -> PrimalHoldOut:
     """Decompose the centred kernel of some rows with degrees of theirs; see `rankwise.holdout.level_pairs`."""
+    problem = problem if rows.size == problem.n_rows else problem.subset(rows)
+    if (X := problem.unlike_columns()) is not None:
+        return reweighted_features(X, np.arange(rows.size), degree)
     root = np.sqrt(degree)
-    matrix = (problem if rows.size == problem.n_rows else problem.subset(rows)).matrix(copies=4)
+    matrix = problem.matrix(copies=4)
     matrix -= matrix.mean(axis=0)
     matrix -= matrix.mean(axis=1)[:, None]
     matrix *= root
     matrix *= root[:, None]
     spectrum = DualSpectrum.of_matrix(matrix)
-    return spectrum.vectors * np.sqrt(spectrum.values) / root[:, None], spectrum.values
+    return PrimalHoldOut(spectrum.vectors * np.sqrt(spectrum.values) / root[:, None], spectrum.values)
 
 
-def reweighted_features(X: Floats, rows: Rows, degree: Floats) -> tuple[Floats, Floats]:
+def reweighted_features(X: Floats, rows: Rows, degree: Floats) -> PrimalHoldOut:
     """Decompose explicit features of some rows, centred, with degrees of theirs."""
     centred = X[rows] - X[rows].mean(axis=0)
-    hold_out, vectors = PrimalHoldOut.with_vectors(np.sqrt(degree)[:, None] * centred)
-    return centred @ vectors, hold_out.values
+    hold_out, vectors = PrimalHoldOut.with_vectors(np.sqrt(degree)[:, None] * centred, X[rows])
+    return replace(hold_out, features=centred @ vectors)
 
 
 def exact_bytes(shape: tuple[int, int]) -> int:

@@ -157,6 +157,12 @@ class Kernel:
             rows = slice(first, min(first + step, X.shape[0]))
             yield rows, values(X[rows])
 
+    def linear_product(self, X: Matrix, Y: Matrix, v: Floats) -> Floats:
+        """Return ``K(X, Y) v`` of the linear kernel: coefficients of columns keep digits that products of rows lose."""
+        shift = self._shift(Y)
+        X, Y = (Z.astype(np.float64, copy=False) if shift is None else shift.taken_off(Z) for Z in (X, Y))
+        return np.asarray(X @ (Y.T @ v))
+
     def matrix(self, X: Matrix, Y: Matrix) -> Floats:
         """Return ``K(X, Y)``."""
         out = np.empty((X.shape[0], Y.shape[0]))
@@ -210,6 +216,10 @@ class FeatureMap:
         """Return Z; for a precomputed kernel, X holds the kernel values between rows and basis."""
         if self.kernel.is_precomputed:
             return decompose(self.n_features, lambda: np.asarray(X @ self.projection, dtype=np.float64))
+        if self.kernel.name == "linear":
+            Z = self.kernel.linear_product(X, self.basis, self.projection)
+            report(X.shape[0])
+            return Z
         Z = np.empty((X.shape[0], self.n_features))
         for rows, values in self.kernel.blocks(X, self.basis):
             decompose(self.n_features, partial(np.matmul, values, self.projection, out=Z[rows]))

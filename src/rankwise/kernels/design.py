@@ -54,6 +54,8 @@ class KernelDesign(Design):
         """Return ``Z v``."""
         self.reads += 1
         v = v if self.projection is None else self.projection @ v
+        if self._kernel.name == "linear":
+            return self._kernel.linear_product(self._X, self._basis, v)
         out = np.empty((self.shape[0], *v.shape[1:]))
         for rows, values in self._kernel.blocks(self._X, self._basis):
             np.matmul(values, v, out=out[rows])

@@ -15,6 +15,8 @@ With ``f = Xw`` and the pairs ``i > j`` of the graph, of weight ``ω`` and wante
 
   with the hinge ``max(0, t)``, its square, or the logistic loss of listed pairs; ``z`` is 1 for labels. In
   the form ``½‖w‖² + C Σ ω loss`` this is ``C = 1 / (2αΣω)`` (the paper prints ``1/(λN)``).
+- **AdditiveRanker** minimises such a mean for every loss. ``Σω`` in the divisor counts the pairs with different labels.
+  With the squared loss and ``ties="include"`` the sum above it has pairs with tied labels too.
 
 A pair of rows i, j of query q weighs ``ω = s_q · importance_q · w_i · w_j`` (row weights ``w``, 1 by
 default). ``query_weight`` names ``s_q``:
@@ -42,9 +44,10 @@ from rankwise.objectives.protocols import (
     ScoreSample,
     SmoothPoint,
 )
-from rankwise.objectives.quadratic import ScaledObjective, SquaredObjective, prior_scale
+from rankwise.objectives.quadratic import BalancedObjective, ScaledObjective, SquaredObjective, prior_scale
 
 __all__ = [
+    "BalancedObjective",
     "ConvexPoint",
     "HingeObjective",
     "HingePoint",

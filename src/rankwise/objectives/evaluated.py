@@ -42,3 +42,7 @@ class Evaluated:
     def at(self: QuadraticObjective, coef: Floats) -> QuadraticPoint:
         """Evaluate at a coefficient vector, or at several as columns."""
         return QuadraticPoint(self, coef)
+
+    def sizes(self) -> Floats | None:
+        """Return None: what is solved for are no coefficients of columns."""
+        return None

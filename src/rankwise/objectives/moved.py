@@ -63,6 +63,11 @@ class MovedQuadratic(Evaluated):
         moved: Floats = self._objective.diagonal() * self.scale**2
         return moved
 
+    def sizes(self) -> Floats | None:
+        """Return about its diagonal."""
+        sizes = self._objective.sizes()
+        return None if sizes is None else sizes * self.scale**2
+
     def to_coef(self, u: Floats) -> Floats:
         """Return ``w₀ + s u``."""
         return _columns(self.scale, u) + (self.origin if u.ndim == 1 else self.origin[:, None])
@@ -122,6 +127,11 @@ class WithoutColumns(Evaluated):
         lost = np.einsum("ij,ij->i", self._crossed @ self._inverse, self._crossed)
         return np.asarray(np.maximum(self._objective.diagonal()[self._kept] - lost, 0.0))
 
+    def sizes(self) -> Floats | None:
+        """Return about the diagonal of what is left of H: other columns take no more than some of it away."""
+        sizes = self._objective.sizes()
+        return None if sizes is None else sizes[self._kept]
+
     def to_whole(self, v: Floats) -> Floats:
         """Return all columns, where these are the ones that were left."""
         whole: Floats = self._widened(v)
@@ -159,3 +169,5 @@ class MatrixQuadratic(Evaluated):
     def diagonal(self) -> Floats:
         """Return the diagonal of H."""
         return np.diagonal(self._matrix).copy()
+
+    sizes = diagonal

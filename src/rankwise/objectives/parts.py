@@ -22,7 +22,7 @@ from rankwise.arrays import Floats
 from rankwise.design import Design
 from rankwise.design.row_order import in_row_order
 from rankwise.objectives.protocols import QuadraticObjective
-from rankwise.objectives.quadratic import ScaledObjective, SquaredObjective
+from rankwise.objectives.quadratic import BalancedObjective, ScaledObjective, SquaredObjective
 from rankwise.pairs.blocks import QueryBlocks, laplacian
 from rankwise.runtime.cached import cached_property
 
@@ -136,10 +136,29 @@ class _ScaledPart:
         return scaled
 
 
+@dataclass(frozen=True)
+class _PenaltyPart:
+    """The penalty that a `BalancedObjective` contains."""
+
+    whole: BalancedObjective
+
+    @property
+    def rhs(self) -> Floats:
+        return np.zeros_like(self.whole.rhs)
+
+    def product(self, v: Floats) -> Floats:
+        return v * (self.whole.penalty if v.ndim == 1 else self.whole.penalty[:, None])
+
+    def diagonal(self) -> Floats:
+        return self.whole.penalty
+
+
 def parts_of(objective: QuadraticObjective, n_rows: int | None = None) -> Iterator[Part]:
     """Walk through an objective once, in blocks of about so many rows; whole, where it cannot be cut."""
     if isinstance(objective, ScaledObjective):
         yield from (_ScaledPart(part, objective) for part in parts_of(objective.unscaled, n_rows))
+        if isinstance(objective, BalancedObjective):
+            yield _PenaltyPart(objective)
     elif isinstance(objective, SquaredObjective) and _can_be_cut(objective):
         design, graph = objective.design, objective.graph
         assert graph.blocks is not None

@@ -62,6 +62,9 @@ class QuadraticObjective(Protocol):
     def diagonal(self) -> Floats:
         """Return the diagonal of ``H``."""
 
+    def sizes(self) -> Floats | None:
+        """Return about the diagonal of ``H``, for little; None where that says nothing about columns."""
+
     def at(self, coef: Floats) -> SmoothPoint:
         """Evaluate at a coefficient vector."""
 

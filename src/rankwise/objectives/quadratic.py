@@ -14,7 +14,9 @@ from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.runtime.cached import cached_property
 
-__all__ = ["ScaledObjective", "SquaredObjective", "prior_scale"]
+__all__ = ["BalancedObjective", "ScaledObjective", "SquaredObjective", "prior_scale"]
+
+_PROBES = 8  # random vectors that estimate the sizes of columns known only by their products
 
 
 class SquaredObjective(Evaluated):
@@ -79,6 +81,15 @@ class SquaredObjective(Evaluated):
             diagonal = self.design.squared_differences(graph.winner, graph.loser, graph.pair_weight)
         return np.diagonal(self.matrix()).copy() if diagonal is None else diagonal
 
+    def sizes(self) -> Floats:
+        """Return ``diag(X'LX)``; where only the whole matrix would give it, an estimate from random rows."""
+        if self.design.has_rows:
+            return self.diagonal()
+        noise = np.random.default_rng(0).normal(size=(self.design.shape[0], _PROBES))
+        pull = self.graph.laplacian(noise)
+        squares: Floats = (self.design.tdot(pull) ** 2).mean(axis=1)  # about diag(X'L²X)
+        return squares * (np.vdot(noise, pull) / max(float(np.vdot(pull, pull)), np.finfo(np.float64).tiny))
+
 
 class ScaledObjective(Evaluated):
     """An objective in scaled coordinates ``w = s u``: a penalty on ``‖u‖²`` is a prior on the columns.
@@ -119,9 +130,39 @@ class ScaledObjective(Evaluated):
         scaled: Floats = self.unscaled.diagonal() * self.column_scale**2
         return scaled
 
+    def sizes(self) -> Floats | None:
+        """Return about its diagonal."""
+        sizes = self.unscaled.sizes()
+        return None if sizes is None else sizes * self.column_scale**2
+
     def to_coef(self, u: Floats) -> Floats:
         """Return ``s u``: coefficients from scaled ones."""
         return u * (self.column_scale if u.ndim == 1 else self.column_scale[:, None])
+
+
+class BalancedObjective(ScaledObjective):
+    """An objective and its penalty in units in which columns have like sizes: the same model by another way.
+
+    ``H' + cI = S (H + αI) S``, where c, called `floor`, is the least of ``αS²``: all that is left to a solver to add.
+    """
+
+    def __init__(self, objective: QuadraticObjective, alpha: float, column_scale: Floats) -> None:
+        super().__init__(objective, column_scale)
+        penalty = alpha * column_scale**2
+        self.floor = float(penalty.min(initial=np.inf))
+        self.penalty: Floats = penalty - self.floor
+
+    def product(self, v: Floats) -> Floats:
+        """Apply ``H'``."""
+        return super().product(v) + v * (self.penalty if v.ndim == 1 else self.penalty[:, None])
+
+    def matrix(self) -> Floats:
+        """Return ``H'``."""
+        return super().matrix() + np.diag(self.penalty)
+
+    def diagonal(self) -> Floats:
+        """Return the diagonal of ``H'``."""
+        return super().diagonal() + self.penalty
 
 
 def prior_scale(objective: QuadraticObjective, power: float) -> Floats:

@@ -6,11 +6,16 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from rankwise.arrays import Floats, Matrix, Rows
+from rankwise.arrays import Floats, Matrix, Rows, is_sparse
 from rankwise.design import DenseDesign, Design, matrix_rows
+from rankwise.design.offsets import find_shift, sampled_rows
 from rankwise.kernels import FeatureMap, Kernel, Report, no_report
 from rankwise.kernels.design import KernelDesign
+from rankwise.pairs.factor import Factor
+from rankwise.runtime.cached import cached_property
 from rankwise.runtime.memory import MemoryBudget
+from rankwise.solvers.dual import DualSpectrum
+from rankwise.solvers.scales import are_unlike
 
 __all__ = ["KernelProblem"]
 
@@ -57,6 +62,29 @@ class KernelProblem:
         if self.kernel.is_precomputed:
             return np.array(self.X, dtype=np.float64, order="C", copy=True)
         return self.kernel.matrix(self.X, self.X)
+
+    def spectrum(self, factor: Factor, copies: int) -> DualSpectrum:
+        """Return the spectrum of ``FKF'``, if `copies` matrices of the size of K fit."""
+        if (X := self.unlike_columns()) is not None:
+            return DualSpectrum.of_features(factor.apply(X))
+        return DualSpectrum.of_matrix(factor.sandwich(self.matrix(copies)))
+
+    def unlike_columns(self) -> Floats | None:
+        """Return the rows where the kernel is linear and has lost its small columns beside large ones; else None."""
+        X = self.linear_rows
+        if X is None or not are_unlike(X):
+            return None
+        copies = f"{self.n_rows} rows of {X.shape[1]} columns and their decomposition"
+        self.budget.demand(8 * 4 * self.n_rows * X.shape[1], self.n_rows, copies)
+        return np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
+
+    @cached_property
+    def linear_rows(self) -> Matrix | None:
+        """The rows whose products are a linear kernel, close to zero; None for other kernels."""
+        if self.kernel.name != "linear":
+            return None
+        shift = find_shift(self.X[sampled_rows(*self.X.shape)])
+        return self.X if shift is None else shift.taken_off(self.X)
 
     def products(self, design: Design) -> Design:
         """Return the kernel of all rows as something to multiply by: kept if it fits, else made again."""

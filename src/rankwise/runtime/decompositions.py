@@ -21,7 +21,7 @@ from rankwise.arrays import Floats
 from rankwise.runtime.interrupts import left_on_interrupt
 from rankwise.runtime.threads import LARGE_MATRIX, is_held_by_thread, large_algebra
 
-__all__ = ["decompose", "diagonalise", "factorise"]
+__all__ = ["decompose", "diagonalise", "factorise", "singular"]
 
 Result = TypeVar("Result")
 
@@ -61,6 +61,26 @@ def diagonalise(matrix: Floats, *, overwrite: bool = False) -> tuple[Floats, Flo
     with large_algebra(size):
         values, vectors = scipy.linalg.eigh(matrix, check_finite=False, overwrite_a=overwrite, driver=driver)
     return values, vectors
+
+
+def singular(matrix: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return as many left singular vectors, singular values in descending order, and right vectors as there can be.
+
+    Columns may differ in length by as much as numbers can. The eigenvalues of ``Z'Z`` are the squares of the singular
+    values, and the small ones get lost beside the rounding errors of the largest. Orthogonal triangles from both sides,
+    the large columns first, leave a matrix that is nearly diagonal: small entries are never added to large ones.
+    """
+    order = np.argsort(-np.abs(matrix).max(axis=0, initial=0.0), kind="stable")
+
+    def work() -> tuple[Floats, Floats, Floats]:
+        left, triangle = np.linalg.qr(matrix[:, order])
+        right, triangle = np.linalg.qr(triangle.T)
+        inner_left, values, inner_right = np.linalg.svd(triangle.T)
+        vectors = np.empty_like(right)
+        vectors[order] = right @ inner_right.T
+        return left @ inner_left, values, vectors
+
+    return decompose(min(matrix.shape), work)
 
 
 def factorise(matrix: Floats) -> bool:

@@ -11,7 +11,6 @@ import numpy as np
 from rankwise.arrays import Floats, Ints, Rows, is_sparse
 from rankwise.data.parameters import is_exact_name
 from rankwise.design import matrix_rows
-from rankwise.fitting.notices import notices_of_extremes
 from rankwise.holdout import groups_of, held_out_residuals
 from rankwise.holdout.leave_pair_out import pair_out_errors
 from rankwise.holdout.spaces import KernelSpace, PairDecomposition, RowDecomposition, Space, exact_bytes
@@ -32,6 +31,9 @@ _FEW_COLUMNS = 2000  # up to so many, diagonalising X'LX is instant beside readi
 # Listed splits: with so few columns one decomposition takes a fifth to a half of the time of a Krylov space for each of
 # them (2,000 x 10 to 20,000 x 46; with 500 columns twice as long), and so many numbers of X fit into memory twice.
 _FOLDED_COLUMNS, _FOLDED_ENTRIES = 200, 5_000_000
+# Times the largest eigenvalue: models of larger alphas are multiples of one another to five digits. Their held-out
+# predictions, each a label minus a residual, would lose all digits beside the label from 1e13 on.
+_LARGEST_ALPHA = 1e5
 _SCORES = 1 << 25  # doubles of held-out scores kept at a time; outputs are scored in portions
 
 
@@ -58,9 +60,7 @@ def choose_in_closed_form(
     else:
         scored = _WithoutRows(space, data, held_out, metric, averaging)
     selection = choose_among(scored, alphas, default)
-    if isinstance(space, KernelSpace):
-        return replace(selection, notices=notices_of_extremes(space.problem.kernel, space.extremes))
-    return selection
+    return replace(selection, notices=space.notices())
 
 
 def exact_for_columns(
@@ -146,6 +146,8 @@ class _WithoutRows(_ClosedForm):
         return np.column_stack([self._errors(one, [output], alphas) for one, output in parts])
 
     def _errors(self, one: RowDecomposition, outputs: list[int], alphas: Floats) -> Floats:
+        if self._kind != "refit":
+            alphas = _with_digits(one, alphas)
         if self._plan.leaves_pairs:
             greater_is_better = self._metric.greater_is_better
             lost = pair_out_errors(one.hold_out, one.reweighted, self._data, outputs, alphas)
@@ -259,6 +261,7 @@ class _WithoutPairs(_ClosedForm):
 
     def errors(self, alphas: Floats) -> Floats:
         (one,), data = self._decomposed, self._data
+        alphas = _with_digits(one, alphas)
         groups, threads = groups_of(one.group), data.design.n_threads
         residual = held_out_residuals(one.hold_out, one.target, groups, alphas, n_threads=threads)
         predicted = np.nan_to_num((one.target - residual)[:, :, 0])  # NaN: what nothing holds out
@@ -271,6 +274,12 @@ class _WithoutPairs(_ClosedForm):
             differs = data.row_codes[winner] != data.row_codes[loser]
         held_out = np.where((self._weight > 0) & differs, one.differences(predicted), 0.0)
         return self._scorer.errors(held_out)[:, None]
+
+
+def _with_digits(one: RowDecomposition | PairDecomposition, alphas: Floats) -> Floats:
+    """Return alphas whose models rank alike, and whose held-out predictions have digits left."""
+    largest = float(one.hold_out.values.max(initial=0.0))
+    return np.minimum(alphas, _LARGEST_ALPHA * largest) if largest > 0 else alphas
 
 
 def _is_linear(space: Space, data: TrainingProblem) -> bool:

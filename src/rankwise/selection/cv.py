@@ -16,17 +16,30 @@ from rankwise.arrays import AnyArray, Bools, Floats, Ints, Rows
 from rankwise.data.parameters import is_exact_name
 from rankwise.data.queries import Queries, encode_queries
 from rankwise.exceptions import Change, InvalidInputError, MissingQueriesError
+from rankwise.fitting.notices import Notice
 from rankwise.holdout.leave_pair_out import counted_rows, pair_forms, refusal
 from rankwise.metrics import Metric
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 from rankwise.runtime.cached import cached_property
+from rankwise.runtime.progress import in_words
 from rankwise.selection.folds import FoldAssigner, PairAssigner, assigner_of, pair_assigner
 from rankwise.selection.splits import FOLDS, Splitter, as_splitter, count_folds, read_splits, requests_groups
 
-__all__ = ["Decomposition", "Plan", "Sampling", "has_closed_form", "held_out_share", "plan_of"]
+__all__ = [
+    "Decomposition",
+    "Plan",
+    "Sampling",
+    "has_closed_form",
+    "held_out_share",
+    "notices_of_time",
+    "plan_of",
+]
 
 _FOLDS_IN_CLOSED_FORM = 10  # there they cost nothing
 _PAIR_METRICS = {"pairwise_error", "concordance", "auc"}
+# Pairs times alphas: 300,000 rows with few columns and 21 alphas took 40 minutes.
+_PAIRS_PER_SECOND = 4e8
+_MANY_PAIRS = 1e10  # from so many on it is worth a word beforehand
 _MANY_ROWS = 2000  # up to so many rows "auto" holds out every pair of one ranking
 
 
@@ -196,6 +209,22 @@ def plan_of(
                 "use solver='cg', which takes any folds; or PreferenceKFold(by='pairs'), KFold or GroupKFold.",
             )
     return replace(plan, is_exact=True) if is_exact else _sampled(plan, data, rows, sampling)
+
+
+def notices_of_time(plan: Plan, data: TrainingProblem, by: Decomposition | None) -> list[Notice]:
+    """Say beforehand about how long leave-pair-out takes, where that is more than a minute or so."""
+    if by is None or isinstance(data, PairData) or not plan.leaves_pairs:
+        return []
+    n_pairs = sum(levels.n_pairs for levels in data.levels)
+    if n_pairs * by.n_alphas < _MANY_PAIRS:
+        return []
+    seconds = n_pairs * by.n_alphas / _PAIRS_PER_SECOND
+    what = (
+        f"cv='leave-pair-out' scores {n_pairs:,} pairs with each of {by.n_alphas} alphas, which takes about "
+    )
+    return [
+        Notice(f"{what}{in_words(seconds)} or more", "use cv=10, which scores each row once", UserWarning)
+    ]
 
 
 def held_out_share(data: TrainingProblem, share: float, seed: int) -> Plan:

@@ -95,11 +95,22 @@ class LinearCoordinates:
 
 
 class LinearEquations(ABC):
-    """``X'LX`` with columns in units of their own, and one right-hand side per column."""
+    """``X'LX`` with columns in units of their own, and one right-hand side per column.
 
-    def __init__(self, rhs: Floats, scale: Floats | None) -> None:
-        self._units = scale
+    Parameters
+    ----------
+    whole : QuadraticObjective
+        Of the whole graph, whatever the columns leave out of it.
+    """
+
+    def __init__(self, whole: QuadraticObjective, rhs: Floats, scale: Floats | None) -> None:
+        self._whole, self._units = whole, scale
         self.rhs = self._scaled(rhs)
+
+    def sizes(self) -> Floats | None:
+        """Return about the diagonal of the whole graph's matrix."""
+        sizes = self._whole.sizes()
+        return sizes if sizes is None or self._units is None else sizes * self._units**2
 
     def multiply(self, vectors: Floats) -> Product:
         """Multiply (unknowns, columns) vectors by the matrix, each column by its own."""
@@ -123,11 +134,10 @@ class GraphEquations(LinearEquations):
     """Of one graph; one column per output."""
 
     def __init__(self, objective: QuadraticObjective, rhs: Floats, scale: Floats | None = None) -> None:
-        super().__init__(rhs.reshape(rhs.shape[0], -1), scale)
-        self._objective = objective
+        super().__init__(objective, rhs.reshape(rhs.shape[0], -1), scale)
 
     def _product(self, models: Floats) -> tuple[Floats, None]:
-        return self._objective.product(one_vector(models)).reshape(models.shape), None
+        return self._whole.product(one_vector(models)).reshape(models.shape), None
 
 
 class FoldEquations(LinearEquations):
@@ -158,7 +168,7 @@ class FoldEquations(LinearEquations):
         self._folds = Folds(folds, np.column_stack(degree), np.column_stack(weight), scored)
         self._held_out = np.zeros(design.shape[0])
         self._fused = None if self._graphs else design.gram_product(whole.blocks, self._folds)
-        super().__init__(design.tdot(np.column_stack(pull)), scale)
+        super().__init__(SquaredObjective(design, whole), design.tdot(np.column_stack(pull)), scale)
 
     def _product(self, models: Floats) -> tuple[Floats, Floats]:
         design, held_out = self._design, self._held_out
@@ -183,7 +193,7 @@ class PairFoldEquations(LinearEquations):
     def __init__(self, design: Design, graph: PreferenceGraph, plan: Plan, scale: Floats | None) -> None:
         self._design = design
         self._masked = graph.masked(plan.held, plan.fold, plan.n_folds)
-        super().__init__(design.tdot(self._masked.pull), scale)
+        super().__init__(SquaredObjective(design, graph), design.tdot(self._masked.pull), scale)
 
     def _product(self, models: Floats) -> tuple[Floats, Floats]:
         scores = self._design.dot(models)
@@ -260,6 +270,10 @@ class DualEquations:
         scores = self._kernel.dot(models)
         image = [factor.apply(column) for factor, column in self._columns(scores)]
         return Product(np.column_stack(image), models, scores)
+
+    def sizes(self) -> None:
+        """Return None: dual variables belong to rows, not to columns."""
+        return
 
     def model(self, column: int, solution: Floats) -> Floats:
         """Return ``F'b``."""

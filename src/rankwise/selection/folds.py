@@ -11,15 +11,12 @@ column, and rows that weigh nothing, which are not assigned at all. It goes
    weighted by ``exp(2 · its correlation with the labels)``, added up. That needs no order of columns, and tells two
    columns apart where labels do. Only rows that agree in this as well are assigned as they stand.
 
-Numbers that differ by rounding count as equal. Transformations of X that differ from query to query change its content
-all the same: where models with several such X are compared, `tell_apart_by` says whose content counts for all of them.
+Numbers that differ by rounding count as equal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Callable, Sequence
 from typing import overload
 
 import numpy as np
@@ -32,23 +29,11 @@ from rankwise.pairs.labels import label_graph
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 from rankwise.runtime.cached import cached_property
 
-__all__ = ["FoldAssigner", "PairAssigner", "assigner_of", "pair_assigner", "tell_apart_by"]
+__all__ = ["FoldAssigner", "PairAssigner", "assigner_of", "pair_assigner"]
 
 
 # Of the largest number: what rounding may add to sums that are equal otherwise.
 _ROUNDING = 1e-11
-
-_instead: ContextVar[Design | None] = ContextVar("the rows whose content counts", default=None)
-
-
-@contextmanager
-def tell_apart_by(rows: Design) -> Iterator[None]:
-    """Let the content of these rows count in whatever is assigned meanwhile, whichever X its rows have then."""
-    token = _instead.set(rows)
-    try:
-        yield
-    finally:
-        _instead.reset(token)
 
 
 class FoldAssigner:
@@ -265,8 +250,6 @@ def _content(design: Design, codes: Ints, weight: Floats, pull: Floats) -> Float
     pull : (rows,) float64
         The labels, weighted and centred inside queries.
     """
-    other = _instead.get()
-    design = design if other is None or other.shape[0] != design.shape[0] else other
     blocks = label_graph(pull, Queries(codes, np.arange(int(codes.max()) + 1)), row_weight=weight).blocks
     size = np.sqrt(np.divide(pull**2, weight, out=np.zeros_like(pull), where=weight > 0).sum())
     with np.errstate(over="ignore", invalid="ignore"):

@@ -18,11 +18,14 @@ import numpy.typing as npt
 
 from rankwise.arrays import Floats
 from rankwise.metrics import Metric
+from rankwise.runtime.cached import cached_property
 from rankwise.runtime.memory import check_columns_fit, fits
 from rankwise.runtime.progress import ProgressLine
 from rankwise.selection.scorers import oriented
 from rankwise.selection.tables import Rule, Surface
+from rankwise.solvers.balance import differ_in_scale, unit_free
 from rankwise.solvers.lanczos import STORED_TOGETHER, Lanczos, basis_bytes
+from rankwise.solvers.scales import column_norms
 
 __all__ = ["KrylovRun", "Readout", "SurfaceRun", "System"]
 
@@ -120,6 +123,9 @@ class System(Protocol):
 
     def errors(self, output: int, scores: Floats) -> Floats:
         """Score (alphas, rows) scores of an output; lower is better."""
+
+    def sizes(self) -> Floats | None:
+        """Return about the diagonal of H, where unknowns belong to columns."""
 
     def model(self, column: int, solution: Floats) -> Floats:
         """Return the coefficients that a solution of a column, or each row of a path of them, stands for."""
@@ -303,4 +309,26 @@ class SurfaceRun(KrylovRun):
             surface.repeat()
             return
         readout.move(self.space, step, row_scores, active)
-        surface.record(self._system.errors(output, readout.scores[:active]), readout.residual)
+        residual = readout.residual
+        if (residual[:, :active] <= surface.tol).any() and self._column_sizes is not None:
+            residual = np.maximum(residual, self._without_units(self._column_sizes, readout, step))
+        surface.record(self._system.errors(output, readout.scores[:active]), residual)
+
+    @cached_property
+    def _column_sizes(self) -> Floats | None:
+        """What residuals are measured by; None where columns have like scales, and the plain ones do."""
+        sizes = self._system.sizes()
+        least = float(self._readouts[0].alphas[0])
+        return sizes if sizes is not None and differ_in_scale(sizes, least) else None
+
+    def _without_units(self, sizes: Floats, readout: Readout, step: int) -> Floats:
+        """Return the relative residuals in the norm of ``(diag(H) + α)^-1``, (columns, alphas)."""
+        if step < self.space.n_steps:
+            return np.full_like(readout.residual, np.inf)  # the direction is gone; a later step will tell
+        found = np.zeros_like(readout.residual)
+        for position, alpha in enumerate(readout.alphas):
+            scale = unit_free(sizes, float(alpha))[:, None]
+            whole, left = column_norms(scale * self._system.rhs), column_norms(scale * self.space.vectors)
+            units = np.divide(self.space.start_norm, whole, out=np.zeros_like(whole), where=whole > 0)
+            found[:, position] = readout.residual[:, position] * left * units
+        return found

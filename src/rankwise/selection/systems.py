@@ -71,6 +71,10 @@ class HeldOutSystem:
             return np.zeros(scores.shape[0])
         return self.scorers[output].errors(scores if self.shift is None else scores + self.shift)
 
+    def sizes(self) -> Floats | None:
+        """Return about the diagonal of the matrix."""
+        return self.equations.sizes()
+
     def model(self, column: int, solution: Floats) -> Floats:
         """Return what a solution of a column, or each row of a path of them, stands for."""
         return self.equations.model(column, solution)

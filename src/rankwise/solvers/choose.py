@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from rankwise.arrays import Floats
 from rankwise.design import Design
@@ -12,6 +12,7 @@ from rankwise.losses import LOSSES, MARGIN_LOSSES, HingeLoss
 from rankwise.objectives import QuadraticObjective, SquaredObjective, prior_scale
 from rankwise.pairs.graph import MarginPairs, PairGraph
 from rankwise.runtime.memory import fits
+from rankwise.solvers.balance import balanced_solution, balancing
 from rankwise.solvers.bundle import minimise_by_planes
 from rankwise.solvers.direct import DirectFactor
 from rankwise.solvers.eigen import EigenFactor
@@ -72,6 +73,22 @@ def _cg(objective: QuadraticObjective, alpha: float, options: SolverOptions) -> 
     )
 
 
+def _balanced(solve: Solver) -> Solver:
+    """Return a gradient method that steps without the units of columns, where these differ: else it would crawl."""
+
+    def run(objective: QuadraticObjective, alpha: float, options: SolverOptions) -> Solution:
+        balanced = None if options.learning_rate is not None else balancing(objective, alpha)
+        if balanced is None:
+            return solve(objective, alpha, options)
+        return balanced_solution(
+            balanced,
+            lambda monitor: solve(balanced, balanced.floor, replace(options, monitor=monitor)),
+            options.monitor,
+        )
+
+    return run
+
+
 def _gdm(objective: QuadraticObjective, alpha: float, options: SolverOptions) -> Solution:
     return gradient_descent(
         objective,
@@ -109,10 +126,10 @@ SOLVERS: dict[str, Solver] = {
     "direct": _direct,
     "eigen": _eigen,
     "cg": _cg,
-    "gdm": _gdm,
-    "egdm": _egdm("lanczos"),
-    "egdm-power": _egdm("power"),
-    "egdm-blocks": _egdm("blocks"),
+    "gdm": _balanced(_gdm),
+    "egdm": _balanced(_egdm("lanczos")),
+    "egdm-power": _balanced(_egdm("power")),
+    "egdm-blocks": _balanced(_egdm("blocks")),
     "stochastic": _stochastic,
 }
 

@@ -21,7 +21,8 @@ from rankwise.design import Design
 from rankwise.objectives.evaluated import Evaluated
 from rankwise.pairs.factor import Factor
 from rankwise.runtime.cached import cached_property
-from rankwise.runtime.decompositions import diagonalise, factorise
+from rankwise.runtime.decompositions import diagonalise, factorise, singular
+from rankwise.solvers.scales import EPS
 
 __all__ = ["DualObjective", "DualSpectrum", "indefiniteness", "is_indefinite", "is_positive"]
 
@@ -85,11 +86,14 @@ class DualSpectrum:
         Square, unless negative directions were dropped.
     smallest : float
         The smallest eigenvalue before anything was dropped.
+    rounding : float
+        What the largest eigenvalue is multiplied by to get the rounding errors of all.
     """
 
     values: Floats
     vectors: Floats
     smallest: float
+    rounding: float = EPS
 
     @classmethod
     def of_matrix(cls, matrix: Floats) -> DualSpectrum:
@@ -99,7 +103,15 @@ class DualSpectrum:
         if is_indefinite(smallest, largest):
             kept = values > _ROUNDING * largest
             values, vectors = values[kept], np.ascontiguousarray(vectors[:, kept])
-        return cls(np.maximum(values, 0.0), vectors, smallest)
+        # Zeros come as rounding errors, which a small alpha would take for eigenvalues.
+        zero = matrix.shape[0] * np.finfo(np.float64).eps * largest
+        return cls(np.where(values > zero, values, 0.0), vectors, smallest)
+
+    @classmethod
+    def of_features(cls, Z: Floats) -> DualSpectrum:
+        """Decompose ``ZZ'`` by the singular values of Z; where Z has more rows than columns, without the null space."""
+        vectors, values, _ = singular(Z)
+        return cls(np.square(values), vectors, 0.0, EPS**2)
 
     @property
     def extremes(self) -> tuple[float, float]:
@@ -109,7 +121,7 @@ class DualSpectrum:
     def solve(self, target: Floats, alpha: float) -> Floats:
         """Return ``b``; for alpha = 0 the one of least norm."""
         shifted = self.values + alpha
-        threshold = shifted.size * np.finfo(np.float64).eps * shifted.max(initial=0.0)
+        threshold = shifted.size * self.rounding * shifted.max(initial=0.0)
         inverse = np.divide(1.0, shifted, out=np.zeros_like(shifted), where=shifted > threshold)
         return np.asarray(self.vectors @ (inverse * (self.vectors.T @ target).T).T)
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from rankwise.arrays import Floats
@@ -11,6 +13,8 @@ from rankwise.solvers.scales import is_out_of_range
 from rankwise.solvers.solution import Solution, Status
 
 __all__ = ["EigenFactor"]
+
+_UNLIKE = 1e8  # diagonal entries of H + αI: columns that differ by 1e4 leave the small eigenvalues half of their digits
 
 
 class EigenFactor:
@@ -27,7 +31,7 @@ class EigenFactor:
         return factor
 
     def _decompose(self, matrix: Floats, rhs: Floats) -> None:
-        self._rhs, self._size = rhs, float(np.trace(matrix))
+        self._matrix, self._rhs, self._size = matrix, rhs, float(np.trace(matrix))
         if not np.isfinite(self._size):
             return
         values, self.vectors = decompose(matrix.shape[0], lambda: np.linalg.eigh(matrix))
@@ -44,6 +48,20 @@ class EigenFactor:
         inverse = np.divide(1.0, shifted, out=np.zeros_like(shifted), where=kept)
         scaled = inverse if self._projected.ndim == 1 else inverse[:, None]
         coef: Floats = self.vectors @ (scaled * self._projected)
+        diagonal = np.diagonal(self._matrix) + alpha
+        is_alike = diagonal.max(initial=0.0) <= _UNLIKE * diagonal.min(initial=np.inf)
+        # With alpha = 0 the solution of least norm is wanted, which balancing would change.
+        balanced = self._balanced(alpha) if alpha > 0 and not (is_alike and kept.all()) else None
+        if balanced is not None:
+            return balanced
         if kept.all():
             return Solution(coef, Status.EXACT)
         return Solution(coef, Status.SINGULAR, rank=int(kept.sum()))
+
+    def _balanced(self, alpha: float) -> Solution | None:
+        """Solve with ones on the diagonal, where alpha is not lost beside columns in other units than the rest."""
+        unit = np.sqrt(np.diagonal(self._matrix) + alpha)
+        matrix = self._matrix / np.outer(unit, unit)
+        np.fill_diagonal(matrix, 1.0)
+        solution = EigenFactor.of_matrix(matrix, (self._rhs.T / unit).T).solve(0.0)
+        return replace(solution, coef=(solution.coef.T / unit).T) if solution.status is Status.EXACT else None
