@@ -360,8 +360,9 @@ def large(monkeypatch):
 
 def test_finalists_are_compared_by_a_larger_sample_and_their_mean_is_fitted_to_all_rows(large, graded):
     X, _, qid = graded
-    noise = np.random.default_rng(7).normal(size=400)
-    y = np.clip(np.round(X[:, 0] + 0.4 * np.abs(X[:, 1]) + noise), 0, 4)  # a little curved: both are close
+    noise = np.random.default_rng(1).normal(size=400)
+    # A little curved, and with more that neither of the two finds: both are close, and their mean is ahead.
+    y = np.clip(np.round(X[:, 0] + 0.4 * np.abs(X[:, 1]) + 0.4 * X[:, :3].prod(axis=1) + noise), 0, 4)
     model = AutoRanker(methods=["rls", "curves", "average"], scalings=["none"]).fit(X, y, qid=qid)
     search, chosen = model.search_, model.leaderboard_.chosen
     compared = [trial for trial in search.trials if trial.judged == "fold"]
@@ -433,7 +434,7 @@ def test_the_grid_of_curves_goes_on_where_its_end_is_best():
 def test_labels_by_rank_are_not_tried_where_only_their_order_counts():
     def tried(options):
         search = Standings(Candidate("rls", "standard", options))
-        facts = Facts("labels", True, False, False, True, True, False, True, True, 300, 900)
+        facts = Facts("labels", True, False, False, True, True, False, True, True, 300)
         return [one for stage in stages(facts, ["rls", "kernel"], None, search) for one in stage]
 
     kernels = [one for one in tried((("ties", "exclude"), ("cost", "unit"))) if one.method == "kernel"]
@@ -557,7 +558,7 @@ def test_pipelines_and_searches_route_query_ids(graded):
 
 def test_sparse_rows(graded):
     X, y, qid = graded
-    X = np.where(np.abs(X) < 0.5, 0, X)
+    X = np.where(np.abs(X) < 1.0, 0, X)
     model = AutoRanker(methods=["rls"]).fit(sp.csr_matrix(X), y, qid=qid)
     assert {entry.scaling for entry in model.leaderboard_} == {"none", "max-abs"}
     np.testing.assert_allclose(model.predict(sp.csr_matrix(X)), model.predict(X), rtol=1e-9)

@@ -51,22 +51,36 @@ def test_only_columns_that_there_are_can_be_compared(column):
 
 
 @pytest.mark.parametrize("level", [0.5, 0.95])
-def test_intervals_of_the_auc_reach_as_far_to_both_sides(level):
+def test_intervals_of_the_auc_hold_the_values_that_no_test_rejects(level):
+    """Newcombe's variance (2006, method 5), or DeLong's where that is larger."""
     y, scores = three_columns()
     aucs, covariance = oracles.delong_covariance(y, scores)
-    reach = -scipy.stats.norm.ppf((1 - level) / 2) * np.sqrt(np.diagonal(covariance))
-    expected = np.clip(np.column_stack([aucs - reach, aucs + reach]), 0, 1)
-    np.testing.assert_allclose(auc_estimate(y, scores).interval(level), expected, rtol=1e-12)
+    (n, m), t = (10, 15), np.linspace(0, 1, 100_001)
+    newcombe = t * (1 - t) / (n * m) * (1 + ((n + m) / 2 - 1) * ((1 - t) / (2 - t) + t / (1 + t)))
+    found = auc_estimate(y, scores).interval(level)
+    for at, auc in enumerate(aucs):
+        delong = covariance[at, at] * t * (1 - t) / (auc * (1 - auc))
+        reach = scipy.stats.norm.ppf((1 + level) / 2) * np.sqrt(np.maximum(newcombe, delong))
+        held = t[np.abs(auc - t) <= reach]
+        assert found[at] == pytest.approx([held[0], held[-1]], abs=3e-5)
 
 
-def test_intervals_of_the_auc_end_at_zero_and_one():
-    y, scores = np.array([0.0, 0, 0, 1, 1, 1]), np.array([1.0, 2, 4, 3, 5, 6])
-    (low, high), (reversed_low, reversed_high) = auc_estimate(y, np.column_stack([scores, -scores])).interval(
-        0.999
-    )
-    assert high == 1.0
-    assert reversed_low == 0.0
-    assert low == pytest.approx(1.0 - reversed_high)
+def test_intervals_of_a_perfect_auc_end_at_one():
+    y = np.repeat([0.0, 1.0], 10)
+    (low, high), (reversed_low, reversed_high) = auc_estimate(y, np.column_stack([y, -y])).interval()
+    assert 0.6 < low < 0.9
+    assert (high, reversed_low, reversed_high) == pytest.approx((1.0, 0.0, 1 - low))
+
+
+@pytest.mark.parametrize("sizes", [(9, 30), (30, 9)])
+def test_few_rows_of_a_label_have_an_auc_and_no_interval(sizes):
+    y = np.repeat([0.0, 1.0], sizes)
+    estimate = auc_estimate(y, np.column_stack([np.arange(39.0), y]))
+    assert estimate.auc.tolist() == [1.0, 1.0]
+    with pytest.warns(UserWarning, match=r"has no interval.*Hint: pass y_true with at least 10 rows of each"):
+        found = estimate.interval()
+    assert found.shape == (2, 2)
+    assert np.isnan(found).all()
 
 
 def test_the_spread_of_a_single_row_counts_nothing():
@@ -162,7 +176,7 @@ def test_units_without_weight_are_left_out():
     found = bootstrap_mean(values, weight)
     assert found == bootstrap_mean(values[:3], weight[:3])
     assert (found.value, found.n) == (11 / 4, 3)
-    assert 1.0 <= found.low < found.high <= 4.0
+    assert found.low < found.value < found.high
     assert np.isnan(bootstrap_mean(values, [0.0, 0.0, 1.0, 0.0]).low)
     for bad in ([0.0] * 4, [1.0, 1.0, 1.0, -0.5]):
         with pytest.raises(
@@ -174,11 +188,11 @@ def test_units_without_weight_are_left_out():
 
 
 def test_drawings_do_not_depend_on_how_many_are_made_at_a_time(monkeypatch):
-    values = np.random.default_rng(0).normal(size=50)
-    whole = bootstrap_mean(values, n_resamples=230)
+    y, scores = np.random.default_rng(0).normal(size=(2, 50))
+    whole = bootstrap_interval(y, scores, metric="concordance", n_resamples=230)
     for block in (1, 50, 51, 50 * 7, 50 * 230):
         monkeypatch.setattr("rankwise.metrics.bootstrap._BLOCK", block)
-        assert bootstrap_mean(values, n_resamples=230) == whole
+        assert bootstrap_interval(y, scores, metric="concordance", n_resamples=230) == whole
 
 
 # --- labels and cutoffs ---

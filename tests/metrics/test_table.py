@@ -10,6 +10,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from rankwise import RankRLSCV
 from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import METRICS, evaluate, get_metric, per_query, preference_error
@@ -110,6 +111,21 @@ def test_describe_tells_conventions_apart():
     )
 
 
+OTHER_NAMES = {
+    "average_precision": "map",
+    "average_precision@10": "map@10",
+    "reciprocal_rank": "mrr",
+    "preference_error": "pairwise_error",
+    "roc_auc": "auc",
+    "NDCG@5": "ndcg@5",
+}
+
+
+def test_scoring_by_the_name_of_a_function_is_told_the_name_in_the_table():
+    with pytest.raises(InvalidInputError, match=r"Hint: did you mean 'map'\?"):
+        RankRLSCV(scoring="average_precision").fit(np.eye(4), [0, 1, 2, 3])
+
+
 def test_lookup():
     assert set(METRICS) == {metric.base_name for metric in METRICS.values()}
     assert get_metric("ndcg@10").k == 10
@@ -121,6 +137,9 @@ def test_lookup():
         match=r"Unknown metric .ndgc@10.\. Hint: did you mean .ndcg@10.\? There are pairwise_error",
     ):
         get_metric("ndgc@10")
+    for other, meant in OTHER_NAMES.items():
+        with pytest.raises(InvalidInputError, match=rf"Hint: did you mean '{meant}'\?"):
+            get_metric(other)
     with pytest.raises(InvalidInputError, match="no number after"):
         get_metric("ndcg@ten")
     with pytest.raises(InvalidInputError, match="auc has no option 'k'"):

@@ -197,6 +197,11 @@ class Candidate:
         """Whether a row can only be scored together with the others of its query."""
         return "query" in self.scaling or any(part.needs_queries for part in self.parts)
 
+    @property
+    def is_readable(self) -> bool:
+        """Whether it is one model that columns explain: neither a mean nor a kernel, which is explained by rows."""
+        return not self.parts and METHODS[self.method].form != "kernel"
+
     def describe(self) -> str:
         """Name it in words."""
         if self.parts:

@@ -24,11 +24,12 @@ def describe_choice(ranker: AutoRanker) -> str:
         f"chose      {board.chosen.summary}",
         *(f"           - {part}" for part in board.chosen.parts),
     ]
-    if board.chosen.parts and ranker.rule == "best":
-        lines += [
-            "           preferred, as a mean that is not worse than the best by over a standard error",
-            "           for a single model: rule='one-standard-error', or methods= without 'average'",
-        ]
+    if ranker.rule == "best":
+        lines += [f"           {board.reason}"] * bool(board.reason)
+        if board.chosen.parts:
+            lines.append(
+                "           for a single model: rule='one-standard-error', or methods= without 'average'"
+            )
     if hasattr(ranker, "nested_score_"):
         error = f" ± {ranker.nested_error_:.4f}" if np.isfinite(ranker.nested_error_) else ""
         lines.append(

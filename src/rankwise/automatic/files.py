@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from rankwise.automatic.leaderboard import Leaderboard
 from rankwise.json_values import Json
 from rankwise.metrics import Metric
-from rankwise.persistence.models import read_step, write_step
+from rankwise.persistence.models import read_step, without_runs, write_step
 from rankwise.persistence.parameters import unfit_parameter
 from rankwise.persistence.reader import Reader
 from rankwise.persistence.transformers import parameters_of
@@ -28,6 +28,7 @@ _ATTRIBUTES = {
     "calibration_": list,
     "cv_": str,
     "fitted_with_qid_": bool,
+    "is_dense_": bool,
     "log_loss_": float,
     "metric_": Metric,
     "n_components_": int,
@@ -61,6 +62,8 @@ def write_automatic(model: AutoRanker, writer: Writer) -> dict[str, Json]:
                 "metric": board.metric,
                 "greater_is_better": board.greater_is_better,
                 "judged_by": board.judged_by,
+                "constant": board.constant,
+                "is_clear": board.is_clear,
             },
             "leaderboard",
         ),
@@ -79,7 +82,7 @@ def read_automatic(
     parameters, attributes, board = parts
     if not set(parameters) <= set(kind().get_params(deep=False)) or unfit_parameter(parameters) is not None:
         raise wrong("AutoRanker cannot have all of its parameters")
-    model = kind(**parameters)
+    model = kind(**without_runs(parameters))
     for name, value in attributes.items():
         if name not in _ATTRIBUTES or not isinstance(value, _ATTRIBUTES[name]):
             raise wrong(f"{name!r:.80} is no attribute of AutoRanker")
@@ -124,7 +127,7 @@ def _read_board(board: dict[str, Any]) -> Leaderboard:
         raise wrong("its leaderboard has no rows")
     try:
         found = Leaderboard.from_dicts(rows, **board)
-        found.lines()
+        str(found)
     except (TypeError, ValueError) as error:
         raise wrong(f"its leaderboard is none ({error})") from error
     if sum(entry.is_chosen is True for entry in found) != 1:

@@ -136,15 +136,14 @@ class LabelledRows:
         """The rows that score, and the metric on them: by query, or for each assignment by fold and by block."""
         if self.scored is not None:
             y, queries, block = self.scored
-            rows, weight = np.arange(y.size), self.scored_weight if self.metric.takes_weights else None
-            folds = [np.zeros(y.size, dtype=np.int64)]
+            folds, weight = [np.zeros(y.size, dtype=np.int32)], self.scored_weight
         else:
-            held = self.folds[0] >= 0
-            held = held if self.weight is None else held & (self.weight > 0)
-            rows = np.flatnonzero(held)
-            y, queries, block = self.y[rows], self.queries.subset(rows), self.block[rows]
-            weight = self.weight[rows] if self.weight is not None and self.metric.takes_weights else None
-            folds = [fold[rows].astype(np.int64) for fold in self.folds]
+            y, queries, block, folds, weight = self.y, self.queries, self.block, self.folds, self.weight
+        held = folds[0] >= 0
+        rows = np.flatnonzero(held if weight is None else held & (weight > 0))
+        y, queries, block = y[rows], queries.subset(rows), block[rows]
+        folds = [fold[rows].astype(np.int64) for fold in folds]
+        weight = weight[rows] if weight is not None and self.metric.takes_weights else None
         if len(queries) > 1:
             both = self.metric.prepare(y, queries, sample_weight=weight)
             return rows, [(both, both)] * len(folds)
@@ -162,8 +161,8 @@ class LabelledRows:
         if self.scored is not None:
             queries, weight = self.scored[1], self.scored_weight
         else:
-            queries = self.queries.subset(rows)
-            weight = None if self.weight is None else self.weight[rows]
+            queries, weight = self.queries, self.weight
+        queries, weight = queries.subset(rows), None if weight is None else weight[rows]
         return float(np.mean([spread_inside(scores, queries.codes, weight) for scores in held_out[:, rows]]))
 
     def figure(self, held_out: Floats) -> Figure:
@@ -178,6 +177,11 @@ class LabelledRows:
         values = np.mean(units, axis=0) if has_queries else np.concatenate(units)
         share = np.full(values.size, 1 / max(values.size, 1))
         return Figure(float(np.mean(wholes)), values, share, 1 if has_queries else len(evaluators))
+
+    def constant_figure(self) -> Figure:
+        """Return the figure of scores that are all the same."""
+        n_rows = self.n_rows if self.scored is None else self.scored[0].size
+        return self.figure(np.zeros((len(self.folds), n_rows)))
 
     def describe(self) -> str:
         """Say what scored."""

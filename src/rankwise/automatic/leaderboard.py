@@ -14,9 +14,11 @@ from rankwise.automatic.figures import Figure, paired_difference
 from rankwise.automatic.search import JUDGED, Search, Trial
 from rankwise.automatic.targets import exportable_to
 
-__all__ = ["Entry", "Leaderboard", "leaderboard_of"]
+__all__ = ["UNCLEAR", "Entry", "Leaderboard", "leaderboard_of"]
 
 _NAMED = 3  # targets in a line of the table
+UNCLEAR = "No candidate is clearly better than a constant score."
+_CLEAR = 2.0  # standard errors of the difference to a constant score
 _LISTS = ("exportable_to", "parts")
 _JUDGED_BY = {"fold": " (one fold)", "sample": " (sample)"}
 
@@ -72,6 +74,11 @@ class Entry:
     is_rival: bool = False
 
     @property
+    def is_readable(self) -> bool:
+        """Whether it is one model that columns explain: neither a mean nor a kernel, nor a rival."""
+        return not self.parts and self.method != "kernel" and not self.is_rival
+
+    @property
     def summary(self) -> str:
         """Name it with what was chosen inside it."""
         return ", ".join(filter(None, [self.description, self.regularisation]))
@@ -87,7 +94,7 @@ class Entry:
         return f"alpha {self.alpha:g}{steps}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Leaderboard(Sequence[Entry]):
     """The candidates, the best first; those that only one fold or a sample scored come after the others.
 
@@ -100,12 +107,19 @@ class Leaderboard(Sequence[Entry]):
     greater_is_better : bool
     judged_by : str
         What scored, in words.
+    constant : float or None
+        The metric of scores that are all the same, on the rows that scored the best candidates; None in what comes from
+        an older file.
+    is_clear : bool
+        Whether the best candidate is ahead of that by more than two standard errors of the difference.
     """
 
     entries: tuple[Entry, ...]
     metric: str
     greater_is_better: bool
     judged_by: str
+    constant: float | None = None
+    is_clear: bool = True
 
     @overload
     def __getitem__(self, at: int) -> Entry: ...
@@ -129,6 +143,16 @@ class Leaderboard(Sequence[Entry]):
     def best_single(self) -> Entry | None:
         """The best candidate that is no mean of others, nor a rival."""
         return next((entry for entry in self.entries if not (entry.parts or entry.is_rival)), None)
+
+    @property
+    def reason(self) -> str:
+        """Why the rule "best" chose a mean or a kernel, or passed one over that has a better value; else empty."""
+        chosen = self.chosen
+        if chosen.is_readable:
+            is_first = chosen.difference == 0
+            return "" if is_first else "no mean or kernel is ahead of it by more than a standard error"
+        beside = any(entry.is_readable and entry.judged == chosen.judged for entry in self.entries)
+        return "ahead of what columns explain by more than a standard error" if beside else ""
 
     def limited_to(self, targets: Sequence[str]) -> Leaderboard:
         """Return the leaderboard of models behind something that only these targets can run."""
@@ -190,13 +214,23 @@ class Leaderboard(Sequence[Entry]):
             "exportable to",
         ]
 
+    def remarks(self) -> list[str]:
+        """Return what stands below the printed table: how good scores are that are all the same."""
+        if self.constant is None:
+            return []
+        known = f"A constant score has {self.metric} {self.constant:.4f}."
+        return [known] if self.is_clear else [known, UNCLEAR]
+
     def __str__(self) -> str:
         table = [self.header(), *self.lines()]
         widths = [max(len(line[at]) for line in table) for at in range(len(table[0]))]
-        return "\n".join(
+        lines = [
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
             for line in table
-        )
+        ]
+        return "\n".join([*lines, *self.remarks()])
+
+    __repr__ = __str__
 
 
 def _targets(names: Sequence[str]) -> str:
@@ -249,4 +283,13 @@ def leaderboard_of(search: Search, chosen: Trial, rivals: Sequence[tuple[str, Fi
             )
         )  # fmt: skip
     entries.sort(key=lambda entry: (JUDGED.index(entry.judged), sign * entry.value))
-    return Leaderboard(tuple(entries), metric.name, metric.greater_is_better, search.judged_by)
+    constant = search.scored_on.constant_figure()
+    behind, error = paired_difference(constant, best.figure)
+    return Leaderboard(
+        tuple(entries),
+        metric.name,
+        metric.greater_is_better,
+        search.judged_by,
+        constant.value,
+        sign * behind > _CLEAR * error,
+    )

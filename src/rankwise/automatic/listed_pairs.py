@@ -134,6 +134,10 @@ class ListedPairs:
         share = total[is_there] / total.sum()
         return Figure(float((share * values).sum()), values, share)
 
+    def constant_figure(self) -> Figure:
+        """Return the figure of scores that are all the same."""
+        return self.figure(np.zeros(len(self._tested[0])))
+
     def describe(self) -> str:
         """Say what scored."""
         n_pairs = int((self._tested[1] > 0).sum())

@@ -48,6 +48,9 @@ class Problem(Protocol):
     def figure(self, held_out: Floats) -> Figure:
         """Return the value of the metric, and that of each unit."""
 
+    def constant_figure(self) -> Figure:
+        """Return the figure of scores that are all the same."""
+
     def describe(self) -> str:
         """Say what scored."""
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, Never
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator
+from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from rankwise.arrays import ArrayLike, Floats, Matrix, MatrixLike, RandomSource
+from rankwise.arrays import ArrayLike, Floats, Matrix, MatrixLike, RandomSource, is_sparse
 from rankwise.automatic.calibrated import CalibratedRanker
 from rankwise.automatic.candidates import AVERAGE, FIXED, METHODS, SCALINGS
 from rankwise.automatic.description import describe_choice
@@ -31,6 +34,7 @@ from rankwise.automatic.running import run_search
 from rankwise.automatic.search import RULES, Search, Trial
 from rankwise.automatic.targets import check_encoder, encoder_exportable_to
 from rankwise.data.arguments import check_names
+from rankwise.data.matrices import pays_as_array
 from rankwise.data.validation import check_choice, check_count, check_number, read_seed
 from rankwise.design import Design
 from rankwise.estimators.checks import check_parameters
@@ -63,10 +67,11 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         What is optimised: a name of `rankwise.metrics.METRICS`. "auto" is NDCG@10 for grades inside queries, and the
         pairwise error otherwise.
     rule : {"best", "one-standard-error"}, default="best"
-        "best" takes the mean of several candidates where its value is not worse than the best by more than one standard
-        error of the difference, else the candidate with the best value. "one-standard-error" takes, of those that are
-        not worse by more than one standard error of the difference, one that can be exported, of these one of the
-        simplest form (linear, curves, surfaces, kernel, mean), and of these the best.
+        Neither takes a mean or a kernel, which columns do not explain, unless it is ahead of the best other candidate
+        by more than a standard error of the difference. "best" takes the candidate with the best value; of several that
+        are ahead like that a mean, unless it is worse by more than a standard error. "one-standard-error" takes, of
+        those that are not worse by more than one standard error of the difference, one that can be exported, of these
+        one of the simplest form (linear, curves, surfaces, kernel, mean), and of these the best.
     cv : "auto", int, splitter or list of (train, test), default="auto"
         Folds of whole queries, of rows where there is one ranking, or of listed pairs; "auto" makes 5, and
         assigns the rows of small data to them up to four times. Not used where there is an `eval_set`.
@@ -86,9 +91,9 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
     target : str, optional
         Only candidates that can be exported to this format.
     time_limit : float, optional
-        Seconds after which no further candidate is begun; the best so far is kept, fitted to all rows. Where it leaves
-        time for that, all rows of large data compare the finalists, not a sample. By default what is tried depends on
-        the data alone: seconds for thousands of rows, minutes for millions.
+        No candidate is begun that is expected to end after so many seconds, and cheaper ones are; the best is kept,
+        fitted to all rows. Where it leaves time for that, all rows of large data compare the finalists, not a sample.
+        By default what is tried depends on the data alone: seconds for thousands of rows, minutes for millions.
     nested : bool or int, default=False
         Also estimate the score of the whole procedure, choice included, on so many outer folds (True: 5).
     rivals : sequence of estimators, default=()
@@ -131,6 +136,8 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         The search itself, with the fitted model of every candidate; copies and files of the model lack it.
     skipped_ : list of str
         Candidates that did not fit in memory.
+    is_dense_ : bool
+        Whether X was taken as an array: so is a sparse matrix of which at least half is filled.
     fitted_with_qid_ : bool
     n_features_in_, feature_names_in_, n_queries_, n_pairs_, n_ignored_queries_
         As in `RankRLS`.
@@ -165,6 +172,7 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
     stopped_: str
     skipped_: list[str]
     search_: Search
+    is_dense_: bool = False  # in files of versions that did not know it
 
     def __init__(
         self,
@@ -196,7 +204,13 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
 
     def _design(self, X: Matrix) -> Design:
         refuse_operator(X)
-        return super()._design(X)
+        self.is_dense_ = pays_as_array(X)
+        return super()._design(X.toarray() if is_sparse(X) and self.is_dense_ else X)
+
+    def _encoded(self, X: MatrixLike) -> Matrix:
+        """Check rows to be scored, and bring them into the form of those of the fit."""
+        rows = super()._encoded(X)
+        return rows.toarray() if is_sparse(rows) and self.is_dense_ else rows
 
     def _learn(self, data: TrainingProblem, eval_set: object) -> None:
         """Assign rows or pairs to folds once, try every candidate on them, and keep the best."""
@@ -235,7 +249,13 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
                 "The chosen model scales columns inside queries, and predict was called without query ids.",
                 "pass qid= to predict; to be independent of them, fit with scalings=['none', 'standard'].",
             )
-        return np.asarray(predict_scores(self.best_estimator_, rows, qid if self.needs_queries_ else None))
+        if rows.shape[0] == 0:  # scikit-learn's scalers refuse them
+            return np.empty(0)
+        with warnings.catch_warnings():
+            # Names were compared with those of the fit above.
+            warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+            scores = predict_scores(self.best_estimator_, rows, qid if self.needs_queries_ else None)
+        return np.asarray(scores)
 
     @property
     def needs_queries_(self) -> bool:
@@ -271,6 +291,8 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         self.metric_, self.cv_ = problem.metric, search.judged_by
         self.stopped_, self.skipped_ = search.stopped, search.skipped
         self.best_estimator_ = chosen.model
+        if self.encoder_ is None and hasattr(self, "feature_names_in_"):
+            _name_columns(self.best_estimator_, self.feature_names_in_)
         self.best_score_ = chosen.figure.value
         rivals = [] if not self.rivals else rival_entries(self.rivals, search.scored_on)
         self.leaderboard_ = leaderboard_of(search, chosen, rivals)
@@ -319,6 +341,14 @@ def keep_encoder(ranker: AutoRanker, encoder: TableEncoder) -> None:
     ranker.encoder_ = encoder
     name_columns(ranker)
     ranker.leaderboard_ = ranker.leaderboard_.limited_to(encoder_exportable_to(encoder))
+
+
+def _name_columns(model: BaseEstimator, names: npt.NDArray[np.object_]) -> None:
+    """Tell a model that was fitted to an array what its columns are called."""
+    for part in getattr(model, "rankers_", ()):
+        _name_columns(part, names)
+    first = model[0] if isinstance(model, Pipeline) else model
+    first.feature_names_in_ = names
 
 
 def _listed(names: str | Sequence[str]) -> list[str] | None:

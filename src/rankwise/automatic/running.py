@@ -36,6 +36,7 @@ _ROWS_TO_CHOOSE = 5000
 _FEWEST_ROWS = 4000
 # Entries times cost up to which several models, for their mean, are fitted to all rows.
 _MEAN_WORK = 5e8
+_INTERRUPTED = "Ctrl-C"
 _EDGE = "The best alpha is the"  # how a method begins to warn of the end of its grid
 
 
@@ -84,7 +85,7 @@ class _Run:
     unit_seconds: float = 0.0
 
     def try_stages(self, problem: Problem, judged: str) -> None:
-        """Try what the stages say, until nothing is left or it is time to stop."""
+        """Try what the stages say, until nothing is left or somebody interrupts."""
         search = self.search
         one_alpha = search.alphas is not None and len(search.alphas) == 1
         varies_loss = not one_alpha and not search.fixed
@@ -148,7 +149,7 @@ class _Run:
         finalists = list(by_form.values())
         larger = whole if self._has_time_for_all(finalists) else _sample(search, _COMPARED) or whole
         assert isinstance(larger, LabelledRows)
-        if not search.stopped:
+        if search.stopped != _INTERRUPTED:
             self.unit_seconds *= entries(larger.columns.X) / _SAMPLED
             self._compare(finalists, larger)
         how = search.final_trials[0].judged
@@ -199,7 +200,7 @@ class _Run:
                 break
             part = whole.first_folds(number + 1)
             further = self._on_one_more_fold(racing, number, part)
-            if search.stopped:
+            if len(further) < len(racing):
                 break
             search.scored_on, racing = part, [replace(trial, judged="all") for trial in search.close(further)]
         search.trials += [trial for trial in racing if trial.judged == "all"]
@@ -216,7 +217,7 @@ class _Run:
                 further.append(self._on_fold(trial, number, part))
             except KeyboardInterrupt:
                 HEARD.set()
-                search.stopped = "Ctrl-C"
+                search.stopped = _INTERRUPTED
                 break
         return further
 
@@ -235,12 +236,12 @@ class _Run:
         return replace(trial, held_out=held_out, figure=part.figure(held_out), seconds=seconds)
 
     def try_all(self, candidates: Sequence[Candidate], problem: Problem, judged: str) -> bool:
-        """Try some candidates; tell whether to go on."""
+        """Try the candidates that there is time for; tell whether to go on."""
         search = self.search
         for number, candidate in enumerate(candidates):
             if search.trials and not self._has_time(candidate):
                 search.stopped = f"the time limit of {search.time_limit:g} s"
-                return False
+                continue  # others may be cheaper
             self._show(candidate, len(candidates) - number - 1)
             try:
                 trial = self._try(candidate, problem, judged)
@@ -248,7 +249,7 @@ class _Run:
                 if not search.trials:
                     raise
                 HEARD.set()
-                search.stopped = "Ctrl-C"
+                search.stopped = _INTERRUPTED
                 return False
             except MemoryLimitError as error:
                 if not search.trials:

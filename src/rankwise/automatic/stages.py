@@ -12,7 +12,6 @@ from rankwise.arrays import is_sparse
 from rankwise.automatic.candidates import KERNELS, METHODS, SCALINGS, Candidate
 from rankwise.automatic.labelled_rows import LabelledRows
 from rankwise.automatic.problems import Problem
-from rankwise.automatic.scaling import entries
 from rankwise.data.store.mapped import MappedMatrix
 
 __all__ = ["Facts", "SoFar", "stages"]
@@ -23,7 +22,6 @@ __all__ = ["Facts", "SoFar", "stages"]
 _ALL_ROWS = 2500
 _POLISHED_ROWS = 5000
 _POLISHED_BASIS = 1000
-_MANY_ENTRIES = 300_000  # of X, up to which surfaces take some seconds
 
 Options = tuple[tuple[str, Any], ...]
 
@@ -62,7 +60,7 @@ class Facts:
         Whether labels may be replaced by their ranks: the metric counts pairs.
     varies_loss, varies_basis : bool
         Whether other losses, and larger reduced sets, may be tried.
-    n_rows, n_entries : int
+    n_rows : int
     has_magnitudes : bool
         Whether listed pairs say by how much the winner won.
     is_sample : bool
@@ -79,7 +77,6 @@ class Facts:
     has_ranks: bool
     varies_loss: bool
     n_rows: int
-    n_entries: int
     has_magnitudes: bool = False
     is_sample: bool = False
     varies_basis: bool = True
@@ -94,7 +91,6 @@ class Facts:
             "varies_loss": varies_loss,
             "varies_basis": varies_basis,
             "n_rows": problem.n_rows,
-            "n_entries": entries(X),
             "is_sample": is_sample,
         }
         if isinstance(problem, LabelledRows):
@@ -160,11 +156,7 @@ def stages(
     if "curves" in possible and not facts.is_sparse:
         yield from _curves("curves", ways, start)
     if "surfaces" in possible and not facts.is_sparse:
-        found = best()
-        # Surfaces take ten times as long as curves, and refine them.
-        is_ahead = found is None or found.method == "curves"
-        if methods is not None or (is_ahead and facts.n_entries <= _MANY_ENTRIES):
-            yield from _curves("surfaces", ways, best("curves") or start)
+        yield from _curves("surfaces", ways, best("curves") or start)
     if "kernel" in possible:
         yield from _kernels(facts, ways, start, so_far, linear)
 

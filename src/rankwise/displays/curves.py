@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -15,6 +15,8 @@ from rankwise.arrays import Floats
 from rankwise.data.validation import check_number
 from rankwise.displays.reading import import_pyplot
 from rankwise.exceptions import InvalidInputError
+from rankwise.formula.view import ModelView, without_encoder
+from rankwise.persistence.values import features_taken
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,15 +77,19 @@ class CurvesDisplay:
         Parameters
         ----------
         estimator : AdditiveRanker or AdditiveRankerCV
+            Or a pipeline that ends in one, or an `AutoRanker` that chose one.
         n_curves, n_surfaces : int
             At most so many, the most important ones.
         figure : matplotlib Figure, optional
             Where to draw; by default a new figure.
         """
         check_is_fitted(estimator)
-        if not hasattr(estimator, "curves_"):
+        model, encoder = without_encoder(estimator)
+        view = ModelView.of(model)
+        ranker = view.ranker
+        if not hasattr(ranker, "curves_"):
             raise InvalidInputError(
-                f"{type(estimator).__name__} has no curves.",
+                f"{type(ranker).__name__} has no curves.",
                 "pass a fitted AdditiveRanker or AdditiveRankerCV.",
             )
         for name, count in (("n_curves", n_curves), ("n_surfaces", n_surfaces)):
@@ -92,8 +98,16 @@ class CurvesDisplay:
             raise InvalidInputError(
                 f"figure={figure!r} is none.", "pass a figure of matplotlib, or leave it out."
             )
-        curves = sorted(estimator.curves_, key=lambda curve: -curve.importance)[: int(n_curves)]
-        return cls(curves, estimator.surfaces_[: int(n_surfaces)]).plot(figure=figure)
+        curves = sorted(ranker.curves_, key=lambda curve: -curve.importance)[: int(n_curves)]
+        surfaces = ranker.surfaces_[: int(n_surfaces)]
+        if encoder is not None or view.steps:  # which named the columns of the ranker
+            n_columns = int(ranker.n_features_in_)
+            n_given = features_taken(view.steps[0]) if view.steps else None
+            given = None if encoder is None else [str(name) for name in encoder.get_feature_names_out()]
+            names = view.prepared_names(n_columns, view.names(n_given or n_columns, given))
+            curves = [replace(one, name=names[one.column]) for one in curves]
+            surfaces = [replace(one, names=tuple(names[at] for at in one.columns)) for one in surfaces]
+        return cls(curves, surfaces).plot(figure=figure)
 
     def plot(self, *, figure: Figure | None = None) -> CurvesDisplay:
         """Draw; see `from_estimator`."""

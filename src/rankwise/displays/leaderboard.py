@@ -91,5 +91,8 @@ class LeaderboardDisplay:
         ax.set_xlabel(
             f"{self.leaderboard.metric} ({better} is better) ± standard error\n{self.leaderboard.judged_by}"
         )
+        if self.leaderboard.constant is not None:
+            ax.axvline(self.leaderboard.constant, color="0.4", linestyle=":")
+            ax.set_title("\n".join(self.leaderboard.remarks()), fontsize="medium")
         ax.grid(visible=True, axis="x", alpha=0.25)
         return self

@@ -123,9 +123,8 @@ def compare_rankings(
     sign = 1.0 if chosen.greater_is_better else -1.0
     if differences.size > 1:
         shares = evaluator.shares
-        interval = bootstrap_mean(
-            differences, shares, level=level, n_resamples=min(n_resamples, 2000), random_state=seed
-        )
+        width = chosen.bounds[1] - chosen.bounds[0]
+        interval = bootstrap_mean(differences, shares, bounds=(-width, width), level=level)
         p_value = paired_test(differences * shares, n_resamples=n_resamples, random_state=seed)
         wins, losses = int((sign * differences > 0).sum()), int((sign * differences < 0).sum())
         return Comparison(interval, p_value, wins, losses, differences.size - wins - losses, chosen.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from numbers import Integral
 
@@ -15,9 +16,12 @@ from rankwise.data.containers import as_array
 from rankwise.data.validation import check_numbers
 from rankwise.deprecation import former_names
 from rankwise.exceptions import InvalidInputError, NoPairsError
+from rankwise.metrics.bootstrap import score_limits
 from rankwise.metrics.metric import Doubles
 
 __all__ = ["AucEstimate", "auc_estimate"]
+
+_FEWEST = 10  # rows of either label that an interval needs; fewer were not simulated
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,8 @@ class AucEstimate:
     ----------
     auc : (columns,) float64
     covariance : (columns, columns) float64
+    n_above, n_below : int
+        The rows of the larger and of the smaller label.
 
     Examples
     --------
@@ -39,16 +45,41 @@ class AucEstimate:
 
     auc: Doubles
     covariance: Doubles
+    n_above: int
+    n_below: int
 
     @former_names(confidence="level")
     def interval(self, level: float = 0.95) -> Doubles:
-        """Return the normal confidence intervals, (columns, 2), cut to [0, 1].
+        """Return the score intervals of Newcombe (2006, method 5), (columns, 2).
 
-        A column that ranks perfectly has no variance, and so an interval of one point.
+        The variance is never smaller than DeLong's. With fewer than ten rows of either label it is NaN,
+        with a warning.
         """
         check_level(level)
-        reach = scipy.stats.norm.ppf((1 + level) / 2) * np.sqrt(np.diagonal(self.covariance))
-        return np.asarray(np.clip(np.column_stack([self.auc - reach, self.auc + reach]), 0.0, 1.0))
+        if min(self.n_above, self.n_below) < _FEWEST:
+            warnings.warn(
+                f"The AUC has no interval: there are {self.n_above} rows of the larger label and {self.n_below} of the "
+                f"smaller one. Hint: pass y_true with at least {_FEWEST} rows of each.",
+                UserWarning,
+                stacklevel=3,  # the decorator stands between
+            )
+            return np.full((self.auc.size, 2), np.nan)
+        quantile = scipy.stats.norm.ppf((1 + level) / 2)
+        rest = (self.n_above + self.n_below) / 2 - 1
+
+        def limits(auc: float, variance: float) -> tuple[float, float]:
+            least = variance / (auc * (1 - auc)) if 0 < auc < 1 else 0.0
+
+            def squared_reach(mean: float) -> float:
+                newcombe = (1 + rest * ((1 - mean) / (2 - mean) + mean / (1 + mean))) / (
+                    self.n_above * self.n_below
+                )
+                return float(quantile**2 * mean * (1 - mean) * max(newcombe, least))
+
+            return score_limits(auc, squared_reach)
+
+        variances = np.diagonal(self.covariance)
+        return np.array([limits(*own) for own in zip(self.auc.tolist(), variances.tolist(), strict=True)])
 
     def p_value(self, first: int = 0, second: int = 1) -> float:
         """Return the two-sided p-value of the hypothesis that two columns have the same AUC."""
@@ -110,7 +141,7 @@ def auc_estimate(y_true: ArrayLike, scores: ArrayLike) -> AucEstimate:
     above = _placements(columns, labels == levels[1])
     below = 1.0 - _placements(columns, labels == levels[0])
     covariance = _covariance(above) + _covariance(below)
-    return AucEstimate(above.mean(axis=0), covariance)
+    return AucEstimate(above.mean(axis=0), covariance, len(above), len(below))
 
 
 def _placements(columns: Doubles, chosen: npt.NDArray[np.bool_]) -> Doubles:

@@ -184,6 +184,8 @@ class Metric(ABC):
         Whether `sample_weight` means something to it.
     needs_two_levels : bool
         Whether only queries with two different labels count.
+    bounds : (float, float)
+        The smallest and the largest possible value.
 
     Examples
     --------
@@ -197,6 +199,7 @@ class Metric(ABC):
     greater_is_better: ClassVar[bool] = True
     takes_weights: ClassVar[bool] = False
     needs_two_levels: ClassVar[bool] = False
+    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
 
     @property
     def name(self) -> str:

@@ -134,6 +134,7 @@ class KendallTau(_PairMetric):
     """Kendall's tau-b inside queries; see `kendall_tau`."""
 
     base_name: ClassVar[str] = "kendall_tau"
+    bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
 
     def describe(self) -> str:
         """Return the convention in words."""

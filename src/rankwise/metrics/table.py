@@ -39,6 +39,18 @@ METRICS: Mapping[str, Metric] = {
 }
 
 
+# The names of our functions that are not those of the table, and names elsewhere.
+_OTHER_NAMES = {
+    "average_precision": "map",
+    "mean_average_precision": "map",
+    "reciprocal_rank": "mrr",
+    "mean_reciprocal_rank": "mrr",
+    "roc_auc": "auc",
+    "preference_error": "pairwise_error",
+    "expected_reciprocal_rank": "err",
+}
+
+
 def get_metric(name: str | Metric, **options: object) -> Metric:
     """Look a metric up by its name, with a cutoff after ``@`` where it takes one.
 
@@ -68,8 +80,9 @@ def get_metric(name: str | Metric, **options: object) -> Metric:
     else:
         base, at, cutoff = name.partition("@") if isinstance(name, str) else (name, "", "")
         if not isinstance(base, str) or base not in METRICS:
-            close = get_close_matches(str(base), METRICS, n=1)
-            guess = f"did you mean {close[0] + at + cutoff!r}? " if close else ""
+            close = get_close_matches(str(base).lower(), [*METRICS, *_OTHER_NAMES], n=1)
+            meant = [_OTHER_NAMES.get(other, other) + at + cutoff for other in close]
+            guess = f"did you mean {meant[0]!r}? " if meant else ""
             raise InvalidInputError(f"Unknown metric {name!r}.", f"{guess}There are {', '.join(METRICS)}.")
         metric = METRICS[base]
         if at:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from rankwise.automatic.average import AverageRanker
+from rankwise.automatic.leaderboard import UNCLEAR
 from rankwise.formula.view import Doubles, ModelView
 from rankwise.report.charts import alpha_curve, alpha_name, choice_sentences, curves, heatmap
 from rankwise.report.markup import alike, counted, decimals, lines, name, number, plain, section, text
@@ -73,8 +74,15 @@ def _tried_table(trial: Trial) -> str:
         f"<p>{counted(len(trial.candidates), 'candidate')} tried{judge}{better}.</p>"
         '<div class="scroll" tabindex="0" role="group" aria-label="What was tried"><table class="tried"><thead><tr>'
         '<th>What was tried</th><th class="n">alpha</th><th class="n">iterations</th>'
-        f'<th class="n">{name(trial.metric)}</th></tr></thead><tbody>{rows}</tbody></table></div>'
+        f'<th class="n">{name(trial.metric)}</th></tr></thead><tbody>{rows}</tbody></table></div>{_constant(trial)}'
     )
+
+
+def _constant(trial: Trial) -> str:
+    if trial.constant is None:
+        return ""
+    unclear = "" if trial.is_clear else f" {UNCLEAR}"
+    return f"<p>A constant score has {name(trial.metric)} {decimals(trial.constant)}.{unclear}</p>"
 
 
 def _tried_alpha(alpha: float | None) -> str:

@@ -77,7 +77,8 @@ class Report:
         Where the rows come from, such as the names of their files.
     choice : mapping, optional
         What the model was chosen from: ``"tried"``, a list of mappings with ``"description"`` (or ``"method"`` and
-        ``"scaling"``), ``"alpha"``, ``"iterations"``, ``"value"`` and ``"chosen"``; ``"metric"`` and ``"judged_by"``.
+        ``"scaling"``), ``"alpha"``, ``"iterations"``, ``"value"`` and ``"chosen"``; ``"metric"`` and ``"judged_by"``;
+        ``"constant"``, the metric of a constant score, and ``"is_clear"``, whether some candidate is clearly better.
         The notes of a model file that `rankwise fit` wrote have this shape.
     against : fitted ranker, Pipeline, or array-like of shape (rows,), optional
         Another model of the same rows, or its scores: a section shows both, with paired differences.

@@ -128,7 +128,7 @@ def _note(figure: Figure) -> str:
     chosen_on = "the other queries" if first.unit == "queries" else "these very rows, which favours it"
     drawn = text(how_many(first.n, first.unit))
     return (
-        f"Brackets: {first.level:.0%} bootstrap intervals over {drawn}. The single column "
+        f"Brackets: {first.level:.0%} intervals over {drawn}. The single column "
         f"is chosen on {chosen_on}. p: paired randomisation test of the model against it."
     )
 

@@ -93,12 +93,18 @@ class Trial:
     better : str
         "higher", "lower", or empty where the metric is unknown.
     judged_by : str
+    constant : float or None
+        The metric of scores that are all the same.
+    is_clear : bool
+        Whether some candidate is clearly better than that.
     """
 
     candidates: list[Tried]
     metric: str
     better: str
     judged_by: str
+    constant: float | None
+    is_clear: bool
 
 
 def read_trial(notes: Mapping[str, Json] | None) -> Trial | None:
@@ -114,7 +120,14 @@ def read_trial(notes: Mapping[str, Json] | None) -> Trial | None:
         better = "higher" if get_metric(metric).greater_is_better else "lower"
     except InvalidInputError:
         better = ""
-    return Trial(candidates, metric, better, str(notes.get("judged_by") or ""))
+    return Trial(
+        candidates,
+        metric,
+        better,
+        str(notes.get("judged_by") or ""),
+        _number(notes.get("constant")),
+        notes.get("is_clear") is not False,
+    )
 
 
 def _read_tried(one: Mapping[str, Json]) -> Tried:
