@@ -15,7 +15,6 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
-#include <system_error>
 #include <thread>
 #include <type_traits>
 #include <utility>
@@ -79,11 +78,13 @@ private:
         return pool;
     }
 
-    // As many threads as all open jobs want together; the parts that find none are done by the callers.
+    // As many threads as all open jobs want together, up to a limit that no number of jobs or parts lifts: a system without
+    // room for another thread may end the process. The parts that find none are done by the callers.
     void start_workers() {
+        static const int most = std::max(64, 4 * static_cast<int>(std::thread::hardware_concurrency()));
         try {
-            for (; n_workers_ < wanted_; ++n_workers_) std::thread([this] { work(); }).detach();
-        } catch (const std::system_error&) {
+            for (; n_workers_ < std::min(wanted_, most); ++n_workers_) std::thread([this] { work(); }).detach();
+        } catch (const std::exception&) {
             return;
         }
     }

@@ -195,3 +195,21 @@ def test_the_remedy_for_missing_values_of_an_array_is_a_data_frame():
     with pytest.raises(InvalidInputError, match="AutoRanker with a data frame"):
         AutoRanker(methods=["rls"]).fit(X, y, qid=qid)
     assert AutoRanker(methods=["rls"]).fit(pd.DataFrame(X), y, qid=qid).encoder_ is not None
+
+
+def test_words_for_missing_values_stand_alone():
+    """With spaces around them they are texts, which every program that runs an exported model can tell apart."""
+    texts = ["red", " ", " NA ", "\u00a0", "NA", "", "#N/A", None] * 2
+    encoder = TableEncoder(min_rows=1).fit(pd.DataFrame({"colour": texts}))
+    names = encoder.get_feature_names_out().tolist()
+    assert names == [f"colour={level}" for level in (*sorted([" ", " NA ", "red", "\u00a0"]), "(missing)")]
+    rows = encoder.transform(pd.DataFrame({"colour": texts}))
+    assert [names[at] for at in rows[4:8].argmax(axis=1)] == ["colour=(missing)"] * 4
+
+
+def test_texts_that_look_like_dates_and_are_none_are_texts():
+    days = pd.DataFrame({"day": ["2024-12-01", "2024-13-01"] * 3})
+    assert TableEncoder(min_rows=1).fit(days).get_feature_names_out().tolist() == [
+        "day=2024-12-01",
+        "day=2024-13-01",
+    ]

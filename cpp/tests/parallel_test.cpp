@@ -1,8 +1,10 @@
 // The pool of threads: every part once, whoever calls, and no caller waits for a thread that has not begun.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -70,6 +72,16 @@ void check_exceptions() {
     require(done == 10, "the pool did not survive an exception");
 }
 
+// However many parts somebody asks for, the pool has a number of threads that a system can have.
+void check_the_pool_has_a_limit() {
+    constexpr int n_parts = 100000;
+    std::vector<std::thread::id> by(n_parts);
+    run_threads(n_parts, [&](int t) { by[static_cast<std::size_t>(t)] = std::this_thread::get_id(); });
+    const std::set<std::thread::id> threads(by.begin(), by.end());
+    require(threads.count(std::thread::id()) == 0, "a part of very many was not done");
+    require(threads.size() <= 1 + std::max(64u, 4 * std::thread::hardware_concurrency()), "too many threads were started");
+}
+
 // Whatever the other threads are at, a caller with fewer helpers than parts comes to its end alone.
 void check_caller_needs_nobody() {
     std::atomic<bool> is_over{false};
@@ -107,6 +119,7 @@ int main() {
     check_every_part_once();
     check_many_callers();
     check_exceptions();
+    check_the_pool_has_a_limit();
     check_caller_needs_nobody();
     check_fork();
     check_every_part_once();

@@ -1,8 +1,11 @@
 """Estimators fitted on a cluster are those fitted here, whatever the rows are stored in and however they are cut."""
 
+import gc
 import re
 import subprocess
 import sys
+import time
+import weakref
 
 import dask
 import dask.array as da
@@ -169,6 +172,74 @@ def test_an_evaluation_set_may_be_here_or_there(client):
         agree(here.surface_, model.surface_)
 
 
+@pytest.fixture
+def without_collection():
+    """Have nothing freed by the garbage collector, whose moment nobody knows."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def wait_until_freed(client, limit=10.0):
+    """Return when the scheduler has no task left, and no worker a share of the rows."""
+    end = time.monotonic() + limit
+    while any(found := [tasks_of(client), *client.run(shares_here).values()]):
+        assert time.monotonic() < end, found
+        time.sleep(0.05)
+
+
+def tasks_of(client):
+    return client.run_on_scheduler(lambda dask_scheduler: [str(name) for name in dask_scheduler.tasks])
+
+
+def shares_here():
+    gc.collect()
+    return [one.name for one in gc.get_objects() if type(one).__name__ == "WorkerRows"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "direct"), [(RankRLS, True), (RankRLSCV, True), (RankRLSCV, False), (RankSVM, True)]
+)
+@pytest.mark.usefixtures("without_collection")
+def test_a_fit_leaves_nothing_on_the_cluster(client, kind, direct):
+    X, y, qid = ranking_data(16)
+    rows = distribute(in_blocks(X, [90]), direct=direct).X
+    beside = {"eval_set": (in_blocks(X[:100], [40]), y[:100], qid[:100])} if hasattr(kind(), "cv") else {}
+    model = kind().fit(rows, y, qid=qid, **beside)
+    model.predict(rows).compute()
+    wait_until_freed(client)
+    seen = weakref.ref(model)
+    del model
+    assert seen() is None
+
+
+@pytest.mark.usefixtures("without_collection")
+def test_a_fit_that_fails_leaves_nothing_on_the_cluster(client):
+    X, y, qid = ranking_data(17)
+    with pytest.raises(InvalidInputError, match="NaN"):
+        RankRLSCV().fit(in_blocks(X, [90]), y, qid=qid, eval_set=(in_blocks(X, [90]) * np.nan, y, qid))
+    wait_until_freed(client)
+
+
+@pytest.mark.parametrize("has_room", [True, False])
+def test_paths_of_coefficients_load_rows_again_only_without_a_basis(client, monkeypatch, has_room):
+    X, y, qid = ranking_data(18)
+    here = RankRLSCV(cv=3, tol=1e-12).fit(X, y, qid=qid)
+    if not has_room:
+        monkeypatch.setattr("rankwise.selection.krylov_run.fits", lambda *_: False)
+    there = RankRLSCV(cv=3, tol=1e-12).fit(in_blocks(X, [90]), y, qid=qid)
+    assert there.keeps_basis_ == has_room
+    agree(here.coef_path(0.3)[-1], there.coef_path(0.3)[-1])
+    if has_room:
+        wait_until_freed(client)
+    else:
+        assert tasks_of(client)
+    del there
+    gc.collect()
+    wait_until_freed(client)
+
+
 @pytest.mark.parametrize("solver", ["stochastic", "egdm-blocks"])
 def test_solvers_that_walk_through_rows_are_refused(client, solver):
     X, y, qid = ranking_data(16)
@@ -268,6 +339,22 @@ def test_blocks_that_do_not_go_together_are_refused(client, number):
     with pytest.raises(InvalidInputError, match=said) as refusal:
         RankRLS().fit(X, y, qid)
     assert refusal.value.hint
+
+
+@pytest.mark.parametrize("kind", [RankRLS, RankRLSCV, RankSVMCV])
+def test_rows_without_columns_are_refused(client, kind):
+    nothing = pd.DataFrame(index=range(10))
+    for X in (da.zeros((10, 0), chunks=(5, 1)), dd.from_pandas(nothing, npartitions=2)):
+        with pytest.raises(InvalidInputError, match=r"X has no columns. Hint"):
+            kind().fit(X, np.arange(10.0))
+    with pytest.raises(InvalidInputError, match=r"X has no columns. Hint"):
+        kind().fit(nothing, np.arange(10.0))
+
+
+def test_the_number_of_columns_may_be_unknown(client):
+    X, y, qid = ranking_data(19)
+    unknown = da.from_delayed(dask.delayed(X), shape=(np.nan, np.nan), dtype=float)
+    agree(RankRLS().fit(X, y, qid).coef_, RankRLS().fit(unknown, y, qid).coef_)
 
 
 def test_rows_that_are_cut_into_pieces_are_put_together(client):

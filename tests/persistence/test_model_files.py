@@ -17,7 +17,7 @@ import scipy.sparse as sp
 import sklearn
 from sklearn.base import clone
 from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit
-from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import (
     MaxAbsScaler,
     MinMaxScaler,
@@ -399,3 +399,46 @@ def test_a_ranker_that_chose_its_model_keeps_the_names_of_columns(scaling):
     np.testing.assert_array_equal(again.predict(frame), model.predict(frame))
     with pytest.raises(InvalidInputError, match="same order"):
         again.predict(frame[frame.columns[::-1]])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        RankRLS(n_threads=100_000),
+        KernelRankRLS(
+            "rbf", kernel_params={"gamma": 0.5, "n_jobs": 2000}, memory_limit=1 << 40, n_threads=100_000
+        ),
+        make_pipeline(FeatureUnion([("scaled", StandardScaler())], n_jobs=2000, verbose=True), RankRLS()),
+        AutoRanker(methods=["rls"], scalings=["none"], time_limit=1e9, n_threads=100_000),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_a_file_does_not_say_how_a_computation_runs(model):
+    """A file with 100,000 threads ended the process of whoever predicted with it."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(40, 3)), rng.normal(size=40)
+    file = io.BytesIO()
+    if not isinstance(model, KernelRankRLS):
+        model.fit(X, y)
+    else:
+        model.set_params(kernel_params={"gamma": 0.5}, n_threads=1).fit(X, y)
+        model.set_params(kernel_params={"gamma": 0.5, "n_jobs": 2000}, n_threads=100_000)
+        model.kernel_ = type(model.kernel_)("rbf", {"gamma": 0.5, "n_jobs": 2000})
+    rankwise.save(model, file)
+    loaded = rankwise.load(io.BytesIO(file.getvalue()))
+    text = repr(loaded.get_params(deep=True))
+    assert "2000" not in text
+    assert "100000" not in text
+    assert "n_jobs" not in getattr(getattr(loaded, "kernel_", None), "parameters", {})
+    assert getattr(loaded, "time_limit", None) is None
+    np.testing.assert_allclose(loaded.predict(X), loaded.predict(X))
+
+
+def test_more_columns_than_there_can_be_are_refused():
+    rng = np.random.default_rng(0)
+    model = AdditiveRanker().fit(rng.normal(size=(40, 3)), rng.normal(size=40))
+    model.n_features_in_ = 10**20
+    file = io.BytesIO()
+    rankwise.save(model, file)
+    with pytest.raises(ModelFileError, match="columns"):
+        rankwise.load(io.BytesIO(file.getvalue()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol, cast
 
@@ -13,7 +13,7 @@ from rankwise.distributed.dask_types import Actor, ActorFuture, Client, Future
 from rankwise.distributed.worker_rows import Answer, WorkerRows
 from rankwise.runtime.interrupts import signals_later
 
-__all__ = ["ActorHandle", "Call", "LostError", "actor_at"]
+__all__ = ["ActorHandle", "Call", "LostError", "actor_at", "wait_for"]
 
 
 class LostError(Exception):
@@ -50,7 +50,8 @@ class _DaskCall:
         with signals_later():
             try:
                 return cast("Answer", self.future.result(timeout=patience))
-            except TimeoutError:
+            except TimeoutError as error:
+                error.with_traceback(None)  # which Dask's waiting refers to, and which refer to our callers
                 return None
             except Exception as error:  # noqa: BLE001 - the caller looks at it
                 return error
@@ -103,16 +104,35 @@ class ActorHandle:
         """Let go of the actor."""
         if self.connection is not None:
             self.connection.close()
+        # Dask's calls refer to themselves, and to the actor, until the garbage is collected.
+        self.future.release()
+        self.actor.release()
 
 
 def actor_at(client: Client, address: str, name: str, *, is_direct: bool) -> Actor:
     """Return what calls the actor of that name."""
     with client.as_current():
-        kind = _DirectActor if is_direct else distributed.Actor
+        kind = _DirectActor if is_direct else _Actor
         return cast("Actor", kind(WorkerRows, address, name))
 
 
-class _DirectActor(distributed.Actor):  # type: ignore[misc]
+def wait_for(futures: Sequence[Future], seconds: float) -> None:
+    """Wait until tasks have ended, at most so long."""
+    try:
+        distributed.wait(futures, timeout=seconds)
+    except TimeoutError as error:
+        error.with_traceback(None)
+
+
+class _Actor(distributed.Actor):  # type: ignore[misc]
+    """An actor whose rows can be freed without waiting for garbage collection."""
+
+    def release(self) -> None:
+        if self._future is not None:
+            self._future.release()
+
+
+class _DirectActor(_Actor):
     """An actor that is called straight at its worker, so that the scheduler carries no vectors."""
 
     @property

@@ -17,12 +17,13 @@ import distributed
 import numpy as np
 
 from rankwise.arrays import Floats
-from rankwise.distributed.actor_handle import Call, LostError
+from rankwise.distributed.actor_handle import Call, LostError, wait_for
 from rankwise.distributed.actors import ATTEMPTS, POLL, Actors, Options
 from rankwise.distributed.dask_types import Client, Lazy
 from rankwise.distributed.shares import Shares
 from rankwise.distributed.source import Source, Survey
 from rankwise.exceptions import ClusterError
+from rankwise.runtime.interrupts import when_fit_ends
 
 __all__ = ["Arguments", "Cluster", "UnknownError", "computed", "current_client", "undisturbed"]
 
@@ -59,6 +60,7 @@ class Cluster:
         self._lock = threading.RLock()
         self._actors = Actors(client, source, survey, shares, options)
         weakref.finalize(self, self._actors.close).atexit = False  # also where a block cannot be read
+        when_fit_ends(self._actors.close)  # a model may live on, and loads the rows again where it needs them
         self._actors.take(range(len(shares)))
         self._began = time.monotonic()
 
@@ -167,8 +169,7 @@ def computed(client: Client, collections: Sequence[Lazy], timeout: float) -> lis
             began, n_done = time.monotonic(), done
         if time.monotonic() - began > timeout:
             raise _nothing_comes(client, timeout)
-        with contextlib.suppress(TimeoutError):
-            distributed.wait(many, timeout=POLL)
+        wait_for(many, POLL)
     try:
         # Results go with their worker; then they are computed again, which may take as long.
         return [future.result(timeout=timeout) for future in many]

@@ -29,6 +29,9 @@ class Future(Protocol):
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """Wait for what it raises."""
 
+    def release(self) -> None:
+        """Let the scheduler forget the task."""
+
 
 class ActorFuture(Protocol):
     """What becomes of a call to an actor."""
@@ -42,6 +45,9 @@ class Actor(Protocol):
 
     def call(self, method: str, *args: object) -> ActorFuture:
         """Call `WorkerRows.call`."""
+
+    def release(self) -> None:
+        """Let the worker forget the rows."""
 
 
 class Client(Protocol):

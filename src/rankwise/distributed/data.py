@@ -158,6 +158,8 @@ def surveyed(
     if not any(fact.shape[0] for fact in facts):
         raise InvalidInputError("X has no rows.", "check where its blocks come from.")
     survey = Survey.of(facts, n_columns=source.n_columns, one_based=source.one_based)
+    if survey.shape[1] == 0:
+        raise InvalidInputError("X has no columns.", "pass the features as its columns.")
     labels = [fact.labels for fact in facts if fact.labels is not None]
     if labels:
         y = np.concatenate([own for own, _ in labels])

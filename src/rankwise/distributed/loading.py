@@ -13,7 +13,7 @@ import dask
 import distributed
 import numpy as np
 
-from rankwise.distributed.actor_handle import ActorHandle
+from rankwise.distributed.actor_handle import ActorHandle, wait_for
 from rankwise.distributed.dask_types import Client, Future, Lazy
 from rankwise.distributed.shares import Share, Shares
 from rankwise.distributed.source import Source, Survey
@@ -85,10 +85,7 @@ class Loading:
                 if time.monotonic() - began > self.timeout:
                     return handles[owners[waiting[0]]]
                 self.line.update(f"loading block {n_done} of {len(futures)}", n_done / len(futures))
-                try:
-                    distributed.wait([futures[at] for at in waiting], timeout=_POLL)
-                except TimeoutError:
-                    continue
+                wait_for([futures[at] for at in waiting], _POLL)
         for future, owner in zip(futures, owners, strict=True):
             if owner in handles and future.status != "finished":
                 error = future.exception(timeout=self.timeout) if future.status == "error" else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import cast
@@ -192,7 +193,10 @@ def blocks_of(X: object) -> Source:
                     "give every block all columns.",
                 )
             array = array.rechunk({1: -1})
-        return Source(list(array.to_delayed().ravel()), None, int(array.shape[1]))
+        n_columns = array.shape[1]
+        return Source(
+            list(array.to_delayed().ravel()), None, None if math.isnan(n_columns) else int(n_columns)
+        )
     raise InvalidInputError(
         f"X is a Dask {type(X).__name__} of {getattr(X, 'ndim', 'unknown')} dimensions.",
         "pass a two-dimensional Dask array (of arrays or CSR matrices), a Dask DataFrame of the features, or what "

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
@@ -17,8 +16,8 @@ from rankwise.data.containers import as_rows
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_count, check_numbers, check_qid, read_seed
 from rankwise.deprecation import former_names
-from rankwise.formula.view import ModelView
-from rankwise.metrics import Metric, get_metric
+from rankwise.formula.view import ModelView, without_encoder
+from rankwise.metrics import Metric, bootstrap_mean, get_metric
 
 __all__ = ["FeatureImportance", "feature_importance"]
 
@@ -36,7 +35,7 @@ class FeatureImportance:
     importances : (columns,) float64
         The mean loss of the metric when a column is shuffled; for an error, how much it grows.
     intervals : (columns, 2) float64
-        Of that mean, from queries drawn with replacement, or from the repetitions where there is one query.
+        Of that mean, over queries, or over the repetitions where there is one query; see `bootstrap_mean`.
     losses : (columns, queries) float64
         The mean over repetitions, of each query that the metric counts.
 
@@ -119,7 +118,10 @@ def feature_importance(
     """
     check_count("n_repeats", n_repeats, optional=False)
     check_level(level)
+    model, encoder = without_encoder(model)
     view = ModelView.of(model)
+    if feature_names is None and encoder is not None:
+        feature_names = [str(name) for name in encoder.feature_names_in_]
     metric = get_metric(scoring)
     X = as_rows("X", X)
     queries, labels = check_qid(qid, shape_of(X)[0]), check_numbers("y", y, shape_of(X)[0])
@@ -130,6 +132,7 @@ def feature_importance(
     evaluator = metric.prepare(labels, queries)
 
     def scored(rows: MatrixLike) -> Floats:
+        rows = rows if encoder is None else encoder.transform(rows)
         return sign * evaluator.per_query(view.predict(view.prepare(rows, qid), qid)).values
 
     base, counts, shares = scored(X), evaluator.counted, evaluator.shares
@@ -140,12 +143,14 @@ def feature_importance(
         losses[column] = np.mean(found, axis=0)
         repeats[column] = np.average(found, axis=1, weights=shares)
     sample, weight = (losses, shares) if losses.shape[1] > 1 else (repeats, np.ones(n_repeats))
+    width = metric.bounds[1] - metric.bounds[0]
+    intervals = [bootstrap_mean(own, weight, bounds=(-width, width), level=level) for own in sample]
     return FeatureImportance(
         names,
         metric.name,
         float(sign * np.average(base[counts], weights=shares)),
         np.average(losses, axis=1, weights=shares),
-        _intervals(sample, weight, level, rng),
+        np.array([(interval.low, interval.high) for interval in intervals]),
         losses,
     )
 
@@ -167,12 +172,3 @@ def _shuffled(X: Any, column: int, queries: Queries, rng: np.random.Generator) -
     out = np.array(X)
     out[:, column] = out[source, column]
     return out
-
-
-def _intervals(losses: Floats, weight: Floats, level: float, rng: np.random.Generator) -> Floats:
-    """Return percentile intervals of weighted means over what was drawn with replacement."""
-    n = losses.shape[1]
-    drawn: npt.NDArray[np.int64] = rng.integers(0, n, size=(1000, n))
-    ends = [(1 - level) / 2, (1 + level) / 2]
-    total = weight[drawn].sum(axis=1)
-    return np.array([np.quantile((own * weight)[drawn].sum(axis=1) / total, ends) for own in losses])

@@ -115,6 +115,14 @@ class CodeLanguage(Language):
             self.raw(one, is_text=False) if isinstance(one, int) else one for one in program.kernel_inputs
         ]
 
+    def kinds(self, formula: Formula) -> str:
+        """Return a letter for each column: n for a number, t for a text, - for one that is not read."""
+        read = {number for column in formula.columns for number in column.inputs}
+        return "".join(
+            ("t" if is_text else "n") if number in read else "-"
+            for number, is_text in enumerate(formula.is_text)
+        )
+
     def array(self, values: Sequence[str], indent: str = "    ", width: int = 110) -> str:
         """Write entries of an array over several lines."""
         lines, line = [], indent

@@ -71,7 +71,8 @@ def export(
     ----------
     model : estimator or sklearn.pipeline.Pipeline
         A fitted ranker, a pipeline that ends in one, or an `AutoRanker`; what encodes a table goes along: missing
-        values, categories (texts), truth values as 1 and 0, dates as days since 1970, lists as a column per place.
+        values, categories (texts), truth values as 1 and 0, dates as days since 1970 (in SQL also as they are stored),
+        lists as a column per place.
     format : str
         - "solr", "elasticsearch-ltr", "opensearch-ltr": weights where the model is linear, else trees.
         - "elasticsearch": trees, which is all that its own learning to rank takes.

@@ -43,8 +43,24 @@ function scaleRank(column) {
 }
 """,
 }
-_NUMBER = """\
-function asNumber(x) { return x == null ? NaN : x; }
+_READ = """\
+const KINDS = "{kinds}"; // of the columns: number, text, or not read
+
+function readRow(row) {
+  if (row.length !== COLUMNS.length) {
+    throw new RangeError(`A row has ${COLUMNS.length} values, in the order of COLUMNS, and not ${row.length}.`);
+  }
+  return Array.from(row, (x, at) => readValue(x, KINDS[at]));
+}
+
+function readValue(x, kind) {
+  if (kind === "n"{known}) {
+    if (typeof x === "number" || typeof x === "boolean") return Number(x);
+    throw new TypeError(`${JSON.stringify(x)} is no number.`);
+  }
+  if (kind === "t" && !(x == null || x !== x || typeof x === "string")) throw new TypeError(`${x} is no text.`);
+  return {gap}x;
+}
 """
 _DOT = "let sum = 0; for (let j = 0; j < row.length; j++) sum += row[j] * one[j];"
 _KERNELS = {
@@ -67,7 +83,7 @@ class JavaScript(CodeLanguage):
         "extends false finally for function if implements import in instanceof interface let new null package private "
         "protected public return static super switch this throw true try typeof var void while with yield "
         "Infinity Map Math NaN Number module undefined COLUMNS LINEAR GAMMA OFFSET DEGREE DUAL BASIS "
-        "asNumber kernel scaleMinmax scaleRank scaleStandard"
+        "Array JSON KINDS RangeError TypeError readRow readValue kernel scaleMinmax scaleRank scaleStandard"
     )
 
     def number(self, value: float) -> str:
@@ -88,19 +104,24 @@ class JavaScript(CodeLanguage):
         return f"Math.log({x})"
 
     def raw(self, number: int, is_text: bool) -> str:
-        return f"row[{number}]" if is_text or not self._takes_missing else f"asNumber(row[{number}])"
+        return f"row[{number}]"
 
     def declare(self, value: Value, expression: str) -> str:
         return f"const {value.name} = {expression};"
 
     def head(self, formula: Formula, name: str) -> str:
-        self._takes_missing = formula.takes_missing
         about = "\n".join(f"// {line}" for line in self.about(formula))
         names = self.array([json.dumps(one) for one in formula.names], "  ")
         return f'"use strict";\n{about}\n\nconst COLUMNS = [\n{names}\n];\n'
 
     def tables(self, program: Program) -> str:
-        number, out = self.number, [_NUMBER] if self._takes_missing else []
+        number = self.number
+        known, gap = (" && x != null", "x == null ? NaN : ") if program.formula.takes_missing else ("", "")
+        out = [
+            _READ.replace("{kinds}", self.kinds(program.formula))
+            .replace("{known}", known)
+            .replace("{gap}", gap)
+        ]
         if program.linear:
             entries = [f"[{at}, {number(weight)}, {number(center)}]" for at, weight, center in program.linear]
             out.append(f"// column, weight, centre\nconst LINEAR = [\n{self.array(entries, '  ')}\n];\n")
@@ -119,11 +140,11 @@ class JavaScript(CodeLanguage):
         return "\n".join(_SCALERS[method] for method in sorted(methods))
 
     def one_row(self, program: Program, name: str) -> str:
-        body = [*self.lines(program.values), *self._sum(program), "return total;"]
+        body = ["row = readRow(row);", *self.lines(program.values), *self._sum(program), "return total;"]
         return f"function {name}(row) {{\n  " + "\n  ".join(body) + "\n}\n" + self._end(name)
 
     def whole_query(self, program: Program, name: str) -> str:
-        out = [f"function {name}(rows) {{"]
+        out = [f"function {name}(rows) {{", "  rows = rows.map((row) => readRow(row));"]
         for value, chain in self.scaled(program):
             x, method = self.sources_of(value)[0], value.method
             out += [

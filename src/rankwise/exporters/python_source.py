@@ -43,10 +43,25 @@ def _rank(column):
     return [(first[x] + last[x]) / 2 / (len(known) - 1) if x == x else x for x in column]
 """,
 }
-_NUMBER = """
-def _number(x):
-    return float("nan") if x is None else x
+_READ = """\
+KINDS = "{kinds}"  # of the columns: number, text, or not read
 
+
+def _read(row):
+    if len(row) != len(COLUMNS):
+        raise ValueError(f"A row has {len(COLUMNS)} values, in the order of COLUMNS, and not {len(row)}.")
+    return [_value(x, kind) for x, kind in zip(row, KINDS)]
+
+
+def _value(x, kind):
+    if kind == "n":
+        return {number}
+{text}    return x
+
+"""
+_TEXT = """\
+    if kind == "t" and not (x is None or x != x or isinstance(x, str)):
+        raise TypeError(f"{x!r} is no text.")
 """
 _KERNELS = {
     "linear": "sum(x * z for x, z in zip(row, one))",
@@ -65,7 +80,7 @@ class PythonSource(CodeLanguage):
     taken = (
         f"{' '.join(keyword.kwlist)} "
         "math float sum zip min max len sorted enumerate abs COLUMNS LINEAR GAMMA OFFSET DEGREE DUAL BASIS "
-        "_number _kernel _minmax _standard _rank"
+        "KINDS ValueError TypeError isinstance str _read _value _kernel _minmax _standard _rank"
     )
 
     def number(self, value: float) -> str:
@@ -88,19 +103,22 @@ class PythonSource(CodeLanguage):
         return f"math.log({x})"
 
     def raw(self, number: int, is_text: bool) -> str:
-        return f"row[{number}]" if is_text or not self._takes_missing else f"_number(row[{number}])"
+        return f"row[{number}]"
 
     def declare(self, value: Value, expression: str) -> str:
         return f"{value.name} = {expression}"
 
     def head(self, formula: Formula, name: str) -> str:
-        self._takes_missing = formula.takes_missing
         about = "\n".join(self.about(formula))
         names = self.array([repr(one) for one in formula.names])
         return f'"""{about}"""\n\nimport math\n\nCOLUMNS = [\n{names}\n]\n'
 
     def tables(self, program: Program) -> str:
-        number, out = self.number, [_NUMBER] if self._takes_missing else []
+        number = self.number
+        read = 'float("nan") if x is None else float(x)' if program.formula.takes_missing else "float(x)"
+        kinds = self.kinds(program.formula)
+        text = _TEXT if "t" in kinds else ""
+        out = [_READ.replace("{kinds}", kinds).replace("{number}", read).replace("{text}", text)]
         if program.linear:
             entries = [f"({at}, {number(weight)}, {number(center)})" for at, weight, center in program.linear]
             out.append(f"# column, weight, centre\nLINEAR = [\n{self.array(entries)}\n]\n")
@@ -119,11 +137,11 @@ class PythonSource(CodeLanguage):
         return "\n\n".join(_SCALERS[method] for method in sorted(methods))
 
     def one_row(self, program: Program, name: str) -> str:
-        body = [*self.lines(program.values), *self._sum(program), "return total"]
+        body = ["row = _read(row)", *self.lines(program.values), *self._sum(program), "return total"]
         return f"\ndef {name}(row):\n    " + "\n    ".join(body)
 
     def whole_query(self, program: Program, name: str) -> str:
-        out = ["", f"def {name}(rows):"]
+        out = ["", f"def {name}(rows):", "    rows = [_read(row) for row in rows]"]
         for value, chain in self.scaled(program):
             x = self.sources_of(value)[0]
             out += [

@@ -10,10 +10,12 @@ from rankwise.exceptions import Change, InvalidInputError
 from rankwise.exporters.expressions import Case, Language
 from rankwise.exporters.program import Program, Value
 from rankwise.formula.formula import Formula
+from rankwise.preprocessing.table_columns import MISSING_TEXTS
 
 __all__ = ["Sql"]
 
 _LONGEST_NAME = 63  # bytes, in PostgreSQL
+_DAY = 86400.0  # seconds
 _MOST_COLUMNS = {"sqlite": 2000, "postgresql": 1664}  # of a SELECT
 
 
@@ -41,20 +43,51 @@ class Sql(Language):
         while any(one.lower().startswith(self._prefix) for one in given):
             self._prefix += "_"
         program = Program(formula, self._prefix)
-        levels = self._levels(program)
-        self._check_width(len(formula.names) + sum(map(len, levels)) + 2)
-        source, parts = self.identifier(self._table), []
-        for number, level in enumerate(levels):
-            made = ",\n    ".join(f"{expression} AS {one}" for one, expression in level)
-            step = f"{self._prefix}step{number + 1}"
-            parts.append(f"{step} AS (\n  SELECT *,\n    {made}\n  FROM {source}\n)")  # noqa: S608 - names are quoted
-            source = step
-        prologue = f"WITH {', '.join(parts)}\n" if parts else ""
+        self._has_steps = bool(program.values)
+        levels, total = self._levels(program), self._total(program)
+        if self._has_steps:
+            read = sorted({number for column in formula.columns for number in column.inputs})
+            levels.insert(0, [(self._raw(number), self._read(number)) for number in read])
+        self._check_width(max(len(formula.names) + 1, sum(map(len, levels)) + 2))
         return (
             f"-- A ranking model, written by rankwise {rankwise.__version__} for {self._dialect}.\n"
             "-- Higher is better; only differences inside a query mean anything.\n"
-            f"{prologue}SELECT *,\n  {self._total(program)} AS {self.identifier(name)}\nFROM {source}\n"
+            f"{self._select(levels, total, self.identifier(name))}\n"
         )
+
+    def _select(self, levels: list[list[tuple[str, str]]], total: str, name: str) -> str:
+        """Write the user's columns and the scores; what is made in between stays in common table expressions."""
+        own, qid, row = (f"{self._prefix}{one}" for one in ("t", "qid", "row"))
+        table = f"{self.identifier(self._table)} AS {own}"
+        if not levels:
+            return f"SELECT {own}.*,\n  {total} AS {name}\nFROM {table}"
+        is_loose, is_whole = self._dialect == "sqlite", self._formula.needs_whole_queries
+        inputs = [*([(qid, self._column(self._qid))] if is_whole else []), *levels[0]]
+        # The row goes along as one value, but in SQLite, which has none: there each row has a subquery of its own, or
+        # is found again by what its score was made of.
+        levels = [inputs if is_loose else [(row, own), *inputs], *levels[1:]]
+        source, parts = "" if is_loose and not is_whole else f"\n  FROM {table}", []
+        for number, level in enumerate(levels):
+            made = ",\n    ".join(
+                ["*"] * (number > 0) + [f"{expression} AS {one}" for one, expression in level]
+            )
+            parts.append(f"{self._prefix}step{number + 1} AS (\n  SELECT {made}{source}\n)")
+            source = f"\n  FROM {self._prefix}step{number + 1}"
+        steps = f"WITH {', '.join(parts)}\n"
+        if is_loose and not is_whole:
+            return f"SELECT {own}.*, (\n{steps}SELECT {total}{source}\n) AS {name}\nFROM {table}"
+        if is_loose:
+            keys, score, made = (
+                ", ".join(one for one, _ in inputs),
+                f"{self._prefix}score",
+                f"{self._prefix}s",
+            )
+            same = _balanced([f"{made}.{one} IS {expression}" for one, expression in inputs], " AND ")
+            scores = f"SELECT {keys},\n  {total} AS {score}{source}\n  GROUP BY {keys}"
+            joined = f"{table} LEFT JOIN (\n  {scores}\n) AS {made} ON {same}"
+            return f"{steps}SELECT {own}.*, {made}.{score} AS {name}\nFROM {joined}"
+        whole = f"({row})" if self._dialect == "postgresql" else row
+        return f"{steps}SELECT {whole}.*,\n  {total} AS {name}{source}"
 
     # --- grammar ---
 
@@ -92,13 +125,60 @@ class Sql(Language):
         return f"LN({x})"
 
     def _raw(self, number: int) -> str:
-        name = self.identifier(self._formula.names[number])
+        """Write an input: by its name where there are steps, which may mention it often."""
+        return f"{self._prefix}x{number + 1}" if self._has_steps else self._read(number)
+
+    def _column(self, name: str) -> str:
+        # SQLite takes a quoted name that is no column for a text, unless it stands behind a table's.
+        return f"{self._prefix}t.{self.identifier(name)}"
+
+    def _read(self, number: int) -> str:
+        """Write a column of the table, as what the model takes."""
+        name = self._column(self._formula.names[number])
         if self._formula.is_text[number]:
-            return name
-        double = f"CAST({name} AS FLOAT8)"
-        if self._dialect == "sqlite" or not self._formula.takes_missing:
-            return double
-        return f"NULLIF({double}, CAST('NaN' AS FLOAT8))"
+            return {  # compared letter by letter, whatever the column's collation
+                "sqlite": f"{name} COLLATE BINARY",
+                "postgresql": f'CAST({name} AS TEXT) COLLATE "C"',
+                "duckdb": f'{name} COLLATE "C"',
+            }[self._dialect]
+        is_date = number in self._formula.dates
+        if self._dialect == "sqlite":
+            return self._loose_days(name) if is_date else self._loose_number(name)
+        double = self._days(name) if is_date else f"CAST({name} AS FLOAT8)"
+        return f"NULLIF({double}, CAST('NaN' AS FLOAT8))" if self._formula.takes_missing else double
+
+    def _days(self, x: str) -> str:
+        """Write days since 1970 of a date, a moment, a text of one, or days."""
+        x = f"CAST({x} AS VARCHAR)"
+        zoned, plain = (
+            f"EXTRACT(EPOCH FROM CAST({x} AS {kind})) / {self.number(_DAY)}"
+            for kind in ("TIMESTAMPTZ", "TIMESTAMP")
+        )
+        cases = [
+            (self._is_missing_text(x), "NULL"),
+            # Words such as yesterday are dates for PostgreSQL, and no numbers for anybody.
+            (f"{x} ~ '^[^0-9]*$|^-?[0-9.]+([eE][-+]?[0-9]+)?$'", f"CAST({x} AS FLOAT8)"),
+            (f"{x} ~ '.*:.*[-+A-Z].*'", zoned),
+        ]
+        return f"CAST({self.choose(cases, plain)} AS FLOAT8)"
+
+    def _loose_number(self, x: str) -> str:
+        """Write a number in SQLite, whose columns hold anything: a text that is none is an error there, and not 0."""
+        cases = [(f"TYPEOF({x}) <> 'text'", x)]
+        cases += [(self._is_missing_text(x), "NULL")] if self._formula.takes_missing else []
+        own = self.choose(cases, f"JSON_EXTRACT({x}, '$')")
+        return f"CAST({own} AS FLOAT8)"
+
+    def _loose_days(self, x: str) -> str:
+        """Write days since 1970 in SQLite, whose dates are texts; its functions know no digits after milliseconds."""
+        rest = f"SUBSTR({x}, 20)"
+        seconds = f"STRFTIME('%s', SUBSTR({x}, 1, 19) || LTRIM({rest}, '.0123456789'))"
+        days = f"({seconds} + CAST('0' || {rest} AS FLOAT8)) / {self.number(_DAY)}"
+        is_date = f"{x} GLOB '[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]*'"
+        return self.choose([(is_date, f"COALESCE({days}, JSON('no date: ' || {x}))")], self._loose_number(x))
+
+    def _is_missing_text(self, x: str) -> str:
+        return f"{x} IN ({', '.join(map(self.text, MISSING_TEXTS))})"
 
     # --- what is computed, one SELECT after the other, because none sees the names it gives ---
 
@@ -133,7 +213,7 @@ class Sql(Language):
 
     @property
     def _window(self) -> str:
-        return f"OVER (PARTITION BY {self.identifier(self._qid)})"
+        return f"OVER (PARTITION BY {self._prefix}qid)"
 
     def _if_varies(self, x: str, scaled: str) -> str:
         return f"CASE WHEN MAX({x}) {self._window} > MIN({x}) {self._window} THEN {scaled} ELSE {x} - {x} END"
@@ -145,7 +225,7 @@ class Sql(Language):
     def _scaled(self, value: Value, x: str) -> str:
         if value.method == "minmax":
             return self._shares(x)
-        qid = self.identifier(self._qid)
+        qid = f"{self._prefix}qid"
         place = f"CAST(RANK() OVER (PARTITION BY {qid}, {x} IS NULL ORDER BY {x}) AS FLOAT8)"
         tied = f"CAST(COUNT(*) OVER (PARTITION BY {qid}, {x}) AS FLOAT8)"
         present = f"CAST(COUNT({x}) {self._window} AS FLOAT8)"
@@ -198,9 +278,9 @@ class Sql(Language):
             )
 
 
-def _balanced(terms: Sequence[str]) -> str:
-    """Add terms up as a balanced tree: databases limit how deep an expression may be."""
+def _balanced(terms: Sequence[str], operator: str = " + ") -> str:
+    """Join terms as a balanced tree: databases limit how deep an expression may be."""
     if len(terms) <= 8:
-        return " + ".join(terms)
+        return operator.join(terms)
     middle = len(terms) // 2
-    return f"({_balanced(terms[:middle])})\n  + ({_balanced(terms[middle:])})"
+    return f"({_balanced(terms[:middle], operator)})\n {operator}({_balanced(terms[middle:], operator)})"

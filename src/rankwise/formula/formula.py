@@ -138,6 +138,8 @@ class Formula:
     kernel : KernelSum or None
     left_out : tuple of int
         Columns that the model takes and never reads, whatever they hold.
+    dates : tuple of int
+        Columns that held dates, and are days since 1970 here.
     """
 
     names: tuple[str, ...]
@@ -147,6 +149,7 @@ class Formula:
     surfaces: tuple[Surface, ...] = ()
     kernel: KernelSum | None = None
     left_out: tuple[int, ...] = ()
+    dates: tuple[int, ...] = ()
 
     def without_left_out(self) -> Formula:
         """Return the formula of the columns that are read."""
@@ -170,6 +173,7 @@ class Formula:
                 replace(one, columns=(moved(one.columns[0]), moved(one.columns[1]))) for one in self.surfaces
             ),
             None if kernel is None else replace(kernel, columns=tuple(map(moved, kernel.columns))),
+            dates=tuple(place[number] for number in self.dates),
         )
 
     @property
@@ -341,4 +345,11 @@ def weighted_sum(formulas: Sequence[Formula], weights: Sequence[float]) -> Formu
     first = formulas[0]
     is_text = tuple(any(column) for column in zip(*(one.is_text for one in formulas), strict=True))
     kernel = kernels[0] if kernels else None
-    return Formula(first.names, is_text, constant, tuple(terms), tuple(surfaces), kernel, first.left_out)
+    return replace(
+        first,
+        is_text=is_text,
+        constant=constant,
+        terms=tuple(terms),
+        surfaces=tuple(surfaces),
+        kernel=kernel,
+    )

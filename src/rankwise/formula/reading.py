@@ -46,33 +46,35 @@ def _of_view(view: ModelView, feature_names: Sequence[str] | None, output: int |
         views = [ModelView((*view.steps, *one.steps), one.ranker) for one in each]
         parts = [_of_view(one, feature_names, output) for one in views]
         return weighted_sum(parts, view.ranker.weights_.tolist())
-    table, left_out = _table_inputs(view)
+    encoder = view.steps[0] if view.steps and isinstance(view.steps[0], TableEncoder) else None
+    table, left_out, dates = (None, (), ()) if encoder is None else inputs_of(encoder)
     n_inputs = _n_inputs(view) if table is None else len(table)
     columns: list[Column] = [Column(number) for number in range(n_inputs)]
     for step in view.steps:
         columns = columns_after(step, columns)
     names = _names(view, n_inputs, table if feature_names is None else feature_names)
     is_text = tuple(_texts(columns, n_inputs))
-    ranker = view.ranker
+    ranker, formula = view.ranker, Formula(names, is_text, left_out=left_out, dates=dates)
     if isinstance(ranker, KernelRanker):
-        return Formula(names, is_text, kernel=_kernel(ranker, columns, output), left_out=left_out)
+        return replace(formula, kernel=_kernel(ranker, columns, output))
     if isinstance(ranker, AdditiveModel):
-        return replace(_additive(ranker, columns, names, is_text), left_out=left_out)
+        terms, surfaces = _additive(ranker, columns)
+        return replace(formula, terms=terms, surfaces=surfaces)
     if not hasattr(ranker, "coef_"):
         raise InvalidInputError(
             f"{type(ranker).__name__} has no weights.",
             "pass a ranker of rankwise, or a pipeline that ends in one.",
         )
-    terms = sum_of(columns, _one_output(ranker.coef_, output))
-    return Formula(names, is_text, terms=terms, left_out=left_out)
+    return replace(formula, terms=sum_of(columns, _one_output(ranker.coef_, output)))
 
 
 def formula_of_encoder(encoder: TableEncoder) -> Formula:
     """Return the formula of the sum of all columns that a fitted encoder makes of a table."""
-    names, left_out = inputs_of(encoder)
+    names, left_out, dates = inputs_of(encoder)
     columns = columns_after(encoder, [Column(number) for number in range(len(names))])
     terms = sum_of(columns, np.ones(len(columns)))
-    return Formula(tuple(names), tuple(_texts(columns, len(names))), terms=terms, left_out=left_out)
+    is_text = tuple(_texts(columns, len(names)))
+    return Formula(tuple(names), is_text, terms=terms, left_out=left_out, dates=dates)
 
 
 def rows_for(model: object, X: MatrixLike) -> MatrixLike:
@@ -90,25 +92,17 @@ def _whole(model: object) -> ModelView:
     return view if encoder is None else ModelView((encoder, *view.steps), view.ranker)
 
 
-def _table_inputs(view: ModelView) -> tuple[list[str] | None, tuple[int, ...]]:
-    if view.steps and isinstance(view.steps[0], TableEncoder):
-        return inputs_of(view.steps[0])
-    return None, ()
-
-
 def _additive(
-    ranker: AdditiveModel, columns: Sequence[Column], names: tuple[str, ...], is_text: tuple[bool, ...]
-) -> Formula:
-    """Return the formula of a model of curves and surfaces."""
-    terms = [
+    ranker: AdditiveModel, columns: Sequence[Column]
+) -> tuple[tuple[Term, ...], tuple[Surface, ...]]:
+    """Return the curves and the surfaces of a model of these."""
+    terms = tuple(
         Term(
             1.0, columns[curve.column].then(_curve(curve.knots, curve.values, curve.missing, curve.is_levels))
         )
         for curve in ranker.curves_
-    ]
-    return Formula(
-        names, is_text, terms=tuple(terms), surfaces=tuple(_surface(s, columns) for s in ranker.surfaces_)
     )
+    return terms, tuple(_surface(s, columns) for s in ranker.surfaces_)
 
 
 def _curve(knots: Floats, values: Floats, missing: float, is_levels: bool) -> Step:

@@ -23,15 +23,13 @@ from rankwise.preprocessing.table_encoder import TableEncoder, sides_of
 __all__ = ["columns_of_encoder", "inputs_of", "rows_as_read"]
 
 
-def inputs_of(encoder: TableEncoder) -> tuple[list[str], tuple[int, ...]]:
-    """Return a name for each number or text that the encoder reads of a row, and which of them it leaves out."""
-    names: list[str] = []
-    left_out = []
-    for step in encoder.columns_:
-        if step["kind"] == "left out":
-            left_out.append(len(names))
-        names += _names(step)
-    return names, tuple(left_out)
+def inputs_of(encoder: TableEncoder) -> tuple[list[str], tuple[int, ...], tuple[int, ...]]:
+    """Return a name for each number or text that the encoder reads of a row, which it leaves out, and the dates."""
+    steps = [(name, step["kind"]) for step in encoder.columns_ for name in _names(step)]
+    left_out, dates = (
+        tuple(at for at, (_, kind) in enumerate(steps) if kind == one) for one in ("left out", "date")
+    )
+    return [name for name, _ in steps], left_out, dates
 
 
 def rows_as_read(encoder: TableEncoder, X: MatrixLike) -> npt.NDArray[np.object_]:

@@ -33,7 +33,7 @@ from rankwise.persistence.values import features_taken, wrong
 if TYPE_CHECKING:
     from rankwise.persistence.writer import Writer
 
-__all__ = ["RANKERS", "choosing_class", "read_step", "write_step"]
+__all__ = ["RANKERS", "choosing_class", "read_step", "without_runs", "write_step"]
 
 # By their public names: a class is looked up, and imported, once a file names it. Estimators know how to save
 # themselves, so this room must not import theirs.
@@ -50,6 +50,9 @@ RANKERS = (
     "RankSVMCV",
 )
 _CHOOSER = "AutoRanker"
+# They control how a computation runs, which is not for a file to say: models have them at their defaults.
+_RUNS = frozenset({"n_threads", "n_jobs", "memory", "memory_limit", "time_limit", "verbose"})
+_MOST_COLUMNS = 2**24  # of curves, whose arrays do not tell how many columns there are
 
 _USUAL = frozenset({"name", "class", "parameters", "attributes"})  # what every step of a file has
 _FITTED = re.compile(r"[A-Za-z][A-Za-z0-9_]*_")
@@ -104,6 +107,14 @@ class _Kind:
         omitted = self.omitted if defaults == DEFAULTS else former(self.kind, defaults)
         step.__dict__ = {**omitted, **parameters, **attributes}
         return step
+
+
+def without_runs(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters without those that control how a computation runs, those of kernels included."""
+    kept = {key: value for key, value in parameters.items() if key not in _RUNS}
+    if isinstance(options := kept.get("kernel_params"), dict):
+        kept["kernel_params"] = {key: value for key, value in options.items() if key != "n_jobs"}
+    return kept
 
 
 @lru_cache(256)
@@ -179,6 +190,7 @@ def read_step(written: object, reader: Reader) -> BaseEstimator:
         parameters = _read_parameters(known, parameters, reader)
     if not PLAIN.issuperset(map(type, attributes.values())):
         attributes = {key: reader.read(value) for key, value in attributes.items()}
+    parameters = without_runs(parameters)
     if known.required and not known.required <= parameters.keys():
         raise wrong(f"{name} lacks parameters ({', '.join(sorted(known.required - set(parameters)))})")
     if (refusal := _refusal(known.kind, tuple(attributes))) is not None:
@@ -308,6 +320,8 @@ def _check_terms(step: BaseEstimator, n_features: int) -> None:
     terms = getattr(step, "terms_", None)
     if not isinstance(terms, Terms):
         raise wrong("the model has no curves")
+    if n_features > _MOST_COLUMNS:
+        raise wrong(f"it has {n_features} columns, of which no curves can be had")
     sides = [*terms.curves, *(side for s in terms.surfaces for side in (s.first, s.second))]
     if any(side.column >= n_features for side in sides):
         raise wrong(f"a curve is of a column beyond the {n_features} there are")

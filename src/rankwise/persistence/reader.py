@@ -209,7 +209,8 @@ class Reader:
         name, parameters = _members(content, "name", "parameters")
         if not isinstance(name, str) or name not in KERNELS:
             raise wrong(f"kernel {name!r:.80} is not known here")
-        return Kernel(name, self._keywords(parameters, depth))
+        own = self._keywords(parameters, depth)
+        return Kernel(name, {key: value for key, value in own.items() if key != "n_jobs"})
 
     def _splitter(self, content: object, depth: int) -> object:
         name, parameters = _members(content, "name", "parameters")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import AnyArray, Floats, MatrixLike
-from rankwise.data.containers import as_array
+from rankwise.data.containers import as_array, refuse_unreadable
 from rankwise.data.tables.arrow_columns import entries_of
 from rankwise.exceptions import InvalidInputError
 
@@ -23,7 +24,8 @@ Objects = npt.NDArray[np.object_]
 
 _DAY = np.timedelta64(1, "D")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?Z?")
-# Text that means that nothing is known, as in the columns of numbers of text files.
+# Text that means that nothing is known, as in the columns of numbers of text files: these and no others, not even with
+# spaces around them, so that an exported model can tell them apart as well.
 MISSING_TEXTS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "#N/A")
 
 
@@ -46,6 +48,7 @@ class Column:
 
 def is_table_like(X: object) -> bool:
     """Tell whether something has named columns of different types."""
+    refuse_unreadable("X", X)
     return hasattr(X, "columns") or (hasattr(X, "column_names") and hasattr(X, "column"))
 
 
@@ -146,15 +149,12 @@ def _column(name: str, values: AnyArray, *, is_text: bool) -> Column:
 
 def _text(name: str, values: AnyArray, *, is_text: bool) -> Column:
     words = [None if _is_null(value) else _decoded(name, value) for value in values]
-    texts = np.array(
-        [None if word is None or word.strip() in MISSING_TEXTS else word for word in words], dtype=object
-    )
+    texts = np.array([None if word in MISSING_TEXTS else word for word in words], dtype=object)
     known = [text for text in texts if text is not None]
     if not is_text and known and all(map(_DATE.fullmatch, known)):
-        dates = np.array(
-            ["NaT" if text is None else text.rstrip("Z") for text in texts], dtype="datetime64[us]"
-        )
-        return Column(name, "date", _days(dates))
+        days = ["NaT" if text is None else text.rstrip("Z") for text in texts]
+        with suppress(ValueError):  # 2024-13-01 is a text
+            return Column(name, "date", _days(np.array(days, dtype="datetime64[us]")))
     return Column(name, "text", texts)
 
 
