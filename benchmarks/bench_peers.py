@@ -17,6 +17,7 @@ Fixed before looking:
 =====================  ===============================================================================================
 LightGBM, XGBoost,     their rankers as they come: lambdarank, rank:ndcg (rank:pairwise over one ranking), YetiRank
 CatBoost
+CatBoost, regression   `CatBoostRegressor` as it comes; added later than the others
 LightGBM, tuned        lambdarank and regression, four sizes of trees each, as many trees as a quarter of the training
                        part likes best (bench_curves.py), the best of all by that quarter
 scikit-learn           `RidgeCV` on standardised columns, labels centred by query; `HistGradientBoostingRegressor`
@@ -79,6 +80,7 @@ VERSIONS = {
     "LightGBM, tuned": lightgbm.__version__,
     "XGBoost": xgboost.__version__,
     "CatBoost": catboost.__version__,
+    "CatBoost, regression": catboost.__version__,
     "RidgeCV": sklearn.__version__,
     "HistGradientBoosting": sklearn.__version__,
     "RLScore's recipe": version("rankwise"),
@@ -128,6 +130,9 @@ def contenders(train, validation):
         "CatBoost": lambda: fit_ranker(
             catboost.CatBoostRanker(thread_count=1, allow_writing_files=False), X, y, groups
         ),
+        "CatBoost, regression": lambda: catboost.CatBoostRegressor(
+            thread_count=1, allow_writing_files=False, verbose=False
+        ).fit(X, y),
         "RidgeCV": ridge,
         "HistGradientBoosting": lambda: HistGradientBoostingRegressor(random_state=0).fit(X, y),
         "RLScore's recipe": lambda: fit_ranker(recipe(), X, y, None if is_one else qid),

@@ -30,3 +30,10 @@ def test_importing_imports_no_optional_package(module):
 
 def test_importing_needs_no_optional_package():
     assert run(f"import sys; sys.modules.update(dict.fromkeys({OPTIONAL})); import rankwise.displays") == ""
+
+
+def test_packages_are_imported_when_they_are_asked_for():
+    names = ("data", "displays", "distributed", "exceptions", "metrics", "model_selection", "preprocessing")
+    for name in names:
+        code = f"import rankwise, sys; print('rankwise.{name}' in sys.modules, rankwise.{name}.__name__)"
+        assert run(code) == f"False rankwise.{name}"

@@ -1,6 +1,8 @@
 """Figures that others published, to the digits they printed."""
 
 import random
+import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,7 +10,7 @@ import pytest
 from rankwise import RankRLS, RankRLSCV
 from rankwise.metrics import average_precision, ndcg
 from rankwise.metrics.relevance import AveragePrecision
-from real_data import NEEDS_REAL_DATA, housing, ohsumed, ohsumed_folds
+from real_data import NEEDS_REAL_DATA, ROOT, housing, ohsumed, ohsumed_folds
 
 pytestmark = NEEDS_REAL_DATA
 
@@ -20,6 +22,19 @@ def test_housing_prices_from_scores(solver, alpha, published):
     X, y = housing()
     model = RankRLS(alpha, query_weight="pairs", solver=solver, tol=1e-10).fit(X[:250], y[:250])
     assert round(model.score(X[250:], y[250:]), 6) == published
+
+
+def test_housing_prices_left_out_by_pairs():
+    """The 20 figures that RLScore's tutorial prints, to their eight digits."""
+    printed = Path(ROOT, "rlscore-legacy", "expected_outputs", "ranking2.out").read_text(encoding="ascii")
+    published = [float(number) for number in re.findall(r"0\.\d{8}", printed)]
+    X, y = housing()
+    alphas = 2.0 ** np.arange(-10, 10)
+    model = RankRLSCV(alphas, cv="leave-pair-out", query_weight="pairs", scoring="concordance")
+    model.fit(X[:250], y[:250])
+    np.testing.assert_allclose(model.cv_errors_, published, atol=5e-9)
+    assert (len(published), model.alpha_) == (20, 64)
+    assert round(model.score(X[250:], y[250:]), 6) == 0.857134
 
 
 def test_housing_prices_from_a_thousand_pairs():

@@ -53,8 +53,15 @@ _HOMES = {
     "save": "rankwise.persistence",
 }
 
+# Packages that are imported when they are first asked for, as in ``rankwise.metrics.ndcg``.
+_PACKAGES = frozenset(
+    ("data", "displays", "distributed", "exceptions", "metrics", "model_selection", "preprocessing")
+)
+
 
 def __getattr__(name: str) -> object:
+    if name in _PACKAGES:
+        return import_module(f"rankwise.{name}")
     if name not in _HOMES:
         raise AttributeError(f"module 'rankwise' has no attribute {name!r}")
     value = getattr(import_module(_HOMES[name]), name)

@@ -1,3 +1,10 @@
+from rankwise import data as data
+from rankwise import displays as displays
+from rankwise import distributed as distributed
+from rankwise import exceptions as exceptions
+from rankwise import metrics as metrics
+from rankwise import model_selection as model_selection
+from rankwise import preprocessing as preprocessing
 from rankwise.automatic.average import AverageRanker as AverageRanker
 from rankwise.automatic.ranker import AutoRanker as AutoRanker
 from rankwise.estimators.additive import AdditiveRanker as AdditiveRanker

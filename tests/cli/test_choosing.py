@@ -1,5 +1,7 @@
 """``rankwise fit`` and ``select`` as a front end of the automatic choice."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -7,7 +9,7 @@ from command_line import call, call_json
 from rankwise import AutoRanker, load
 from rankwise.automatic.candidates import METHODS, SCALINGS
 from rankwise.cli import argument_groups
-from rankwise.data import save_svmlight
+from rankwise.data import load_svmlight, save_svmlight
 
 
 def write(path, n_queries=60, seed=0):
@@ -73,3 +75,38 @@ def test_times_that_are_none(capsys, tmp_path, text):
     code, _, err = call(capsys, "fit", write(tmp_path / "train.txt"), "--time", text)
     assert code == 2
     assert "such as 60s, 5m or 1h" in err
+
+
+def test_python_chooses_what_the_command_line_chooses_from_the_same_file(capsys, tmp_path):
+    train, model = tmp_path / "train.txt", tmp_path / "model.rw"
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3)) * (rng.random((200, 3)) < 0.7)
+    y = np.clip(np.round(np.abs(X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=200)), 0, 3)
+    save_svmlight(X, y, train, qid=np.arange(200) // 10)
+    said = call_json(capsys, "fit", train, "-o", model, "--folds", "3")
+    ranker = AutoRanker(cv=3).fit(*load_svmlight(train))
+    tried = [(one["description"], one["value"], one["chosen"]) for one in said["tried"]]
+    assert tried == [(one.description, one.value, one.is_chosen) for one in ranker.leaderboard_]
+    assert {"curves", "surfaces"} <= {one["method"] for one in said["tried"]}
+    again, (rows, _, qid) = load(model), load_svmlight(train)
+    assert again.predict(rows, qid) == pytest.approx(ranker.predict(rows, qid))
+
+
+@pytest.mark.parametrize("signal", [0.0, 3.0])
+def test_constant_scores_stand_beside_what_was_tried(capsys, tmp_path, signal):
+    train, model, page = (tmp_path / name for name in ("train.txt", "model.rw", "page.html"))
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(120, 3))
+    y = signal * X[:, 0] + rng.normal(size=120)
+    save_svmlight(X, y, train, qid=np.arange(120) // 10)
+    options = ["--method", "rls", "--scaling", "none", "--metric", "pairwise_error"]
+    _, fit, _ = call(capsys, "fit", train, "-o", model, *options)
+    _, select, _ = call(capsys, "select", train, *options)
+    assert call(capsys, "report", model, train, "-o", page)[0] == 0
+    said = call_json(capsys, "select", train, *options)
+    assert said["constant"] == pytest.approx(0.5)
+    assert said["is_clear"] == bool(signal)
+    for text in (fit, select, page.read_text(encoding="utf-8")):
+        plain = re.sub("</?bdi>", "", text)
+        assert re.search(r"A constant score has pairwise.error 0\.5000\.", plain)
+        assert ("No candidate is clearly better than a constant score." in text) == (not signal)

@@ -180,9 +180,9 @@ PREFERENCES = ["evaluate", "model.rw", "duels.csv", "--items", "items.csv"]
 @pytest.mark.parametrize(
     ("command", "options"),
     [
-        # Ids of items survive a conversion.
+        # Ids of items survive a conversion, and name the rows of a report.
         *(
-            (command, [*OF_PREFERENCES[: 3 if command[0] == "convert" else 4], *OF_TEXT])
+            (command, [*OF_PREFERENCES[: 3 if command[0] in {"convert", "report"} else 4], *OF_TEXT])
             for command in COMMANDS[:-1]
         ),
         (["convert", "train.csv", "-o", "c.store"], [*OF_PREFERENCES[:3], ["--columns", "9"]]),

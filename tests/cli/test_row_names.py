@@ -1,5 +1,7 @@
 """Columns that only name rows: never learned from, and remembered by the model for what names rows later."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -71,3 +73,47 @@ def test_a_column_that_is_not_there_is_named(tmp_path, capsys):
     code, _, err = call(capsys, "fit", tmp_path / "train.csv", "--id", "skew", "-o", tmp_path / "model.rw")
     assert code != 0
     assert "no column 'skew', which --id names" in err
+
+
+def test_a_report_takes_the_column_of_items_that_is_named(tmp_path, capsys):
+    write(tmp_path / "train.csv", 0, with_text=False)
+    names = write(tmp_path / "test.csv", 1, with_text=False)
+    model, page = tmp_path / "model.rw", tmp_path / "report.html"
+    fit = ["--qid", "search", "--features", "price,rating", "--method", "rls", "-o", model]
+    assert call(capsys, "fit", tmp_path / "train.csv", *fit)[0] == 0
+    code, _, err = call(capsys, "report", model, tmp_path / "test.csv", "--item-id", "sku", "-o", page)
+    assert code == 0, err
+    assert sum(f"<bdi>{name}</bdi>" in page.read_text() for name in names) > 20
+    code, _, err = call(capsys, "report", model, tmp_path / "test.csv", "--item-id", "skew", "-o", page, "-f")
+    assert code != 0
+    assert "no column 'skew', which --item-id names" in err
+
+
+@pytest.mark.parametrize("with_text", [False, True])
+def test_a_column_that_looks_like_query_ids_is_not_learned_from(tmp_path, capsys, with_text):
+    train, model = tmp_path / "train.csv", tmp_path / "model.rw"
+    write(train, 0, with_text=with_text)
+    names, *rows = train.read_text().replace("sku,search", "id,search").splitlines()
+    train.write_text("\n".join([names, *(row.replace(",", ",q", 1) for row in rows)]))
+    fit = ["--method", "rls", "-o", model]
+    code, _, err = call(capsys, "fit", train, *fit)
+    assert code == 0, err
+    assert "all rows are one ranking (--qid search)" in err
+    assert "search: not learned from" in err
+    assert load(model).n_features_in_ == 2 + with_text
+    code, _, err = call(capsys, "predict", model, train, "-o", tmp_path / "ranked.tsv")
+    assert code == 0, err
+    code, _, err = call(capsys, "fit", train, *fit, "-f", "--features", "search,price")
+    assert code == 0, err
+    assert "search: not learned from" not in err
+
+
+def test_the_page_of_explanations_runs_no_scripts(tmp_path, capsys):
+    write(tmp_path / "train.csv", 0, with_text=False)
+    model, page = tmp_path / "model.rw", tmp_path / "why.html"
+    fit = ["--qid", "search", "--id", "sku", "--method", "rls", "-o", model]
+    assert call(capsys, "fit", tmp_path / "train.csv", *fit)[0] == 0
+    code, _, err = call(capsys, "explain", model, tmp_path / "train.csv", "-o", page)
+    assert code == 0, err
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page.read_text()).group(1)
+    assert policy.split("; ") == ["default-src 'none'", "style-src 'unsafe-inline'"]

@@ -664,3 +664,20 @@ def test_columns_may_come_one_by_one(tmp_path):
     pd.DataFrame({"label": [0, 1], "a": [1.0, 2.0], "b": [3.0, 4.0]}).to_csv(tmp_path / "t.csv", index=False)
     found = load_table(tmp_path / "t.csv", label="label", qid=None, features=(name for name in "ba"))
     assert found.X.tolist() == [[3.0, 1.0], [4.0, 2.0]]
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_tables_without_rows_may_have_other_types(tmp_path, first):
+    frame = pd.DataFrame({"label": [0, 1, 2], "a": [0.5, 1.5, 2.5], "vector": [[1.0, 2.0]] * 3})
+    frame.to_parquet(tmp_path / "1.parquet")
+    frame[:0].to_parquet(tmp_path / ("0.parquet" if first else "2.parquet"))  # whose vectors are null
+    found = load_table(tmp_path, features=["a"], embedding=["vector"], qid=None)
+    np.testing.assert_array_equal(found.X, [[0.5, 1, 2], [1.5, 1, 2], [2.5, 1, 2]])
+
+
+def test_lines_of_text_may_be_long(tmp_path):
+    longest = 3 << 20
+    lines = ["label,a,note", "0,0.5,x", f"1,1.5,{'y' * longest}", "2,2.5,z"]
+    (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
+    found = load_table(tmp_path / "t.csv", features=["a"], qid=None)
+    np.testing.assert_array_equal(found.X, [[0.5], [1.5], [2.5]])

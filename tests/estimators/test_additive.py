@@ -522,6 +522,10 @@ def test_mistakes_end_in_a_remedy(name):
 
 def test_more_mistakes_end_in_a_remedy():
     X, y, qid = make(rows=50)
+    with pytest.raises(InvalidInputError, match=r"loss='hinge' is not\. Hint: use loss='squared_hinge'"):
+        AdditiveRanker(monotone={0: 1}, loss="hinge").fit(X, y, qid=qid)
+    with pytest.raises(InvalidInputError, match=r"penalty='ridge' does not have\. Hint: use penalty="):
+        AdditiveRanker(monotone={0: 1}, penalty="ridge").fit(X, y, qid=qid)
     with pytest.raises(InvalidInputError, match=r"constant inside each query.*Hint"):
         AdditiveRanker().fit(X[:, 4:], y, qid=qid)
     with pytest.raises(InvalidInputError, match=r"2 columns.*Hint: fit one model per output"):

@@ -7,6 +7,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pytest
+import scipy.sparse as sp
 import sklearn
 from sklearn.base import clone
 from sklearn.linear_model import Ridge
@@ -77,6 +78,110 @@ def test_query_ids_under_another_name(model, name):
     if hasattr(model, "partial_fit"):
         with pytest.raises(InvalidInputError, match=f"partial_fit {said}"):
             clone(model).partial_fit(X, Y, **{name: QID})
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("eval_group", r"eval_set=\(X_val, y_val, qid_val\)"),
+        ("eval_qid", r"eval_set=\(X_val, y_val, qid_val\)"),
+        ("callbacks", "early_stopping=True"),
+        ("early_stopping_rounds", "early_stopping=True"),
+        ("n_jobs", "set n_threads"),
+    ],
+)
+@each
+def test_arguments_of_boosted_trees(model, name, hint):
+    with pytest.raises(InvalidInputError, match=rf"^fit has no argument '{name}'.*Hint: .*{hint}"):
+        clone(model).fit(X, Y, QID, **{name: None})
+    kind = type(model)
+    with pytest.raises(
+        InvalidInputError, match=rf"^{kind.__name__} has no argument '{name}'.*Hint: .*{hint}"
+    ):
+        kind(**{name: None})
+
+
+def test_a_subclass_may_have_arguments_of_boosted_trees():
+    class Own(RankRLS):
+        def __init__(self, n_jobs=1):
+            super().__init__()
+            self.n_jobs = n_jobs
+
+    assert clone(Own(n_jobs=3)).n_jobs == 3
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@each
+def test_lists_of_evaluation_sets(model, n):
+    if not hasattr(model, "cv"):
+        model = RankRLS(early_stopping=True)
+    with pytest.raises(InvalidInputError, match=r"eval_set must be a tuple .*Hint: pass one evaluation set"):
+        clone(model).fit(X, Y, QID, eval_set=[(X, Y, QID)] * n)
+    with pytest.raises(InvalidInputError, match=r"eval_set must be a tuple .*Hint"):
+        clone(model).fit_pairs(X, PAIRS, eval_set=[(X, PAIRS)] * n)
+
+
+EVERY = [*ESTIMATORS, AdditiveRanker(), AutoRanker(methods=["rls"], scalings=["standard"])]
+every = pytest.mark.parametrize("model", EVERY, ids=lambda model: type(model).__name__)
+
+
+def matrix_of(values):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PendingDeprecationWarning)
+        return np.matrix(values)
+
+
+@pytest.mark.parametrize(
+    ("make", "hint"),
+    [
+        (matrix_of, r"np.matrix.* Hint: pass np.asarray\({}\)"),
+        (lambda values: pl.DataFrame(values).lazy(), r"LazyFrame.* Hint: pass {}.collect\(\)"),
+    ],
+    ids=["matrix", "LazyFrame"],
+)
+@every
+def test_containers_that_cannot_be_read(model, make, hint):
+    pairs = (*PAIRS, PAIRS[0])
+    fitted = clone(model).fit(X, Y, QID)
+    calls = [
+        ("X", lambda: clone(model).fit(make(X), Y, QID)),
+        ("y", lambda: clone(model).fit(X, make(Y[:, None]), QID)),
+        ("qid", lambda: clone(model).fit(X, Y, make(QID[:, None]))),
+        ("X", lambda: clone(model).fit_pairs(make(X), pairs)),
+        ("pairs", lambda: clone(model).fit_pairs(X, make(PAIRS))),
+        ("X", lambda: fitted.predict(make(X))),
+        ("X", lambda: fitted.predict_pairs(make(X), PAIRS)),
+        ("pairs", lambda: fitted.predict_pairs(X, make(PAIRS))),
+    ]
+    for name, call in calls:
+        with pytest.raises(InvalidInputError, match=f"^{name} is an? " + hint.format(name)):
+            call()
+
+
+@every
+def test_no_rows_have_no_scores(model):
+    model = clone(model).fit(X, Y, QID)
+    for rows in (X[:0], sp.csr_matrix(X)[:0], pd.DataFrame(X)[:0]):
+        assert model.predict(rows).shape == (0,)
+        assert model.rank(rows, qid=[]).shape == (0,)
+        with pytest.raises(InvalidInputError, match="is empty"):
+            model.score(rows, [], qid=[])
+    with pytest.raises(InvalidInputError, match=r"expecting .* features"):
+        model.predict(X[:0, 1:])
+
+
+@every
+def test_labels_that_are_text(model):
+    grades = np.array(["bad", "good"])[(np.median(Y) < Y).astype(int)]
+    with pytest.raises(InvalidInputError, match=r"^y must be numbers .*Hint: encode grades as numbers"):
+        clone(model).fit(X, grades, QID)
+    with pytest.raises(InvalidInputError, match=r"^y must be numbers"):
+        clone(model).fit(pd.DataFrame(X), pd.Series(grades, dtype="category"), QID)
+
+
+def test_columns_of_text_are_not_blamed_on_labels():
+    with pytest.raises(InvalidInputError, match=r"could not convert.*Hint: encode text and categories"):
+        RankRLS().fit(X.astype(str).astype(object) + "x", Y, QID)
 
 
 @each

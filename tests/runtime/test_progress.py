@@ -1,6 +1,5 @@
 """Progress is shown on a terminal, only there, and only for work that takes a moment."""
 
-import io
 import re
 import sys
 
@@ -9,17 +8,9 @@ import pytest
 
 from rankwise import RankRLSCV
 from rankwise.runtime import progress
-from rankwise.runtime.progress import ProgressLine
+from rankwise.runtime.progress import ProgressLine, ShareProgress
 from strategies import make_problem
-
-
-class Terminal(io.StringIO):
-    def __init__(self, *, is_terminal):
-        super().__init__()
-        self._is_terminal = is_terminal
-
-    def isatty(self):
-        return self._is_terminal
+from terminal import Terminal, make_terminal, on_screen
 
 
 def shown(monkeypatch, *, is_terminal, patience):
@@ -40,25 +31,6 @@ def test_a_terminal_gets_a_line_that_is_wiped_at_the_end(monkeypatch):
 @pytest.mark.parametrize(("is_terminal", "patience"), [(False, 0.0), (True, 60.0)])
 def test_pipes_and_short_work_get_nothing(monkeypatch, is_terminal, patience):
     assert shown(monkeypatch, is_terminal=is_terminal, patience=patience) == ""
-
-
-def on_screen(text, columns=80):
-    """Return what a terminal shows after each part of what was written to it."""
-    screens, line = [], [" "] * columns
-    for part in text.split("\r"):
-        assert len(part) < columns  # a line that wraps cannot be taken back
-        line[: len(part)] = part
-        screens.append("".join(line).rstrip())
-    return screens
-
-
-def make_terminal(monkeypatch):
-    """Show everything on a terminal; called by the test itself, because pytest sets sys.stderr before it."""
-    stream = Terminal(is_terminal=True)
-    monkeypatch.setattr(sys, "stderr", stream)
-    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
-    monkeypatch.setattr(progress, "_REFRESH", 0.0)
-    return stream
 
 
 def test_lines_inside_one_another_are_one_line(monkeypatch):
@@ -96,6 +68,18 @@ def test_what_is_printed_meanwhile_has_a_line_of_its_own(monkeypatch):
         terminal.write("rankwise: warning\n")
         line.update("something else")
     assert on_screen(terminal.getvalue().partition("rankwise: warning\n")[0])[-1] == ""
+
+
+@pytest.mark.parametrize(
+    ("seconds", "share", "left"),
+    [(10, 0.5, "10 s"), (600, 0.25, "30 min"), (3600, 0.1, "9 h"), (60, 1.0, "0 s")],
+)
+def test_a_share_of_the_work_tells_how_long_the_rest_takes(monkeypatch, seconds, share, left):
+    terminal = make_terminal(monkeypatch)
+    with ShareProgress("leave-pair-out", "45 pairs") as line:
+        line.start -= seconds
+        line.reach(share)
+    assert f"] 45 pairs, about {left} left ({seconds} s)" in terminal.getvalue()
 
 
 def test_gains_are_shown_as_gains(monkeypatch):

@@ -9,10 +9,12 @@ of a long tail expensive (on 209 computers of PMLB the error fell from .149 to .
 value of what is missing, are coordinates themselves: a plain ridge.
 
 Curves are centred under the training rows (C's columns have mean 0), so that what is missing is drawn towards the
-average of the column. A surface has ``V = C₁ U C₂'``, the mixed differences of both sides: as a product of centred
-curves it holds hardly any main effect, which would be penalised twice. On `benchmarks/letor_like.py` (30,000 rows, 40
-pairs, alpha 1e-4) that made the pairwise error .1122, where differences that start at a corner made .1130 and a ridge
-on the values .1154.
+average of the column. Means and variances of a curve are taken over its knots, each with its share of the rows' weight,
+where the rows of an interval count half at either end. So a standardised column has mean 0 and variance 1 over its
+knots; over the rows themselves its variance is about 1, the closer the more knots there are. A surface has ``V = C₁ U
+C₂'``, the mixed differences of both sides: as a product of centred curves it holds hardly any main effect, which would
+be penalised twice. On `benchmarks/letor_like.py` (30,000 rows, 40 pairs, alpha 1e-4) that made the pairwise error
+.1122, where differences that start at a corner made .1130 and a ridge on the values .1154.
 """
 
 from __future__ import annotations
@@ -271,7 +273,7 @@ def curve_basis(
     mass : (values,) float64
         How the training rows' weight is spread over its values.
     has_line : bool
-        Whether first differences are joined by the column itself, standardised.
+        Whether first differences are joined by the column itself, standardised over its knots.
     """
     n_knots = curve.knots.size
     if curve.is_levels or penalty == "ridge" or n_knots < 2:
@@ -302,7 +304,7 @@ def _n_steps(curve: Curve) -> int:
 
 
 def _line(knots: Floats, mass: Floats) -> Floats:
-    """Return the column at its knots, with the mean 0 and the variance 1 under the rows; halves do not overflow."""
+    """Return the column at its knots, with the mean 0 and the variance 1 under `mass`; halves do not overflow."""
     position = (knots / 2 - knots[0] / 2) / (knots[-1] / 2 - knots[0] / 2)
     mean = float(np.average(position, weights=mass))
     return np.asarray((position - mean) / np.sqrt(np.average((position - mean) ** 2, weights=mass)))

@@ -74,7 +74,7 @@ def check_applicable(options: argparse.Namespace) -> None:
 
 def _names_rows(options: argparse.Namespace) -> bool:
     """Tell whether the command says something of single rows, which it calls by their ids."""
-    return options.command in {"convert", "explain"} or (
+    return options.command in {"convert", "explain", "report"} or (
         options.command == "predict" and score_target(options) != "scores"
     )
 

@@ -214,8 +214,8 @@ def add_choosing(parser: argparse.ArgumentParser) -> None:
         "--rule",
         choices=("best", "one-standard-error"),
         default="best",
-        help="the best figure, where the mean of several models is preferred unless it is clearly worse; or the simplest "
-        "model that is not worse by more than a standard error",
+        help="the best figure; or the simplest model that is not worse by more than a standard error. Means and kernels "
+        "have to be ahead of other models by a standard error",
     )
     group.add_argument(
         "--time",

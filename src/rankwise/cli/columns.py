@@ -27,6 +27,7 @@ __all__ = [
     "check_preference_columns",
     "item_columns",
     "lacks_columns",
+    "likely_queries",
     "listed",
     "recall",
     "remarks",
@@ -91,8 +92,14 @@ def remember(options: argparse.Namespace, plan: TablePlan) -> dict[str, Json]:
 
 def row_id(options: argparse.Namespace) -> str | None:
     """Return the column that names rows: the first that ``--id`` lists."""
-    named = listed(getattr(options, "id", None))
+    queries = getattr(options, "taken_as_queries", ())
+    named = [name for name in listed(getattr(options, "id", None)) or [] if name not in queries]
     return named[0] if named else None
+
+
+def likely_queries(options: argparse.Namespace, names: Sequence[str]) -> list[str]:
+    """Return columns that are called as if they held query ids, where the column of query ids is not there."""
+    return [] if options.qid in names else [name for name in names if name.lower() in _QUERY_NAMES]
 
 
 def recall(
@@ -297,9 +304,11 @@ def remarks(
     if roles.label is None and {options.winner, options.loser} <= set(schema.names):
         found.append(f"{source} seems to list preferences (--items FILE)")
     elif roles.qid is None:
-        likely = [name for name in schema.names if name.lower() in _QUERY_NAMES]
+        likely = likely_queries(options, schema.names)
         column = likely[0] if likely else "COLUMN"
         found.append(f"{source} has no column {options.qid}: all rows are one ranking (--qid {column})")
+        if apart := getattr(options, "taken_as_queries", ()):
+            found.append(f"{some_names(apart)}: not learned from, like query ids (--features lists what is)")
     named = {roles.weight, *(listed(getattr(options, "id", None)) or ())}
     found += remarks_on_ids(options)
     left = [name for name in schema.names if name not in used and name not in named]

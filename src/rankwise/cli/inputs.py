@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from rankwise.arrays import AnyArray, is_sparse
+from rankwise.arrays import AnyArray
 from rankwise.cli.columns import (
     listed,
     remarks,
@@ -28,14 +28,13 @@ from rankwise.cli.row_ids import item_column, naming_rows, text_columns
 from rankwise.cli.rows import Rows
 from rankwise.cli.table_files import open_tables
 from rankwise.data.store.format import HEADER
-from rankwise.data.store.mapped import MappedMatrix
 from rankwise.data.store.reading import open_store
 from rankwise.data.tables.arrow_columns import texts_of
 from rankwise.data.tables.arrow_files import is_table
 from rankwise.data.tables.plan import TablePlan
 from rankwise.data.text.comments import item_ids
 from rankwise.data.text.query_ids import decode_ids
-from rankwise.data.text.reader import TextReader, ZeroBased, no_rows
+from rankwise.data.text.reader import TextReader, ZeroBased, check_last_column, no_rows
 from rankwise.data.text.sources import LONGEST_LINE, ZSTD_MAGIC
 from rankwise.exceptions import Change, InvalidInputError
 from rankwise.files.hidden_folders import scratch_folder
@@ -50,7 +49,6 @@ __all__ = [
     "kind_of",
     "listed",
     "open_reader",
-    "pays_as_array",
     "read_rows",
     "stored",
     "text_base",
@@ -59,8 +57,6 @@ __all__ = [
 
 PACKED = (".gz", ".bz2", ".xz", ".zst")
 _MAGIC = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".zst": ZSTD_MAGIC}
-# Above this share of filled cells an array takes less memory than a sparse matrix, and is faster.
-_DENSE = 0.5
 _BYTES_A_VALUE = 12  # of a sparse matrix
 
 
@@ -181,6 +177,7 @@ def _read_text(paths: list[str], source: str, options: argparse.Namespace, first
     if reader.rows.rows == 0:
         raise no_rows(reader)
     block = reader.take()
+    check_last_column(reader, block)
     qid = None if block.runs is None else block.runs.repeat(decode_ids(block.runs.texts()), block.labels.size)
     X = block.matrix(reader.n_columns)
     items = ids_of(reader.comments) if reader.keeps_comments else None
@@ -257,13 +254,6 @@ def _read_store(paths: list[str], source: str, options: argparse.Namespace) -> R
         X = scipy.sparse.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
     items = store.item_ids if getattr(options, "wants_items", False) else None
     return Rows(source, X, store.y, store.qid, None, store.header.first_column, item_ids=items)
-
-
-def pays_as_array(X: object) -> bool:
-    """Tell whether an array takes less memory than a sparse matrix, and is faster; models are the same."""
-    if not is_sparse(X) or isinstance(X, MappedMatrix):
-        return not is_sparse(X)
-    return bool(X.nnz >= _DENSE * X.shape[0] * X.shape[1])
 
 
 def stored(rows: Rows, *, is_dense: bool) -> Rows:

@@ -14,8 +14,9 @@ from rankwise.arrays import MatrixLike
 from rankwise.cli.checks import check_complete, missing_ids
 from rankwise.cli.columns import lacks_columns
 from rankwise.cli.encoding import encoded, numbers_of_table
-from rankwise.cli.inputs import Rows, pays_as_array, stored, widen
+from rankwise.cli.inputs import Rows, stored, widen
 from rankwise.cli.printing import remark
+from rankwise.data.matrices import pays_as_array
 from rankwise.data.wording import how_many
 from rankwise.exceptions import InvalidInputError
 from rankwise.preprocessing.table_encoder import TableEncoder
@@ -115,14 +116,15 @@ def _saved(path: str, model: BaseEstimator, header: dict[str, Any]) -> SavedMode
 def _notes_of(model: BaseEstimator, encoder: TableEncoder | None) -> dict[str, Any]:
     """Return what `rankwise fit` would have written beside a model, as far as one that Python saved knows it."""
     own = getattr(model, "feature_names_in_", None)
+    stored = {"is_dense": True} if getattr(model, "is_dense_", False) else {}
     if own is None:
-        return {}
+        return stored
     names = [str(name) for name in own]
     reading = {"features": names, "embedding": None}
     if encoder is None:
-        return {"feature_names": names, "reading": reading}
+        return {"feature_names": names, "reading": reading, **stored}
     made = [str(name) for name in encoder.get_feature_names_out()]
-    return {"feature_names": made, "reading": {**reading, "encoded": "yes"}}
+    return {"feature_names": made, "reading": {**reading, "encoded": "yes"}, **stored}
 
 
 def fit_columns(rows: Rows, saved: SavedModel) -> Rows:

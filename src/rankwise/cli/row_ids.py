@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rankwise.cli.columns import LISTS, listed
+from rankwise.cli.columns import LISTS, likely_queries, listed
 from rankwise.data.duels import WINNER_AND_LOSER
 from rankwise.data.tables.column_names import columns_hint
 from rankwise.exceptions import InvalidInputError
@@ -30,12 +30,14 @@ def naming_rows(options: argparse.Namespace, names: Sequence[str]) -> argparse.N
     """Take columns with the usual names of ids for what names the rows, unless something else was said of them.
 
     What numbers the rows says nothing of others, and where rows are sorted by what is to be learned, it says too much.
+    A column that looks like query ids is not learned from either: new queries have other ids.
     """
     if not hasattr(options, "id"):
         return options
     said, others = listed(options.id) or [], _other_columns(options)
     usual = [name for name in (options.item_id, *_NUMBERED) if name in names and name not in {*said, *others}]
-    changed = {"id": [*said, *usual] or None, "taken_as_ids": usual}
+    queries = likely_queries(options, [name for name in names if name not in {*said, *usual, *others}])
+    changed = {"id": [*said, *usual, *queries] or None, "taken_as_ids": usual, "taken_as_queries": queries}
     return argparse.Namespace(**{**vars(options), **changed})
 
 

@@ -30,6 +30,7 @@ __all__ = [
     "compressed_misfit",
     "is_moderate",
     "is_plain",
+    "refuse_unreadable",
     "unmasked",
 ]
 
@@ -50,10 +51,11 @@ _INTEGERS = {np.dtype(np.int32), np.dtype(np.int64)}
 def unmasked(name: str, values: object) -> Any:
     """Return what a caller passed, a masked array that masks nothing as a plain one; raise where anything is masked.
 
-    A sparse matrix is looked at too; see `check_sparse`.
+    A sparse matrix is looked at too, see `check_sparse`, and containers that cannot be read are refused.
     """
     if type(values) is np.ndarray:
         return values
+    refuse_unreadable(name, values)
     if sp.issparse(values):
         check_sparse(name, values)
         return values
@@ -69,10 +71,23 @@ def unmasked(name: str, values: object) -> Any:
     return values
 
 
+def refuse_unreadable(name: str, values: object) -> None:
+    """Raise where values are of a type whose entries NumPy would misread, or that has none yet."""
+    if isinstance(values, np.matrix):
+        raise InvalidInputError(
+            f"{name} is an np.matrix, whose rows are matrices again.", f"pass np.asarray({name})."
+        )
+    if type(values).__name__ == "LazyFrame":
+        raise InvalidInputError(
+            f"{name} is a LazyFrame, which holds a query and no rows yet.", f"pass {name}.collect()."
+        )
+
+
 def as_array(name: str, values: object) -> AnyArray:
     """Return what a caller passed as an array; lists of uneven length are none."""
+    given = unmasked(name, values)
     try:
-        return np.asarray(unmasked(name, values))
+        return np.asarray(given)
     except ValueError as error:
         raise InvalidInputError(
             f"{name} is no array ({error}).", "pass a list, or rows that all have the same length."

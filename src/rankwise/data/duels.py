@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from rankwise.arrays import AnyArray, ArrayLike, Ints, MatrixLike
-from rankwise.data.containers import as_array
+from rankwise.data.containers import as_array, refuse_unreadable
 from rankwise.data.preferences import stack_preferred
 from rankwise.exceptions import InvalidInputError
 
@@ -42,6 +42,8 @@ def duel_columns(names: Sequence[str]) -> list[str]:
 
 def are_rows(X: object, other: Any) -> bool:
     """Tell whether what stands beside X are rows that X's are compared with, and not pairs of row numbers."""
+    refuse_unreadable("X", X)
+    refuse_unreadable("pairs", other)
     if hasattr(X, "columns") and hasattr(other, "columns"):
         return [str(name) for name in X.columns] == [str(name) for name in other.columns]
     shape = as_array("pairs", other).shape if getattr(other, "shape", None) is None else other.shape
@@ -50,6 +52,8 @@ def are_rows(X: object, other: Any) -> bool:
 
 def row_numbers(X: MatrixLike, pairs: ArrayLike | MatrixLike) -> AnyArray | None:
     """Return pairs of row numbers of X as an array; None where `pairs` are rows that X's are compared with."""
+    refuse_unreadable("X", X)
+    refuse_unreadable("pairs", pairs)
     if sp.issparse(pairs) or (hasattr(X, "columns") and hasattr(pairs, "columns") and are_rows(X, pairs)):
         return None
     edges = as_array("pairs", pairs)
@@ -76,6 +80,7 @@ def duel_sides(duels: Any) -> tuple[Any, Any]:
     -------
     winners, losers : tables
     """
+    refuse_unreadable("X", duels)
     names = [str(name) for name in getattr(duels, "column_names", getattr(duels, "columns", []))]
     found = duel_columns(names)
     if not found:

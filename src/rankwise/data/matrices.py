@@ -38,11 +38,14 @@ __all__ = [
     "check_weighted",
     "largest",
     "one_output",
+    "pays_as_array",
     "through_scikit_learn",
 ]
 
 _SYMMETRY = 1e-8  # of the largest entry of a kernel
 _TILE = 512
+# Above this share of filled cells an array takes less memory than a sparse matrix, and is faster.
+_DENSE = 0.5
 
 # Larger weights leave less room for the squares of columns.
 _MUCH_WEIGHT = 1e8
@@ -88,7 +91,10 @@ def check_rows(
     if isinstance(given, scipy.sparse.linalg.LinearOperator):
         return check_columns(estimator, given, reset=reset)
     is_known, is_finite = _looked_at(given) if look_at_values else (False, True)
-    checked: Matrix = through_scikit_learn(estimator, given, reset=reset, is_finite=is_finite)
+    # Where there are no rows, there are no scores.
+    checked: Matrix = through_scikit_learn(
+        estimator, given, reset=reset, is_finite=is_finite, ensure_min_samples=int(reset)
+    )
     if reset:
         _check_values(checked, is_known, may_vanish=may_vanish)
     return checked
@@ -125,7 +131,10 @@ def check_array(estimator: Validated, X: MatrixLike, *, reset: bool) -> AnyArray
     """Return a checked array, in which NaN counts as missing; a sparse matrix becomes one."""
     given: Any = unmasked("X", X)
     _require_array(given)
-    return _as_array(through_scikit_learn(estimator, given, reset=reset, ensure_all_finite=_MISSING))
+    checked = through_scikit_learn(
+        estimator, given, reset=reset, ensure_all_finite=_MISSING, ensure_min_samples=int(reset)
+    )
+    return _as_array(checked)
 
 
 def check_labelled_array(
@@ -183,8 +192,28 @@ def through_scikit_learn(
             checked = validate_data(estimator, X, reset=reset, **options)
         return (checked[0], np.asarray(checked[1], dtype=np.float64)) if "y" in options else checked
     except ValueError as error:
+        if "could not convert" in str(error) and "y" in options:
+            _check_numbers(options["y"])
         fitted = () if reset else getattr(estimator, "feature_names_in_", ())
         raise _in_our_words(error, X, fitted) from error
+
+
+def _check_numbers(y: object) -> None:
+    """Raise unless labels are numbers."""
+    try:
+        np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(
+            f"y must be numbers ({error}).",
+            "encode grades as numbers in their order, for example with {'bad': 0, 'good': 1}[grade].",
+        ) from error
+
+
+def pays_as_array(X: object) -> bool:
+    """Tell whether an array takes less memory than a sparse matrix, and is faster; models are the same."""
+    if not is_sparse(X) or isinstance(X, MappedMatrix):
+        return not is_sparse(X)
+    return bool(X.nnz >= _DENSE * X.shape[0] * X.shape[1])
 
 
 def largest(y: Floats) -> float:
@@ -243,10 +272,8 @@ def check_columns(estimator: Validated, X: Matrix, *, reset: bool) -> Matrix:
 
 def check_labels(y: Labels, n_rows: int) -> Floats:
     """Check labels that scikit-learn does not see, because it cannot look into their rows."""
-    try:
-        labels = np.asarray(y, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"y must be numbers ({error}).", "encode grades as numbers first.") from error
+    _check_numbers(y)
+    labels = np.asarray(y, dtype=np.float64)
     if labels.ndim not in {1, 2} or labels.shape[0] != n_rows or not np.isfinite(labels).all():
         raise InvalidInputError(
             f"y must hold one finite number per row ({n_rows}), got shape {labels.shape}.",
@@ -309,6 +336,8 @@ def _in_our_words(error: ValueError, X: object, fitted: Sequence[str] = ()) -> I
     text = str(error).strip()
     if "NaN" in text:
         text = text.partition("\n")[0]  # scikit-learn goes on to recommend estimators that do not rank
+    if "at least one array or dtype is required" in text:
+        text = "X has no columns."
     text = text if text.endswith((".", "!", "?")) else text + "."
     given = list(getattr(X, "columns", ()))
     if not len(fitted) or given == list(fitted) or not all(isinstance(name, str) for name in given):
@@ -328,7 +357,7 @@ def _remedy(message: str) -> str:
         )
     if "sample(s)" in message or "samples" in message:
         return "a ranker needs at least two rows with different labels, and one label per row."
-    if "feature(s)" in message or "features" in message:
+    if "feature(s)" in message or "features" in message or "columns" in message:
         return "pass a matrix with one row per item and the columns that the model was fitted with."
     if "could not convert" in message or "dtype" in message:
         return "encode text and categories as numbers first, for example with sklearn.preprocessing.OneHotEncoder."

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any, TypeGuard
+
 import numpy as np
 
 from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike
@@ -42,7 +45,7 @@ def check_cv(cv: object) -> None:
 
 def rows_to_score(eval_set: object, *, with_qid: bool) -> tuple[MatrixLike, Labels, ArrayLike | None]:
     """Return the parts of an evaluation set of labelled rows; nothing but their number is looked at."""
-    if not isinstance(eval_set, (tuple, list)) or len(eval_set) not in {2, 3}:
+    if not _is_one_set(eval_set):
         raise InvalidInputError(
             "eval_set must be a tuple (X, y) or (X, y, qid).", "pass one evaluation set, not a list of them."
         )
@@ -66,13 +69,20 @@ def check_outputs(y: Floats, n_outputs: int) -> None:
 
 def pairs_to_score(eval_set: object) -> tuple[MatrixLike, ArrayLike, ArrayLike | None]:
     """Return the parts of an evaluation set of listed pairs; nothing but their number is looked at."""
-    if not isinstance(eval_set, (tuple, list)) or len(eval_set) not in {2, 3}:
+    if not _is_one_set(eval_set):
         raise InvalidInputError(
             "eval_set must be a tuple (X, pairs) or (X, pairs, weight).",
             "pass the rows to score by and the pairs among them, numbered from 0 in that X.",
         )
     X, pairs, weight = (*eval_set, None)[:3]
     return X, pairs, weight
+
+
+def _is_one_set(eval_set: object) -> TypeGuard[Sequence[Any]]:
+    """Tell whether this has the parts of an evaluation set; XGBoost and LightGBM take a list of tuples."""
+    if not isinstance(eval_set, (tuple, list)) or len(eval_set) not in {2, 3}:
+        return False
+    return isinstance(eval_set, tuple) or not isinstance(eval_set[0], tuple)
 
 
 def check_nested(nested: object) -> None:

@@ -147,9 +147,10 @@ def check_qid(
         return one_query(n_rows)
     if isinstance(qid, Queries) and qid.n_rows == n_rows:
         return qid
-    if not hasattr(qid, "__iter__"):
+    given = unmasked(name, qid)
+    if not hasattr(given, "__iter__"):
         raise InvalidInputError(f"{name}={qid!r} is a single value.", f"pass one {what} id per row.")
-    ids = _as_column(unmasked(name, qid))
+    ids = _as_column(given)
     if ids.ndim != 1:
         raise InvalidInputError(
             f"{name} must have one dimension, got an array of shape {ids.shape}.",

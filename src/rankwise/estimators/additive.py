@@ -32,7 +32,8 @@ class AdditiveRanker(AdditiveModel):
     sum of what it reads off them, so the whole model can be looked at (`curves_`, `surfaces_`,
     `rankwise.displays.CurvesDisplay`). Minimises the weighted mean over pairs ``(Σ ω loss) / (Σ ω) + alpha ‖u‖²``,
     where ``u`` are differences of neighbouring values in the units of `rankwise.additive.coordinates`;
-    `rankwise.objectives` states the weights ``ω``.
+    `rankwise.objectives` states the weights ``ω``. The divisor counts the pairs with different labels, also where
+    ``loss="squared"`` with ``ties="include"`` adds pairs with tied labels to the sum.
 
     Parameters
     ----------

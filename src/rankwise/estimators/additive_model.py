@@ -102,11 +102,15 @@ class AdditiveModel(Ranker):
                         f"{name}=1 makes every {what} a constant.",
                         f"use at least 2; {example} is a good start.",
                     )
-        if self.monotone is not None and (self.penalty != "difference" or self.loss == "hinge"):
+        if self.monotone is not None and self.penalty != "difference":
             raise InvalidInputError(
-                f"monotone needs steps from knot to knot and a smooth loss, not penalty={self.penalty!r} with "
-                f"loss={self.loss!r}.",
-                "use penalty='difference' with loss='squared_hinge' or 'squared'.",
+                f"monotone needs steps from knot to knot, which penalty={self.penalty!r} does not have.",
+                "use penalty='difference'.",
+            )
+        if self.monotone is not None and self.loss == "hinge":
+            raise InvalidInputError(
+                "monotone needs a smooth loss, which loss='hinge' is not.",
+                "use loss='squared_hinge' or 'squared'.",
             )
 
     def _tried(self, name: str) -> Sequence[int]:

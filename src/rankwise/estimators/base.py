@@ -23,7 +23,7 @@ from rankwise.metrics import Metric
 from rankwise.pairs.labels import Cost, Ties
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 from rankwise.runtime.threads import one_blas_thread
-from rankwise.selection.cv import Decomposition, Sampling, held_out_share, plan_of
+from rankwise.selection.cv import Decomposition, Sampling, held_out_share, notices_of_time, plan_of
 from rankwise.selection.grids import POWERS_OF_TWO, notices_of_edges
 from rankwise.selection.held_out import HeldOut
 from rankwise.selection.result import WRITTEN, Selection, one_or_all
@@ -152,8 +152,8 @@ class Ranker(FittedRanker):
             together. A splitter in `cv`, such as `rankwise.model_selection.PreferenceKFold`, splits the list of pairs,
             and gets the groups. For least squares, exactly and in turn, ``cv="leave-query-out"`` holds out each group,
             or without groups each connected component of the rows, and "leave-pair-out" all comparisons of each two
-            rows. With a kernel "auto" leaves out groups or components where there are several, with ``solver="cg"``
-            5 folds of them.
+            rows, which count alike whatever they weigh, unless ``averaging="pooled"``. With a kernel "auto" leaves out
+            groups or components where there are several, with ``solver="cg"`` 5 folds of them.
 
         Returns
         -------
@@ -317,7 +317,9 @@ class Ranker(FittedRanker):
         if eval_set is not None:
             return self._eval_set(data, eval_set)
         metric, sampling = self._metric, Sampling(read_seed(self.random_state), self.judge_rows)
-        return plan_of(self.cv, data, metric, sampling, by, whole_components=self._whole_components)
+        plan = plan_of(self.cv, data, metric, sampling, by, whole_components=self._whole_components)
+        say(notices_of_time(plan, data, by))
+        return plan
 
     # --- what a fit leaves ---
 

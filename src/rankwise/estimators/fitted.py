@@ -30,7 +30,7 @@ from rankwise.data.preferences import check_pairs
 from rankwise.data.queries import ranks_inside
 from rankwise.data.validation import check_qid
 from rankwise.deprecation import former_names
-from rankwise.estimators.refusals import refuse_unknown
+from rankwise.estimators.refusals import hinting, refuse_unknown
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.metrics import concordance, preference_error
 
@@ -69,6 +69,8 @@ class FittedRanker(BaseEstimator, ABC):  # type: ignore[misc]
 
     def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
+        if "__init__" in vars(cls):
+            cls.__init__ = hinting(cls.__init__)  # type: ignore[method-assign]
         parameters = signature(cls.__init__).parameters.values()
         cls._defaults = {one.name: one.default for one in parameters if one.default is not one.empty}
 
@@ -145,7 +147,7 @@ class FittedRanker(BaseEstimator, ABC):  # type: ignore[misc]
         if is_on_cluster(X):
             X, y, qid, sample_weight = self._cluster.scored_data(X, y, qid, sample_weight)
         scores = np.asarray(self._scores_of(X, qid))
-        labels, columns = as_array("y", y), scores.reshape(scores.shape[0], -1)
+        labels, columns = as_array("y", y), scores[:, None] if scores.ndim == 1 else scores
         if labels.shape != scores.shape and (
             labels.size == 0 or labels.ndim == 0 or labels.reshape(labels.shape[0], -1).shape != columns.shape
         ):

@@ -48,13 +48,15 @@ class RankRLSCV(LinearRanker):
         best alpha at its end is warned of.
     cv : "auto", "leave-query-out", "leave-pair-out", int, splitter or list of (train, test), default="auto"
         Folds of whole queries, of rows where there is one ranking, or of pairs in `fit_pairs`. The two names are exact
-        and take one decomposition for every alpha: each query, or each pair of rows of one global ranking, is scored
-        by the converged models that did not see it. "auto" makes 5 folds; with ``method="tikhonov"`` and few columns or
-        rows it is exact instead, and leaves out queries, pairs up to 2000 rows, else 10 folds of rows. Leave-pair-out
-        has a closed form for every `query_weight` and any row weights, except for rows that weigh differently with ties
-        left out or ``cost="relative"``, which moreover takes a decomposition for each pair of levels; where that keeps
-        "auto" from it, `cv_` says so. A scikit-learn splitter must put each row into at most one test set. Not used
-        where there is an `eval_set`.
+        and take one decomposition for every alpha: each query, or each pair of rows of one global ranking, is scored by
+        the converged models that did not see it. Leave-pair-out takes time in proportion to the square of the rows: it
+        shows its progress on a terminal, warns beforehand from 10,000,000,000 pairs times alphas on (about 31,000 rows
+        for the default grid), and ``cv=10`` is the alternative. "auto" makes 5 folds; with ``method="tikhonov"`` and
+        few columns or rows it is exact instead, and leaves out queries, pairs up to 2000 rows, else 10 folds of rows.
+        Leave-pair-out has a closed form for every `query_weight` and any row weights, except for rows that weigh
+        differently with ties left out or ``cost="relative"``, which moreover takes a decomposition for each pair of
+        levels; where that keeps "auto" from it, `cv_` says so. A scikit-learn splitter must put each row into at most
+        one test set. Not used where there is an `eval_set`.
     nested : bool or int, default=False
         Also estimate the score of the whole procedure, choice included, on so many outer folds (True: 5).
     scoring : str or Metric, default="pairwise_error"
@@ -65,8 +67,9 @@ class RankRLSCV(LinearRanker):
         knows no other, and else "hybrid".
     averaging : {"folds", "pooled"}, default="folds"
         For folds of rows of one ranking, and of pairs: average the folds' errors, or score all that was held out
-        together. Pooled scores of rows are shifted so that a fold's training rows score on average what their labels
-        are.
+        together. With ``cv="leave-pair-out"`` of listed pairs, a fold is all comparisons of two rows, and "folds"
+        counts every two rows alike: the `weight` of their pairs matters between them only when pooled. Pooled scores of
+        rows are shifted so that a fold's training rows score on average what their labels are.
     scaling : float or list of float, default=0.0
         As in `RankRLS`; from a list the best is chosen.
     query_weight, ties, cost

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import wraps
+from inspect import signature
 
 import numpy as np
 
@@ -13,13 +15,23 @@ from rankwise.fitting.notices import Notice
 from rankwise.problems.training import PairData, TrainingProblem
 from rankwise.runtime.interrupts import tell_interrupted
 
-__all__ = ["refuse_unknown", "require_finite", "say", "warn_of_near_ties"]
+__all__ = ["hinting", "refuse_unknown", "require_finite", "say", "warn_of_near_ties"]
 
 # Differences below this share of the largest one dominate the relative cost.
 _NEAR_TIE = 1e-4
 _OTHER_NAMES_OF_QID = frozenset(
     {"group", "groups", "group_id", "query", "queries", "query_id", "query_ids", "qids"}
 )
+_EVAL_QID = "pass the query id of each row in eval_set=(X_val, y_val, qid_val)."
+_STOPPING = "leave it out; to stop early use RankSVM or RankRLS with early_stopping=True and patience=10."
+# Arguments of XGBoost and LightGBM, of `fit` or of the estimator, and the way to write them here.
+_ELSEWHERE = {
+    "eval_group": _EVAL_QID,
+    "eval_qid": _EVAL_QID,
+    "callbacks": _STOPPING,
+    "early_stopping_rounds": _STOPPING,
+    "n_jobs": "set n_threads of the estimator.",
+}
 
 
 def refuse_unknown(method: str, unknown: Mapping[str, object]) -> None:
@@ -33,7 +45,27 @@ def refuse_unknown(method: str, unknown: Mapping[str, object]) -> None:
                 else "pass the query id of each row as qid; sizes of groups become ids by "
                 "np.repeat(np.arange(len(sizes)), sizes).",
             )
+        refuse_elsewhere(method, name)
         raise TypeError(f"{method}() got an unexpected keyword argument {name!r}")
+
+
+def refuse_elsewhere(what: str, *names: str) -> None:
+    """Raise where an argument is known from other packages alone."""
+    for name in names:
+        if name in _ELSEWHERE:
+            raise InvalidInputError(f"{what} has no argument {name!r}.", _ELSEWHERE[name])
+
+
+def hinting(init: Callable[..., None]) -> Callable[..., None]:
+    """Decorate `__init__` with hints for arguments of other packages."""
+    own = signature(init).parameters
+
+    @wraps(init)
+    def __init__(self: object, *args: object, **kwargs: object) -> None:  # noqa: N807
+        refuse_elsewhere(type(self).__name__, *(kwargs.keys() - own))
+        init(self, *args, **kwargs)
+
+    return __init__
 
 
 def require_finite(scores: Floats) -> Floats:

@@ -21,7 +21,6 @@ import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
 from pathlib import Path
 from typing import BinaryIO
 
@@ -51,7 +50,12 @@ _REMEDIES = {
 # Held while something takes its place: whoever wants to end the process at once waits so long.
 TAKING_PLACE = threading.Lock()
 
-_WRITTEN: ContextVar[list[str] | None] = ContextVar("_WRITTEN", default=None)
+
+class _Noted(threading.local):
+    names: list[str] | None = None  # of all that took its place in this thread
+
+
+_NOTED = _Noted()
 
 
 @contextmanager
@@ -95,12 +99,11 @@ def replacing_folder(path: Name, *, durable: bool = True) -> Iterator[Path]:
 @contextmanager
 def noting_written() -> Iterator[list[str]]:
     """Yield a list that the names of all that takes its place in the block are added to."""
-    written: list[str] = []
-    token = _WRITTEN.set(written)
+    around, _NOTED.names = _NOTED.names, []
     try:
-        yield written
+        yield _NOTED.names
     finally:
-        _WRITTEN.reset(token)
+        _NOTED.names = around
 
 
 def recover(path: Name) -> None:
@@ -134,8 +137,8 @@ def _beside(path: Name, target: Path, *, durable: bool) -> Iterator[Path]:
             with signals_later(), TAKING_PLACE:
                 _take_place(unfinished, target)
                 is_in_place = True
-                if (written := _WRITTEN.get()) is not None:
-                    written.append(os.fsdecode(path))
+                if _NOTED.names is not None:
+                    _NOTED.names.append(os.fsdecode(path))
                 if durable:
                     _sync_folder(target.parent)
                 remove(folder)

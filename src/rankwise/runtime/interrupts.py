@@ -12,7 +12,7 @@ import signal
 import threading
 import warnings
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar, copy_context
 from types import FrameType
 from typing import ParamSpec, TypeVar
@@ -26,15 +26,27 @@ __all__ = [
     "left_on_interrupt",
     "signals_later",
     "tell_interrupted",
+    "when_fit_ends",
 ]
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
 
 _KEEPS: ContextVar[bool] = ContextVar("_KEEPS", default=False)
-# The estimator that is being fitted, and what is to be said of its interruption once it has its attributes.
-_FITTED: ContextVar[object] = ContextVar("_FITTED", default=None)
-_TOLD: ContextVar[list[str] | None] = ContextVar("_TOLD", default=None)
+
+
+class _Fit(threading.local):
+    """The fit of this thread: the estimator, the messages to raise and the calls to make when it ends.
+
+    Not a context variable: event loops copy the context, and the copy would keep the estimator and its rows.
+    """
+
+    estimator: object = None
+    told: list[str] | None = None
+    ending: ExitStack | None = None
+
+
+_FIT = _Fit()
 
 # Set by whoever hears Ctrl-C and goes on to finish what there is: the process is not stuck, and nobody is to end it.
 HEARD = threading.Event()
@@ -153,20 +165,28 @@ def interruptible(fit: Callable[Parameters, Result]) -> Callable[Parameters, Res
 
     @functools.wraps(fit)
     def fitting(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:
-        if args and _FITTED.get() is args[0]:
+        if args and _FIT.estimator is args[0]:
             return fit(*args, **kwargs)
-        fitted, told = _FITTED.set(args[0] if args else None), _TOLD.set([])
+        around = vars(_FIT).copy()
+        messages: list[str] = []
         try:
-            result = fit(*args, **kwargs)
-            messages = _TOLD.get()
+            with ExitStack() as ending:
+                _FIT.estimator, _FIT.told, _FIT.ending = args[0] if args else None, messages, ending
+                result = fit(*args, **kwargs)
         finally:
-            _TOLD.reset(told)
-            _FITTED.reset(fitted)
+            vars(_FIT).clear()
+            vars(_FIT).update(around)
         if messages:
             raise KeyboardInterrupt(messages[-1])
         return result
 
     return fitting
+
+
+def when_fit_ends(call: Callable[[], object]) -> None:
+    """Make a call at the end of the fit of this thread, however it ends; outside of fits, never."""
+    if _FIT.ending is not None:
+        _FIT.ending.callback(call)
 
 
 def tell_interrupted(what: str, remedy: str) -> None:
@@ -179,7 +199,7 @@ def tell_interrupted(what: str, remedy: str) -> None:
     remedy : str
         How to get the final model.
     """
-    told = _TOLD.get()
+    told = _FIT.told
     if _KEEPS.get() or told is None:
         from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415 - the command line starts without it
 

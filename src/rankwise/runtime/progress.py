@@ -9,7 +9,7 @@ import time
 from types import TracebackType
 from typing import Self
 
-__all__ = ["ProgressLine", "wipe"]
+__all__ = ["ProgressLine", "ShareProgress", "in_words", "wipe"]
 
 _PATIENCE = 2.0  # seconds before the line appears
 _REFRESH = 0.2
@@ -93,6 +93,33 @@ class ProgressLine:
         # The line around this one stays until it is done; what is printed after that starts on an empty line.
         if not _SCREEN.lines:
             wipe()
+
+
+class ShareProgress(ProgressLine):
+    """A line for work of a known size: how much of it is done, and how long the rest will take.
+
+    Parameters
+    ----------
+    what : str
+        The whole work, such as ``"4,950 pairs"``.
+    """
+
+    def __init__(self, title: str, what: str) -> None:
+        super().__init__(title)
+        self._what = what
+
+    def reach(self, share: float) -> None:
+        """Show that so much is done, from 0 (exclusive) to 1."""
+        seconds = (time.monotonic() - self.start) * (1.0 - share) / share
+        self.update(f"{self._what}, about {in_words(seconds)} left", share)
+
+
+def in_words(seconds: float) -> str:
+    """Return a duration in the unit that suits it: seconds, minutes or hours."""
+    for unit, name in ((3600, "h"), (60, "min")):
+        if seconds >= 2 * unit:
+            return f"{seconds / unit:.0f} {name}"
+    return f"{seconds:.0f} s"
 
 
 def wipe() -> None:

@@ -215,10 +215,9 @@ def _print(
 ) -> None:
     models = list(next(iter(figures.values())))
     some = next(iter(figures.values()))[models[0]]
-    drawn = "where pairs that share an item count as dependent" if some.unit == "pairs" else "bootstrap"
-    print_facts(
-        {"data": rows.describe(), "intervals": f"{level:.0%}, over {how_many(some.n, some.unit)}, {drawn}"}
-    )
+    kind = {"pairs": ", where pairs that share an item count as dependent", "rows": ", bootstrap"}
+    over = f"{level:.0%}, over {how_many(some.n, some.unit)}{kind.get(some.unit, '')}"
+    print_facts({"data": rows.describe(), "intervals": over})
     write()
     if len(models) == 1:
         lines = [

@@ -15,7 +15,7 @@ from rankwise.cli.checks import check_trainable, check_valid
 from rankwise.cli.choosing import Choice, choose
 from rankwise.cli.columns import recall
 from rankwise.cli.encoding import encoded, encoding_lines
-from rankwise.cli.inputs import Rows, pays_as_array, read_rows, stored, widen
+from rankwise.cli.inputs import Rows, read_rows, stored, widen
 from rankwise.cli.outputs import output_stream
 from rankwise.cli.printing import (
     figure,
@@ -27,6 +27,7 @@ from rankwise.cli.printing import (
     size_of,
     write,
 )
+from rankwise.data.matrices import pays_as_array
 from rankwise.data.summary import constant_inside_queries, of_query_columns
 from rankwise.data.tables.column_names import column_name
 from rankwise.exceptions import InvalidInputError
@@ -166,6 +167,8 @@ def print_tried(choice: Choice) -> None:
     """Print what was tried, and mark the choice."""
     board = choice.ranker.leaderboard_
     print_table(board.header(), board.lines(), left=(0, 1, 4, 6))
+    for line in board.remarks():
+        write(line)
 
 
 def chosen_facts(choice: Choice) -> dict[str, str]:
@@ -173,11 +176,11 @@ def chosen_facts(choice: Choice) -> dict[str, str]:
     best, ranker = choice.best, choice.ranker
     facts = {"chose": best.summary}
     facts |= {" " * number: f"- {part}" for number, part in enumerate(best.parts, 1)}
-    single = ranker.leaderboard_.best_single
+    board = ranker.leaderboard_
+    if ranker.rule == "best" and board.reason:
+        facts["because"] = board.reason
+    single = board.best_single
     if best.parts and ranker.rule == "best" and single is not None:
-        facts["because"] = (
-            "a mean of several is preferred unless it is worse than the best by over a standard error"
-        )
         facts["or one"] = (
             f"--rule one-standard-error prefers a single model; --method {single.method} takes the best of them"
         )
@@ -186,7 +189,7 @@ def chosen_facts(choice: Choice) -> dict[str, str]:
             f"{choice.metric.name} {figure(ranker.nested_score_)} ± {figure(ranker.nested_error_)} on new data: outer "
             "folds that took no part in the choice"
         )
-    elif len(ranker.leaderboard_) > 1:
+    elif len(board) > 1:
         facts["expect"] = (
             "a little worse than its figure, which was selected on the same rows (--nested says what)"
         )
@@ -212,6 +215,8 @@ def choice_json(choice: Choice, *, times: bool = True) -> dict[str, object]:
         "rule": ranker.rule,
         "stopped": ranker.stopped_,
         **nested,
+        "constant": ranker.leaderboard_.constant,
+        "is_clear": ranker.leaderboard_.is_clear,
         "tried": [
             {**{key: value for key, value in row.items() if key != "is_chosen"}, "chosen": row["is_chosen"]}
             for row in ranker.leaderboard_.as_dicts(times=times)

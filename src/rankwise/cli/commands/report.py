@@ -33,7 +33,7 @@ def run(options: argparse.Namespace) -> int:
     other = None if options.against is None else read_model(options.against)
     used = [one for one in (saved, other) if one is not None]
     options = recall(options, *(one.notes for one in used), encoders=[one.encoder for one in used])
-    options.wants_items = "item_id" in options.recalled
+    options.wants_items = "item_id" in options.recalled or "item_id" in options.given
     read = read_rows(options.data, options, first_column=saved.notes.get("first_column"))
     rows = fit_columns(read, saved)
     commands = [without_folders(str(line)) for line in (saved.notes.get("command"), options.line) if line]

@@ -65,12 +65,19 @@ def open_sources(
     if isinstance(source, (list, tuple)):
         if not source:
             raise InvalidInputError("The list of tables is empty.", "pass at least one file.")
-        return [
-            opened for one in source for opened in open_sources(one, text_columns, is_streamed=is_streamed)
-        ]
+        return _with_rows(
+            [opened for one in source for opened in open_sources(one, text_columns, is_streamed=is_streamed)]
+        )
     if isinstance(source, (str, os.PathLike)):
-        return [_open_file(pa, path, text_columns, is_streamed=is_streamed) for path in _expand(source)]
+        return _with_rows(
+            [_open_file(pa, path, text_columns, is_streamed=is_streamed) for path in _expand(source)]
+        )
     return [source if isinstance(source, TableSource) else _of_frame(pa, source)]
+
+
+def _with_rows(sources: list[TableSource]) -> list[TableSource]:
+    """Leave out tables without rows, whose columns may have other types, unless there are no others."""
+    return [source for source in sources if source.n_rows] or sources
 
 
 def _expand(source: str | os.PathLike[str]) -> list[Path]:

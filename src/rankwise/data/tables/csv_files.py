@@ -69,9 +69,11 @@ def of_csv(pa: ModuleType, path: Path, text_columns: Sequence[str], *, is_stream
             metered = Metered(stream, str(path))
             table = pyarrow.csv.read_csv(metered, pyarrow.csv.ReadOptions(column_names=numbered), **options)
     except pa.ArrowInvalid:
-        # Again in one thread, which knows the number of the row that is wrong.
+        # Again in one thread, which knows the number of the row that is wrong, and in blocks that hold long lines.
         with _text_of(pa, path) as stream:
-            reading_options = pyarrow.csv.ReadOptions(use_threads=False, column_names=numbered)
+            reading_options = pyarrow.csv.ReadOptions(
+                use_threads=False, column_names=numbered, block_size=1 << 28
+            )
             table = pyarrow.csv.read_csv(Metered(stream, str(path)), reading_options, **options)
     return of_table(path.name, table, first_line=2 if numbered is None else 1)
 

@@ -31,7 +31,7 @@ from rankwise.exceptions import Change, InvalidInputError, MemoryLimitError
 from rankwise.runtime.memory import available_memory
 from rankwise.runtime.threads import default_threads
 
-__all__ = ["Missing", "TextBlock", "TextReader", "ZeroBased", "no_rows", "text_blocks"]
+__all__ = ["Missing", "TextBlock", "TextReader", "ZeroBased", "check_last_column", "no_rows", "text_blocks"]
 
 ZeroBased = bool | Literal["auto"]
 Missing = Literal["error", "nan", "zero"]
@@ -39,6 +39,9 @@ MISSING: tuple[Missing, ...] = ("error", "nan", "zero")
 LAST_COLUMN = 2**31 - 2  # columns are numbered by 32-bit integers
 # Text that is parsed at a time: what a thread makes of its part should still be in cache when it is put in place.
 PARSED_AT_ONCE = 1 << 22
+# A column number is taken for a slip where it is beyond so many, and so many times the one before it, in data of at
+# least so many entries.
+_MANY_COLUMNS, _FAR, _MANY_ENTRIES = 1_000_000, 1000, 1000
 
 # What is wrong, what to do about it and what that changes, by the names that the parser gives.
 Problem: TypeAlias = tuple[str, str, *tuple[Change, ...]]
@@ -276,6 +279,25 @@ def _located(
     return InvalidInputError(
         f"{name}, line {line}, column {at - start + 1}: {what}: {shown}.", f"{remedy}.", *changes
     )
+
+
+def check_last_column(reader: TextReader, block: TextBlock) -> None:
+    """Raise where one column number of whole data is so far from all others that it must be a slip.
+
+    Every column costs time and memory, whether it occurs or not. Hashed columns are spread evenly, and new rows for a
+    model may be few: both pass.
+    """
+    last = reader.n_columns - 1
+    if reader.n_features is not None or last < _MANY_COLUMNS or block.columns.size < _MANY_ENTRIES:
+        return
+    before = int(block.columns.max(initial=0, where=block.columns < last))
+    if before * _FAR < last:
+        names = ", ".join(source.name for source in reader.sources)
+        raise InvalidInputError(
+            f"{names}: there is a column {last + reader.base}, and the one before it that occurs is "
+            f"{before + reader.base}.",
+            "correct the number; if it is meant, say how many columns there are (n_features, --columns).",
+        )
 
 
 def no_rows(reader: TextReader) -> InvalidInputError:

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from rankwise.arrays import AnyArray
 from rankwise.data.text.query_ids import decode_ids
-from rankwise.data.text.reader import Missing, TextReader, ZeroBased, no_rows, text_blocks
+from rankwise.data.text.reader import Missing, TextReader, ZeroBased, check_last_column, no_rows, text_blocks
 from rankwise.data.text.sources import LONGEST_LINE
 from rankwise.data.validation import check_count, check_flag
 
@@ -91,6 +91,7 @@ def load_svmlight(
     if reader.rows.rows == 0:
         raise no_rows(reader)
     block = reader.take()
+    check_last_column(reader, block)
     qid = None if block.runs is None else block.runs.repeat(decode_ids(block.runs.texts()), block.labels.size)
     found = block.matrix(reader.n_columns), block.labels, qid
     return (*found, np.array(reader.comments, dtype=np.str_)) if comments else found
