@@ -6,6 +6,7 @@ import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,6 @@ from rankwise.objectives import HingeObjective
 from rankwise.pairs.labels import find_levels, pair_scale
 from rankwise.pairs.margins import PreferenceMargins
 from rankwise.pairs.violations import ViolationSweep
-from rankwise.runtime.cached import cached_property
 
 HERE = Path(__file__).parent
 

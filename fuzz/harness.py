@@ -5,11 +5,10 @@ import importlib.util
 import inspect
 import os
 import sys
+from functools import cached_property
 from pathlib import Path
 
 import atheris
-
-from rankwise.runtime.cached import cached_property
 
 
 def load_core():

@@ -15,6 +15,7 @@ logistic       ``log(1 + exp(f_j-f_i))``  listed pairs: Bradley-Terry, ``P(i > j
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,7 +23,6 @@ from scipy.special import entr, expit
 
 from rankwise.arrays import Floats
 from rankwise.pairs.graph import ListedPairs, MarginPairs, PairGraph, SmoothedHinge
-from rankwise.runtime.cached import cached_property
 
 __all__ = [
     "LOSSES",

@@ -239,13 +239,8 @@ def test_what_a_tie_counts_is_said(name, counts):
     assert f"counts {metric.prepare([0, 1])([5.0, 5.0]):g};" in metric.describe()
 
 
-def test_the_former_order_of_arguments_gives_the_same():
-    y, scores, qid, pairs = [1, 0, 2, 0], [0.3, 0.1, 0.2, 0.4], [0, 0, 1, 1], [[0, 1], [2, 3]]
+def test_preference_error_takes_pairs_first():
+    scores, pairs = [0.3, 0.1, 0.2, 0.4], [[0, 1], [2, 3]]
     assert preference_error(pairs, scores=scores) == preference_error(pairs, scores) == 0.5
     with pytest.raises(InvalidInputError, match="pairs"):
         preference_error([0, 1], scores=scores)
-    with pytest.warns(FutureWarning, match=r"per_query\(y, scores, qid, metric=...\)"):
-        former = per_query("ndcg", y, scores, qid)
-    np.testing.assert_array_equal(former.values, per_query(y, scores, qid, metric="ndcg").values)
-    with pytest.warns(FutureWarning, match=r"preference_error\(pairs, scores, weight\)"):
-        assert preference_error(scores, pairs) == 0.5

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -29,7 +30,6 @@ import scipy.sparse as sp
 
 from rankwise.arrays import Floats, Ints
 from rankwise.design.terms import Curve, Terms
-from rankwise.runtime.cached import cached_property
 
 __all__ = [
     "PENALTIES",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +24,6 @@ from rankwise.arrays import AnyArray, Floats
 from rankwise.data.queries import Queries
 from rankwise.design import AdditiveDesign
 from rankwise.design.terms import Curve, Surface, Terms
-from rankwise.runtime.cached import cached_property
 from rankwise.solvers.solution import Solution, Status
 
 __all__ = ["AdditiveFit", "Blueprint", "Blueprints", "Layout", "as_pairs", "encode"]

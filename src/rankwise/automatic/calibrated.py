@@ -7,7 +7,6 @@ from sklearn.utils.validation import check_is_fitted
 from rankwise.arrays import ArrayLike, Floats, Ints, MatrixLike
 from rankwise.automatic.calibration import Calibration, calibrate
 from rankwise.data.duels import duel_sides
-from rankwise.deprecation import former_names
 from rankwise.estimators.base import Ranker
 from rankwise.exceptions import InvalidInputError
 
@@ -20,7 +19,6 @@ class CalibratedRanker(Ranker):
     calibration_: list[list[float]]
     log_loss_: float
 
-    @former_names(other="pairs")
     def predict_pairs(self, X: MatrixLike, pairs: ArrayLike | MatrixLike | None = None) -> Floats:
         """Return how much the first row of each pair is preferred to the second: positive where the first is.
 
@@ -33,7 +31,6 @@ class CalibratedRanker(Ranker):
         """
         return super().predict_pairs(*(duel_sides(X) if pairs is None else (X, pairs)))
 
-    @former_names(other="pairs")
     def predict_pairs_proba(self, X: MatrixLike, pairs: ArrayLike | MatrixLike | None = None) -> Floats:
         """Return the probability that the first row of each pair is preferred, calibrated on held-out pairs.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -20,7 +21,6 @@ from rankwise.estimators.base import Ranker
 from rankwise.metrics import Metric
 from rankwise.metrics.metric import Evaluator
 from rankwise.preprocessing.rank_scaler import mid_ranks
-from rankwise.runtime.cached import cached_property
 from rankwise.selection.folds import FoldAssigner
 
 __all__ = ["LabelledRows", "blocks_of_rows", "splits_of"]

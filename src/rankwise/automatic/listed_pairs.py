@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Self
 
 import numpy as np
@@ -15,7 +16,6 @@ from rankwise.automatic.scaling import ScaledColumns
 from rankwise.data.preferences import Preferences
 from rankwise.estimators.base import Ranker
 from rankwise.metrics import Metric
-from rankwise.runtime.cached import cached_property
 
 __all__ = ["ListedPairs"]
 

@@ -35,11 +35,3 @@ __all__ = [
     "save_table",
     "stack_preferred",
 ]
-
-
-def __getattr__(name: str) -> object:
-    from rankwise.data.former import FORMER  # noqa: PLC0415 - only who asks for an old name
-
-    if name not in FORMER:
-        raise AttributeError(f"module 'rankwise.data' has no attribute {name!r}")
-    return FORMER[name]

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
 
 from rankwise import _core
 from rankwise.arrays import AnyArray, Floats, Ints
-from rankwise.runtime.cached import cached_property
 
 __all__ = ["Coordinates", "Curve", "Surface", "Terms", "compiled_curves"]
 

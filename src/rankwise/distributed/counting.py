@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Protocol, cast
 
 from rankwise.arrays import Floats, Ints
 from rankwise.distributed.local_vectors import Pairs, Want
 from rankwise.distributed.row_vectors import RowSpace, RowVector, as_floats
 from rankwise.pairs.graph import SmoothedHinge
-from rankwise.runtime.cached import cached_property
 
 if TYPE_CHECKING:
     from rankwise.distributed.design import DaskDesign

@@ -29,7 +29,6 @@ from rankwise.data.matrices import (
 from rankwise.data.preferences import check_pairs
 from rankwise.data.queries import ranks_inside
 from rankwise.data.validation import check_qid
-from rankwise.deprecation import former_names
 from rankwise.estimators.refusals import hinting, refuse_unknown
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.metrics import concordance, preference_error
@@ -166,7 +165,6 @@ class FittedRanker(BaseEstimator, ABC):  # type: ignore[misc]
         scores: Floats = self.predict(X)
         return scores
 
-    @former_names(file="path")
     def save(
         self, path: str | PathLike[str] | BinaryIO, *, notes: Mapping[str, object] | None = None
     ) -> None:
@@ -204,7 +202,6 @@ class FittedRanker(BaseEstimator, ABC):  # type: ignore[misc]
             )
         return 1.0 - preference_error(pairs, scores, weight)
 
-    @former_names(X_a="X", X_b="pairs")
     def predict_pairs(self, X: MatrixLike, pairs: ArrayLike | MatrixLike) -> Floats:
         """Return how much the first row of each pair is preferred to the second.
 

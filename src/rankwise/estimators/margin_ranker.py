@@ -11,7 +11,6 @@ import numpy as np
 from scipy.special import expit
 
 from rankwise.arrays import AnyArray, ArrayLike, Floats, Labels, MatrixLike
-from rankwise.deprecation import former_names
 from rankwise.design import Design
 from rankwise.estimators.base import Ranker
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
@@ -42,7 +41,6 @@ class MarginRanker(Ranker):
     _has_gap = True
     _choices: ClassVar = {"loss": MARGIN_LOSSES, "solver": ("auto", *MARGIN_SOLVERS)}
 
-    @former_names(X_a="X", X_b="pairs")
     def predict_pairs(self, X: MatrixLike, pairs: ArrayLike | MatrixLike) -> Floats:  # noqa: D102 - as in FittedRanker
         difference = super().predict_pairs(X, pairs)
         return np.asarray(expit(difference)) if LOSSES[self.loss_].is_probability else difference

@@ -15,7 +15,6 @@ from rankwise.data.arguments import check_level
 from rankwise.data.containers import as_rows
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_count, check_numbers, check_qid, read_seed
-from rankwise.deprecation import former_names
 from rankwise.formula.view import ModelView, without_encoder
 from rankwise.metrics import Metric, bootstrap_mean, get_metric
 
@@ -70,7 +69,6 @@ class FeatureImportance:
         return "\n".join(lines)
 
 
-@former_names(metric="scoring")
 def feature_importance(
     model: BaseEstimator,
     X: MatrixLike,

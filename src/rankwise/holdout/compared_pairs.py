@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +31,6 @@ from rankwise.holdout.decomposition import HoldOut, Rows
 from rankwise.holdout.interpolation import Interpolation
 from rankwise.holdout.levels import leaves_one_level
 from rankwise.holdout.portions import sum_over_blocks
-from rankwise.runtime.cached import cached_property
 
 __all__ = ["ComparedRows", "compared_pair_out_differences", "compared_pair_out_error"]
 

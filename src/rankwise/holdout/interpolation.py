@@ -7,13 +7,13 @@ interpolation over an interval of half-width h gains a factor of about ``2π / h
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from math import asinh, ceil, log, pi
 
 import numpy as np
 from numpy.polynomial.chebyshev import chebvander
 
 from rankwise.arrays import Floats
-from rankwise.runtime.cached import cached_property
 
 __all__ = ["Interpolation"]
 

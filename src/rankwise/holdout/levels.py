@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import Floats, Rows
 from rankwise.holdout.decomposition import PrimalHoldOut
-from rankwise.runtime.cached import cached_property
 
 __all__ = [
     "LevelRanking",

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -25,7 +25,6 @@ from rankwise.pairs.labels import LabelGraph
 from rankwise.pairs.preference_factor import ComponentFactor
 from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.problems.kernel import KernelProblem
-from rankwise.runtime.cached import cached_property
 from rankwise.runtime.decompositions import singular
 from rankwise.runtime.memory import MemoryBudget, fits
 from rankwise.solvers.choose import column_scale

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 
@@ -11,7 +12,6 @@ from rankwise.design import GramProduct, gram
 from rankwise.design.protocol import Design, RowIndex
 from rankwise.kernels import BLOCK, Kernel, Report, no_report
 from rankwise.pairs.blocks import Folds, QueryBlocks, laplacian
-from rankwise.runtime.cached import cached_property
 
 __all__ = ["KernelDesign"]
 

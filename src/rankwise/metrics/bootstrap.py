@@ -19,10 +19,9 @@ from rankwise.data.arguments import check_level
 from rankwise.data.containers import check_total
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_count, check_numbers, check_qid, check_weights, read_seed
-from rankwise.deprecation import former_order
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics.metric import Doubles, Grouping, Metric, order_free_sum
-from rankwise.metrics.table import get_metric, is_metric_first
+from rankwise.metrics.table import get_metric
 
 __all__ = [
     "Interval",
@@ -77,9 +76,6 @@ class Interval:
     unit: str
 
 
-@former_order(
-    ("metric", "y_true", "scores", "qid"), is_metric_first, "bootstrap_interval(y, scores, qid, metric=...)"
-)
 def bootstrap_interval(
     y_true: ArrayLike,
     scores: ArrayLike,

@@ -8,7 +8,6 @@ import numpy as np
 
 from rankwise.arrays import ArrayLike, RandomSource
 from rankwise.data.validation import check_numbers, check_weights, read_seed
-from rankwise.deprecation import former_order
 from rankwise.metrics.bootstrap import (
     Interval,
     block_sizes,
@@ -20,7 +19,7 @@ from rankwise.metrics.bootstrap import (
     values_of_copies,
 )
 from rankwise.metrics.metric import Doubles, Grouping, Metric
-from rankwise.metrics.table import get_metric, is_metric_first
+from rankwise.metrics.table import get_metric
 
 __all__ = ["Comparison", "compare_rankings", "holm", "p_text", "paired_test"]
 
@@ -61,11 +60,6 @@ class Comparison:
     metric: str
 
 
-@former_order(
-    ("metric", "y_true", "first", "second", "qid"),
-    is_metric_first,
-    "compare_rankings(y, first, second, qid, metric=...)",
-)
 def compare_rankings(
     y_true: ArrayLike,
     first: ArrayLike,

@@ -14,7 +14,6 @@ from rankwise.arrays import ArrayLike
 from rankwise.data.arguments import check_level
 from rankwise.data.containers import as_array
 from rankwise.data.validation import check_numbers
-from rankwise.deprecation import former_names
 from rankwise.exceptions import InvalidInputError, NoPairsError
 from rankwise.metrics.bootstrap import score_limits
 from rankwise.metrics.metric import Doubles
@@ -48,7 +47,6 @@ class AucEstimate:
     n_above: int
     n_below: int
 
-    @former_names(confidence="level")
     def interval(self, level: float = 0.95) -> Doubles:
         """Return the score intervals of Newcombe (2006, method 5), (columns, 2).
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 from rankwise.arrays import ArrayLike
-from rankwise.data.containers import as_array
 from rankwise.data.preferences import check_pairs
 from rankwise.data.validation import check_numbers
-from rankwise.deprecation import former_order
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics.metric import Doubles, Evaluator, Metric, order_free_sum
 from rankwise.metrics.pairwise import check_tie_cost
@@ -42,11 +39,6 @@ class LogLoss(Metric):
         )
 
 
-def _are_scores_first(args: Sequence[object]) -> bool:
-    return len(args) > 1 and as_array("pairs", args[0]).ndim == 1 and as_array("scores", args[1]).ndim == 2
-
-
-@former_order(("scores", "pairs", "weight"), _are_scores_first, "preference_error(pairs, scores, weight)")
 def preference_error(
     pairs: ArrayLike, scores: ArrayLike, weight: ArrayLike | None = None, *, ties: float = 0.5
 ) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import fields, replace
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from rankwise.arrays import ArrayLike
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_numbers, check_qid
-from rankwise.deprecation import former_order
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics.gain import Err, MeanNdcg, Ndcg
 from rankwise.metrics.metric import Grouping, Metric, PerQuery
@@ -107,12 +106,6 @@ def get_metric(name: str | Metric, **options: object) -> Metric:
     return replace(metric, **options)
 
 
-def is_metric_first(args: Sequence[object]) -> bool:
-    """Tell whether a metric stands where labels do now."""
-    return bool(args) and isinstance(args[0], (str, Metric))
-
-
-@former_order(("metric", "y_true", "scores", "qid"), is_metric_first, "per_query(y, scores, qid, metric=...)")
 def per_query(
     y_true: ArrayLike,
     scores: ArrayLike,

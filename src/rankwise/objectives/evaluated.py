@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from rankwise.arrays import Floats
 from rankwise.objectives.protocols import QuadraticObjective
-from rankwise.runtime.cached import cached_property
 
 __all__ = ["Evaluated", "QuadraticPoint"]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ from rankwise.arrays import Floats, Rows
 from rankwise.design import Products
 from rankwise.losses import HingeLoss, HingeLossPoint, SmoothLoss, SmoothLossPoint
 from rankwise.pairs.graph import MarginPairs, SmoothedHinge
-from rankwise.runtime.cached import cached_property
 
 __all__ = ["HingeObjective", "HingePoint", "HingeSample", "MeanLoss", "MeanLossPoint"]
 

@@ -6,13 +6,14 @@ other, and its certificates hold.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import Floats
 from rankwise.objectives.evaluated import Evaluated
 from rankwise.objectives.protocols import QuadraticObjective
-from rankwise.runtime.cached import cached_property
 from rankwise.runtime.decompositions import decompose
 
 __all__ = ["MatrixQuadratic", "MovedQuadratic", "WithoutColumns"]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from math import sqrt
 from typing import Protocol
 
@@ -24,7 +25,6 @@ from rankwise.design.row_order import in_row_order
 from rankwise.objectives.protocols import QuadraticObjective
 from rankwise.objectives.quadratic import BalancedObjective, ScaledObjective, SquaredObjective
 from rankwise.pairs.blocks import QueryBlocks, laplacian
-from rankwise.runtime.cached import cached_property
 
 __all__ = [
     "BlockPart",

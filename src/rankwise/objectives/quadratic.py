@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 
@@ -12,7 +13,6 @@ from rankwise.objectives.evaluated import Evaluated
 from rankwise.objectives.protocols import QuadraticObjective
 from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.preferences import PreferenceGraph
-from rankwise.runtime.cached import cached_property
 
 __all__ = ["BalancedObjective", "ScaledObjective", "SquaredObjective", "prior_scale"]
 

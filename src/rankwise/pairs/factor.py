@@ -16,6 +16,7 @@ takes an eigendecomposition of levels × levels a query. Explicit preferences ha
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
 import numpy as np
@@ -27,7 +28,6 @@ from rankwise.pairs.blocks import MANY_SCORES, QueryBlocks
 from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.preference_factor import ComponentFactor, IncidenceFactor, symmetric_roots
 from rankwise.pairs.preferences import PreferenceGraph
-from rankwise.runtime.cached import cached_property
 
 __all__ = ["Factor", "LabelFactor", "factor_of"]
 

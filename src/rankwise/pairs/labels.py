@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Literal
 
 import numpy as np
@@ -22,7 +22,6 @@ import numpy as np
 from rankwise.arrays import Bools, Floats, Ints
 from rankwise.data.queries import Queries
 from rankwise.pairs.blocks import QueryBlocks, laplacian
-from rankwise.runtime.cached import cached_property
 
 __all__ = [
     "COSTS",

@@ -7,6 +7,7 @@ takes no part, and neither does a pair of weight 0.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +15,6 @@ import numpy.typing as npt
 from rankwise.arrays import Floats, Ints
 from rankwise.pairs.graph import SmoothedHinge
 from rankwise.pairs.preferences import PreferenceGraph
-from rankwise.runtime.cached import cached_property
 
 __all__ = ["PreferenceMargins", "ViolatedPreferences"]
 

@@ -10,6 +10,7 @@ weights of 1.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +20,6 @@ from scipy.sparse.csgraph import connected_components
 from rankwise import _core
 from rankwise.arrays import Floats, Ints
 from rankwise.pairs.blocks import MANY_SCORES
-from rankwise.runtime.cached import cached_property
 
 __all__ = ["Neighbours", "connect"]
 

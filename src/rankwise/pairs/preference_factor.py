@@ -7,7 +7,7 @@ O(pairs) per product: what conjugate gradients take where a matrix of rows × ro
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from itertools import pairwise
 
 import numpy as np
@@ -16,7 +16,6 @@ from scipy.sparse.csgraph import connected_components
 
 from rankwise.arrays import Floats
 from rankwise.pairs.preferences import PreferenceGraph
-from rankwise.runtime.cached import cached_property
 from rankwise.runtime.decompositions import decompose
 
 __all__ = ["ComponentFactor", "IncidenceFactor", "symmetric_roots"]

@@ -18,6 +18,7 @@ neither in `weight` nor in `net_wins`. With ties excluded they take no part at a
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +26,6 @@ import numpy.typing as npt
 from rankwise.arrays import Floats, Ints
 from rankwise.pairs.labels import Cost, Ties
 from rankwise.pairs.neighbours import Neighbours, connect
-from rankwise.runtime.cached import cached_property
 
 __all__ = ["MaskedPreferences", "PreferenceGraph", "preference_graph"]
 

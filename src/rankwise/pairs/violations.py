@@ -13,6 +13,7 @@ Labels induce a pair ``i > j`` inside a query where the label of ``i`` is higher
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
@@ -31,7 +32,6 @@ from rankwise.pairs.counting import (
     levels_per_query,
 )
 from rankwise.pairs.graph import SmoothedHinge
-from rankwise.runtime.cached import cached_property
 
 if TYPE_CHECKING:
     from rankwise.data.queries import Queries

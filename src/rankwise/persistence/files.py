@@ -12,7 +12,6 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 import rankwise
-from rankwise.deprecation import former_names
 from rankwise.exceptions import ModelFileError
 from rankwise.files.replacing import replacing
 from rankwise.json_values import Json
@@ -51,7 +50,6 @@ _SUMMARY = (
 )
 
 
-@former_names(file="path")
 def save(model: BaseEstimator, path: File, *, notes: Mapping[str, object] | None = None) -> None:
     """Write a fitted ranker, or a pipeline of scalers that ends in one, to one file.
 
@@ -126,7 +124,6 @@ def save(model: BaseEstimator, path: File, *, notes: Mapping[str, object] | None
         write_container(stream, container)
 
 
-@former_names(file="path")
 def load(path: File) -> BaseEstimator:
     """Read a model that `model.save` or `rankwise.save` wrote.
 
@@ -195,7 +192,6 @@ def _made(container: Container) -> BaseEstimator:
     return choosing_class()._read(chooser, model, reader)  # noqa: SLF001 - as above
 
 
-@former_names(file="path")
 def read_header(path: File) -> dict[str, Any]:
     """Return what a model file says about itself, after comparing its checksum.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -12,7 +13,6 @@ from rankwise.design.offsets import find_shift, sampled_rows
 from rankwise.kernels import FeatureMap, Kernel, Report, no_report
 from rankwise.kernels.design import KernelDesign
 from rankwise.pairs.factor import Factor
-from rankwise.runtime.cached import cached_property
 from rankwise.runtime.memory import MemoryBudget
 from rankwise.solvers.dual import DualSpectrum
 from rankwise.solvers.scales import are_unlike

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,6 @@ from rankwise.pairs.labels import (
     laplacian_depends_on_labels,
 )
 from rankwise.pairs.preferences import PreferenceGraph, preference_graph
-from rankwise.runtime.cached import cached_property
 
 __all__ = ["PairData", "TrainingData", "TrainingProblem", "code_rows"]
 

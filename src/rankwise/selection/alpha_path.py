@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Protocol
 
 import numpy as np
@@ -21,7 +21,6 @@ from rankwise.metrics import Metric
 from rankwise.objectives import SquaredObjective
 from rankwise.pairs.graph import MarginPairs
 from rankwise.problems.training import TrainingProblem
-from rankwise.runtime.cached import cached_property
 from rankwise.selection.grids import choose_among
 from rankwise.selection.held_out import HeldOut, splits_of
 from rankwise.selection.result import Selection, on_one_grid

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cached_property
 
 import numpy as np
 
@@ -17,7 +18,6 @@ from rankwise.holdout.spaces import KernelSpace, PairDecomposition, RowDecomposi
 from rankwise.metrics import Metric
 from rankwise.problems.known_columns import codes_of_groups, differing_pairs
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
-from rankwise.runtime.cached import cached_property
 from rankwise.runtime.memory import fits
 from rankwise.selection.cv import Decomposition, Plan, has_closed_form
 from rankwise.selection.grids import POWERS_OF_TWO, choose_among

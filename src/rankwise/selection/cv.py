@@ -7,6 +7,7 @@ form, is its own affair.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +21,6 @@ from rankwise.fitting.notices import Notice
 from rankwise.holdout.leave_pair_out import counted_rows, pair_forms, refusal
 from rankwise.metrics import Metric
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
-from rankwise.runtime.cached import cached_property
 from rankwise.runtime.progress import in_words
 from rankwise.selection.folds import FoldAssigner, PairAssigner, assigner_of, pair_assigner
 from rankwise.selection.splits import FOLDS, Splitter, as_splitter, count_folds, read_splits, requests_groups

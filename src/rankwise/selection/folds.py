@@ -17,6 +17,7 @@ Numbers that differ by rounding count as equal.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import overload
 
 import numpy as np
@@ -27,7 +28,6 @@ from rankwise.data.queries import Queries
 from rankwise.design import Design
 from rankwise.pairs.labels import label_graph
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
-from rankwise.runtime.cached import cached_property
 
 __all__ = ["FoldAssigner", "PairAssigner", "assigner_of", "pair_assigner"]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import ClassVar, Protocol
 
@@ -18,7 +19,6 @@ import numpy.typing as npt
 
 from rankwise.arrays import Floats
 from rankwise.metrics import Metric
-from rankwise.runtime.cached import cached_property
 from rankwise.runtime.memory import check_columns_fit, fits
 from rankwise.runtime.progress import ProgressLine
 from rankwise.selection.scorers import oriented

@@ -13,6 +13,7 @@ model of the clipped kernel for training rows and new rows alike.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -20,7 +21,6 @@ from rankwise.arrays import Floats
 from rankwise.design import Design
 from rankwise.objectives.evaluated import Evaluated
 from rankwise.pairs.factor import Factor
-from rankwise.runtime.cached import cached_property
 from rankwise.runtime.decompositions import diagonalise, factorise, singular
 from rankwise.solvers.scales import EPS
 

@@ -13,6 +13,7 @@ import stat
 import weakref
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
 from typing import BinaryIO, Self
@@ -30,7 +31,6 @@ from rankwise.data.text.query_ids import QueryRuns
 from rankwise.data.validation import check_count, check_flag
 from rankwise.exceptions import Change, InvalidInputError
 from rankwise.files.replacing import recover
-from rankwise.runtime.cached import cached_property
 from rankwise.runtime.threads import default_threads
 
 __all__ = ["Store", "open_store"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,7 +36,6 @@ from rankwise.data.text.reader import MISSING
 from rankwise.data.text.sources import read_ahead
 from rankwise.data.validation import check_choice
 from rankwise.exceptions import Change, InvalidInputError, MemoryLimitError
-from rankwise.runtime.cached import cached_property
 from rankwise.runtime.memory import fits
 from rankwise.runtime.threads import default_threads
 

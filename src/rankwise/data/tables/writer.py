@@ -20,7 +20,6 @@ from rankwise.data.containers import as_array, unmasked
 from rankwise.data.tables.sparse_columns import INDICES, SPARSE_KEY, VALUES
 from rankwise.data.tables.table_source import import_pyarrow
 from rankwise.data.validation import check_flag
-from rankwise.deprecation import former_names, former_order
 from rankwise.exceptions import InvalidInputError
 from rankwise.files.replacing import replacing
 
@@ -45,12 +44,6 @@ def is_flat(file: str | os.PathLike[str]) -> bool:
     return _FORMATS.get(Path(file).suffix.lower()) == "csv"
 
 
-def _is_path_first(args: Sequence[object]) -> bool:
-    return bool(args) and isinstance(args[0], (str, os.PathLike))
-
-
-@former_order(("path", "X", "y", "qid"), _is_path_first, "save_table(X, y, path, qid=qid)")
-@former_names(file="path")
 def save_table(
     X: MatrixLike,
     y: npt.ArrayLike | None,
@@ -127,7 +120,6 @@ class TableWriter:
     [[2.0], [3.0]]
     """
 
-    @former_names(file="path")
     def __init__(
         self,
         path: str | os.PathLike[str],
