@@ -16,8 +16,8 @@ import scipy.sparse as sp
 
 from bench_fused_product import equal_queries
 from harness import interleave, print_table, write_json
+from hats import hat_matrix
 from rankwise.design import AdditiveDesign, CsrDesign
-from rankwise.design.hats import hat_matrix
 from rankwise.design.pair_statistics import pair_gains
 from rankwise.design.term_scores import predict
 from rankwise.design.terms import Curve, Surface, Terms

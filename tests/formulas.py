@@ -82,6 +82,7 @@ PLAIN = {
     "splines, linear outside": [
         SplineTransformer(n_knots=3, degree=2, extrapolation="linear", include_bias=False)
     ],
+    "lines, linear outside": [SplineTransformer(n_knots=4, degree=1, extrapolation="linear")],
     "splines that go on": [SplineTransformer(n_knots=3, extrapolation="continue"), StandardScaler()],
     "splines of degree 0": [MinMaxScaler(clip=True), SplineTransformer(n_knots=4, degree=0)],
     "bins": [KBinsDiscretizer(4, encode="onehot-dense", quantile_method="averaged_inverted_cdf")],
@@ -89,6 +90,10 @@ PLAIN = {
     "power": [PowerTransformer()],
     "power of what is positive": [MinMaxScaler(feature_range=(1, 2), clip=True), PowerTransformer("box-cox")],
     "quantiles": [QuantileTransformer(n_quantiles=10)],
+    "quantiles that repeat": [
+        KBinsDiscretizer(3, encode="ordinal", strategy="uniform"),
+        QuantileTransformer(n_quantiles=10),
+    ],
     "normal quantiles": [QuantileTransformer(n_quantiles=10, output_distribution="normal")],
     "some as they are": [
         ColumnTransformer(

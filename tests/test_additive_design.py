@@ -9,11 +9,11 @@ import pytest
 import scipy.sparse as sp
 
 import oracles
+from hats import hat_matrix
 from making_blocks import make_blocks, make_folds
 from rankwise import _core
 from rankwise.data import open_store, save_store
 from rankwise.design import AdditiveDesign, additive, as_design, coded_gram, comparing_design, gram
-from rankwise.design.hats import hat_matrix
 from rankwise.design.pair_statistics import MOST_BINS, pair_gains, pair_histograms
 from rankwise.design.term_scores import predict
 from rankwise.design.terms import Curve, Surface, Terms

@@ -6,6 +6,7 @@ import scipy.linalg
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hats import hat_matrix
 from rankwise.additive import knots
 from rankwise.additive.coordinates import (
     PENALTIES,
@@ -18,7 +19,6 @@ from rankwise.additive.coordinates import (
 from rankwise.additive.knots import find_knots, plan_knots
 from rankwise.additive.purification import main_effects, purified, with_knots_of_surfaces
 from rankwise.data.validation import check_qid
-from rankwise.design.hats import hat_matrix
 from rankwise.design.terms import Curve, Surface, Terms
 
 

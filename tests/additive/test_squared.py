@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from hats import hat_matrix
 from oracles import label_pairs
 from rankwise import AdditiveRanker, AdditiveRankerCV
 from rankwise.design import AdditiveDesign
-from rankwise.design.hats import hat_matrix
 from rankwise.design.terms import Curve, Surface, Terms
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import get_metric

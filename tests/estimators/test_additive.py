@@ -7,11 +7,11 @@ import pandas as pd
 import pytest
 from scipy.optimize import minimize
 
+from hats import hat_matrix
 from oracles import label_pairs
 from rankwise import AdditiveRanker, AdditiveRankerCV, RankSVM
 from rankwise.additive import problem as additive_problem
 from rankwise.additive.fitting import AdditiveFit
-from rankwise.design.hats import hat_matrix
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import get_metric
 from rankwise.selection.folds import assigner_of

@@ -23,6 +23,7 @@ from sklearn.tree import DecisionTreeRegressor
 
 from formulas import NAMES, PLAIN, case, fit, predict, rows
 from rankwise import KernelRankRLS, RankRLS
+from rankwise.automatic.scaling import RankScaler
 from rankwise.exceptions import InvalidInputError
 from rankwise.formula.folding import folded, raw
 from rankwise.formula.formula import Column, Formula, Surface, Table, Term
@@ -30,7 +31,6 @@ from rankwise.formula.reading import formula_of
 from rankwise.formula.steps import Affine, Curve
 from rankwise.formula.transformers import columns_after
 from rankwise.formula.view import ModelView
-from rankwise.preprocessing import RankScaler
 
 
 def close(one, other, rounding=1e-11):
@@ -160,11 +160,23 @@ def test_what_has_no_formula_is_refused_with_a_way_out(step, words):
         formula_of(fit([step], RankRLS(), X, y, qid))
 
 
-def test_quantiles_that_repeat_are_refused():
+@pytest.mark.parametrize("distribution", ["uniform", "normal"])
+def test_quantiles_that_repeat_jump(distribution):
     X, y, qid = rows()
-    model = fit([QuantileTransformer(n_quantiles=20)], RankRLS(), np.round(X), y, qid)
-    with pytest.raises(InvalidInputError, match="jumps"):
-        formula_of(model)
+    X = np.round(X)
+    X[:, 3] = 7.0  # constant
+    model = fit([QuantileTransformer(n_quantiles=20, output_distribution=distribution)], RankRLS(), X, y, qid)
+    for probe in (X, X + 0.25, X - 0.25, 9 * X, np.nextafter(X, np.inf)):
+        close(formula_of(model).evaluate(probe), model.predict(probe))
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+@pytest.mark.parametrize("form", [{}, {"include_bias": False, "sparse_output": True, "knots": "quantile"}])
+def test_splines_of_low_degree_extrapolate_as_scikit_learn_does(degree, form):
+    X, y, qid = rows()
+    step = SplineTransformer(n_knots=4, degree=degree, extrapolation="linear", **form)
+    model = fit([step], RankRLS(), X, y, qid)
+    close(formula_of(model).evaluate(3 * X), model.predict(3 * X))
 
 
 def test_several_outputs_are_chosen_from():

@@ -14,13 +14,12 @@ from sklearn.exceptions import ConvergenceWarning
 from rankwise.arrays import Floats, Ints, Matrix, Splits
 from rankwise.automatic.average import spread_inside
 from rankwise.automatic.figures import Figure
-from rankwise.automatic.scaling import HeldOutColumns, ScaledColumns, bytes_of
+from rankwise.automatic.scaling import HeldOutColumns, ScaledColumns, bytes_of, mid_ranks
 from rankwise.data.queries import Queries
 from rankwise.design import as_design
 from rankwise.estimators.base import Ranker
 from rankwise.metrics import Metric
 from rankwise.metrics.metric import Evaluator
-from rankwise.preprocessing.rank_scaler import mid_ranks
 from rankwise.selection.folds import FoldAssigner
 
 __all__ = ["LabelledRows", "blocks_of_rows", "splits_of"]

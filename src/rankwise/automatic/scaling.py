@@ -6,19 +6,87 @@ from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rankwise.arrays import Floats, Ints, Matrix, is_sparse
+from rankwise.arrays import AnyArray, Floats, Ints, Matrix, is_sparse
 from rankwise.estimators.fitted import FittedRanker
-from rankwise.preprocessing import QueryScaler, RankScaler
+from rankwise.formula.steps import Curve
+from rankwise.preprocessing import QueryScaler
 
-__all__ = ["HeldOutColumns", "ScaledColumns", "Scaler", "bytes_of", "chain", "entries", "scalers_of"]
+__all__ = [
+    "HeldOutColumns",
+    "RankScaler",
+    "ScaledColumns",
+    "Scaler",
+    "bytes_of",
+    "chain",
+    "entries",
+    "mid_ranks",
+    "scalers_of",
+]
 
 # Copies of X that together take less are kept; of larger ones only the last.
 _KEPT_BYTES = 1 << 27
 # Larger copies are made in single precision, so that X and its copy take less than twice X.
 _SINGLE_BYTES = 1 << 28
+# Values of a column that a scaling by ranks keeps.
+_RANK_KNOTS = 256
+# Places from 0 to 1 vary by 1/√12; so scaled, a column without ties varies by 1, as a standardised one does.
+_RANK_UNIT = float(np.sqrt(12.0))
+
+
+class RankScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Columns by the weighted rank of their values in training, linear between values.
+
+    Unlike scikit-learn's QuantileTransformer it has weights of rows, and no jump at a value that occurs often.
+    """
+
+    def fit(self, X: Matrix, y: object = None, sample_weight: Floats | None = None) -> RankScaler:
+        """Find the ranks of every column; y is ignored."""
+        rows = validate_data(self, X, dtype=(np.float64, np.float32))
+        self.knots_: list[Floats] = []
+        self.places_: list[Floats] = []
+        for column in rows.T:
+            values, places = mid_ranks(column.astype(np.float64, copy=False), sample_weight)
+            if values.size > _RANK_KNOTS:
+                wanted = np.linspace(places[0], places[-1], _RANK_KNOTS)
+                kept = np.unique(np.searchsorted(places, wanted).clip(0, places.size - 1))
+                values, places = values[kept], places[kept]
+            self.knots_.append(values)
+            self.places_.append((places - 0.5) * _RANK_UNIT)
+        return self
+
+    def transform(self, X: Matrix) -> AnyArray:
+        """Replace values by their ranks; values outside of those of training become the smallest or the largest."""
+        check_is_fitted(self)
+        rows = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
+        out: AnyArray = np.empty_like(rows)
+        for at, (knots, places) in enumerate(zip(self.knots_, self.places_, strict=True)):
+            out[:, at] = np.interp(rows[:, at], knots, places)
+        return out
+
+    def formula_steps(self, at: int) -> tuple[Curve]:
+        """Return the steps of a column, for exports and explanations."""
+        knots, places = self.knots_[at].tolist(), self.places_[at].tolist()
+        if len(knots) == 1:  # a constant column is flat everywhere
+            knots, places = [knots[0], knots[0] + 1.0], places * 2
+        return (Curve(tuple(knots), tuple(places)),)
+
+
+def mid_ranks(values: Floats, weight: Floats | None) -> tuple[Floats, Floats]:
+    """Return the different values in increasing order, and the middle of the rank of each, from 0 to 1.
+
+    A row of weight 2 is two rows, and one of weight 0 is none.
+    """
+    if weight is not None:
+        values, weight = values[weight > 0], weight[weight > 0]
+    found, at = np.unique(values, return_inverse=True)
+    amount = np.bincount(at.reshape(-1), weight).astype(np.float64)
+    places = (np.cumsum(amount) - amount / 2) / amount.sum()
+    return found, places
 
 
 Scaler: TypeAlias = QueryScaler | RankScaler | StandardScaler | MaxAbsScaler

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
+import scipy.sparse as sp
 from scipy.interpolate import BSpline, PPoly
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
@@ -45,7 +46,7 @@ from rankwise.formula.steps import (
     is_missing,
 )
 from rankwise.formula.tables import columns_of_encoder
-from rankwise.preprocessing import QueryScaler, RankScaler, TableEncoder
+from rankwise.preprocessing import QueryScaler, TableEncoder
 
 __all__ = ["columns_after"]
 
@@ -59,6 +60,8 @@ def columns_after(step: BaseEstimator | str | None, columns: Sequence[Column]) -
         return list(columns)
     if isinstance(step, str) and step == "drop":
         return []
+    if hasattr(step, "formula_steps"):  # a transformer that knows its own formula
+        return [column.then(*step.formula_steps(at)) for at, column in enumerate(columns)]
     reader = _READERS.get(type(step))
     if reader is None or getattr(step, "func", None) is not None:
         raise InvalidInputError(
@@ -99,23 +102,29 @@ def _power(step: PowerTransformer, at: int) -> tuple[Power | Affine, ...]:
     return (power, *_standard(step._scaler, at)) if step.standardize else (power,)  # noqa: SLF001 - kept nowhere else
 
 
-def _quantile(step: QuantileTransformer, at: int) -> tuple[Curve | NormalQuantile, ...]:
+def _quantile(step: QuantileTransformer, at: int) -> tuple[Curve | Pieces | NormalQuantile, ...]:
     knots, shares = step.quantiles_[:, at], step.references_
-    if np.unique(knots).size < knots.size:
-        raise InvalidInputError(
-            f"QuantileTransformer jumps at values that repeat in the training data (column {at}), and a curve "
-            "does not.",
-            "use a SplineTransformer or a KBinsDiscretizer, or fewer quantiles (n_quantiles).",
-        )
-    curve = Curve(tuple(knots.tolist()), tuple(shares.tolist()))
+    values, first, counts = np.unique(knots, return_index=True, return_counts=True)
+    curve: Curve | Pieces = Curve(tuple(knots.tolist()), tuple(shares.tolist()))
+    if values.size < knots.size:
+        curve = _jumping(values, shares[first], shares[first + counts - 1])
     return (curve, NormalQuantile()) if step.output_distribution == "normal" else (curve,)
 
 
-def _rank(step: RankScaler, at: int) -> tuple[Curve]:
-    knots, places = step.knots_[at].tolist(), step.places_[at].tolist()
-    if len(knots) == 1:  # a constant column: flat, from there to anywhere
-        knots, places = [knots[0], knots[0] + 1.0], places * 2
-    return (Curve(tuple(knots), tuple(places)),)
+def _jumping(values: AnyArray, below: AnyArray, above: AnyArray) -> Pieces:
+    """Return lines between values, where each value has a left limit, a right limit, and the mean of both at itself.
+
+    The smallest value stays at its left limit and the largest at its right one, as in scikit-learn.
+    """
+    middle = (below + above) / 2
+    middle[0], middle[-1] = below[0], above[-1] if values.size > 1 else below[0]
+    slopes = np.append((below[1:] - above[:-1]) / np.diff(values), 0.0)
+    # A piece of one number at each value, and the line to the next value.
+    breaks = np.column_stack([values, np.nextafter(values, np.inf)]).ravel()
+    lines = np.column_stack([np.zeros(values.size), middle, slopes, above]).reshape(-1, 2)
+    coefficients = [(0.0, float(below[0])), *map(tuple, lines.tolist())]
+    starts = (float(values[0]), *np.repeat(values, 2).tolist())
+    return Pieces(tuple(breaks.tolist()), starts, tuple(coefficients))
 
 
 def _query_scaler(step: QueryScaler, columns: Columns) -> Columns:
@@ -246,13 +255,44 @@ def _spline(step: SplineTransformer, columns: Columns) -> Columns:
             "use another extrapolation, or bring the column into one period where it is made.",
         )
     out = []
-    for column, spline in zip(columns, step.bsplines_, strict=True):
+    for at, (column, spline) in enumerate(zip(columns, step.bsplines_, strict=True)):
+        if step.degree <= 1 and step.extrapolation == "linear":
+            out += [column.then(pieces) for pieces in _observed_lines(step, at)]
+            continue
         n_splines = spline.c.shape[1]
         kept = n_splines if step.include_bias else n_splines - 1
         out += [
             column.then(_pieces(spline, number, step.degree, step.extrapolation)) for number in range(kept)
         ]
     return out
+
+
+def _observed_lines(step: SplineTransformer, at: int) -> list[Pieces]:
+    """Return the lines of a column by two values of each.
+
+    scikit-learn 1.9 extrapolates columns after the first from an inner knot where degree <= 1 and extrapolation is
+    "linear". The values that it computes are the only description that agrees with every version.
+    """
+    knots = [np.unique(spline.t[step.degree : spline.t.size - step.degree]) for spline in step.bsplines_]
+    own = knots[at]
+    starts = np.concatenate(([own[0]], own))
+    widths = np.diff(own, prepend=own[0] - 1.0, append=own[-1] + 1.0)
+    shares = widths * np.where(
+        np.arange(widths.size) == 0, -1.0, 1.0
+    )  # the first line goes down from its start
+    X = np.tile([column[0] for column in knots], (2 * starts.size, 1))
+    X[:, at] = np.concatenate([starts + shares / 4, starts + shares / 2])
+    made = step.transform(X)
+    table = made.toarray() if sp.issparse(made) else made
+    n_out = table.shape[1] // len(knots)
+    near, far = np.split(table[:, at * n_out : (at + 1) * n_out], 2)
+    slopes = (far - near) / (shares / 4)[:, None]
+    levels = near - slopes * (shares / 4)[:, None]
+    lines = np.stack([slopes, levels], axis=2)
+    return [
+        Pieces(tuple(own.tolist()), tuple(starts.tolist()), tuple(map(tuple, lines[:, number].tolist())))
+        for number in range(n_out)
+    ]
 
 
 def _pieces(spline: BSpline, number: int, degree: int, extrapolation: str) -> Pieces:
@@ -333,7 +373,6 @@ _READERS: Mapping[type, Callable[[Any, Columns], Columns]] = {
     PowerTransformer: _each(_power),
     QuantileTransformer: _each(_quantile),
     QueryScaler: _query_scaler,
-    RankScaler: _each(_rank),
     RobustScaler: _each(_robust),
     SimpleImputer: _imputer,
     SplineTransformer: _spline,

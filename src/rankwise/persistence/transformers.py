@@ -15,7 +15,6 @@ _HOMES = {
     "ColumnTransformer": "sklearn.compose",
     "FeatureUnion": "sklearn.pipeline",
     "FunctionTransformer": "sklearn.preprocessing",  # without a function: what a ColumnTransformer passes through
-    "HatBasis": "rankwise.preprocessing",
     "KBinsDiscretizer": "sklearn.preprocessing",
     "MaxAbsScaler": "sklearn.preprocessing",
     "MinMaxScaler": "sklearn.preprocessing",
@@ -27,7 +26,7 @@ _HOMES = {
     "PowerTransformer": "sklearn.preprocessing",
     "QuantileTransformer": "sklearn.preprocessing",
     "QueryScaler": "rankwise.preprocessing",
-    "RankScaler": "rankwise.preprocessing",
+    "RankScaler": "rankwise.automatic.scaling",
     "RobustScaler": "sklearn.preprocessing",
     "SimpleImputer": "sklearn.impute",
     "SplineTransformer": "sklearn.preprocessing",

@@ -1,8 +1,6 @@
-"""Feature preparation that ranking needs: columns scaled inside queries or by rank, spread over knots; and tables."""
+"""Feature preparation that ranking needs: columns scaled inside queries, and tables with columns of any type."""
 
-from rankwise.preprocessing.hat_basis import HatBasis
 from rankwise.preprocessing.query_scaler import QueryScaler
-from rankwise.preprocessing.rank_scaler import RankScaler
 from rankwise.preprocessing.table_encoder import TableEncoder
 
-__all__ = ["HatBasis", "QueryScaler", "RankScaler", "TableEncoder"]
+__all__ = ["QueryScaler", "TableEncoder"]

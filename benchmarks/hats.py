@@ -1,23 +1,19 @@
-"""The weights of an additive model's terms, row by row: the expanded matrix, as SciPy keeps it."""
+"""The expanded matrix of an additive model, for tests and comparisons: the weights of its terms, row by row."""
 
 from __future__ import annotations
 
 import numpy as np
 import scipy.sparse as sp
 
-from rankwise.arrays import AnyArray, InMemory, is_sparse
-from rankwise.design.terms import Terms
 
-__all__ = ["dense_columns", "hat_matrix"]
-
-
-def hat_matrix(X: InMemory, terms: Terms) -> sp.csr_matrix:
+def hat_matrix(X, terms):
     """Return the weights that every row gives to the values of the terms: a CSR matrix (rows, n_values) in float64.
 
     X is an array or a SciPy sparse matrix, whose absent entries are zeros. Weights that are zero are not stored.
     """
     used = terms.columns.tolist()
-    columns = dict(zip(used, dense_columns(X, used).T, strict=True))
+    rows = X[:, used].toarray() if sp.issparse(X) else X[:, used]
+    columns = dict(zip(used, rows.T, strict=True))
     ids, weights = [], []
     for curve, offset in zip(terms.curves, terms.offsets, strict=False):
         own_ids, own_weights = curve.weights(columns[curve.column])
@@ -35,8 +31,3 @@ def hat_matrix(X: InMemory, terms: Terms) -> sp.csr_matrix:
     E = sp.csr_matrix((all_weights.ravel(), all_ids.ravel(), start), shape=(n_rows, terms.n_values))
     E.eliminate_zeros()
     return E
-
-
-def dense_columns(X: InMemory, columns: list[int]) -> AnyArray:
-    """Return some columns of an array or a SciPy matrix as an array."""
-    return np.asarray(X[:, columns].toarray() if is_sparse(X) else X[:, columns])
