@@ -55,7 +55,10 @@ _HOMES = {
 
 # Packages that are imported when they are first asked for, as in ``rankwise.metrics.ndcg``.
 _PACKAGES = frozenset(
-    ("data", "displays", "distributed", "exceptions", "metrics", "model_selection", "preprocessing")
+    (
+        *("data", "displays", "distributed", "exceptions", "metrics", "model_selection"),
+        *("permutation", "persistence", "preprocessing", "report"),
+    )
 )
 
 

@@ -181,7 +181,7 @@ def without_collection():
     gc.enable()
 
 
-def wait_until_freed(client, limit=10.0):
+def wait_until_freed(client, limit=60.0):
     """Return when the scheduler has no task left, and no worker a share of the rows."""
     end = time.monotonic() + limit
     while any(found := [tasks_of(client), *client.run(shares_here).values()]):
