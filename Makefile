@@ -96,7 +96,7 @@ mutation: $(VENV)/.installed
 	$(BIN)/python tools/mutation.py $(MUTATED) --sample $(MUTANTS)
 
 # What users install: the source package, the wheel made of it, and the tests against that in an environment without this tree.
-WHEEL_TESTS ?= tests/persistence tests/data tests/cli tests/files/test_replacing.py tests/estimators/test_rank_rls.py \
+WHEEL_TESTS ?= tests/persistence tests/data tests/cli tests/test_files.py tests/estimators/test_rank_rls.py \
 	tests/test_pages.py::test_what_a_page_shows_runs_and_prints_what_it_says
 test-wheel: $(VENV)/.installed
 	rm -rf build/wheel && mkdir -p build/wheel

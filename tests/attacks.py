@@ -62,16 +62,20 @@ class Attack:
             assert done.code == 0, done.said
         return done
 
-    def next_run_removes(self, name):
-        """Tell whether a killed run left something; the next one must remove it, and leave its own content."""
-        if not self.left_over():
-            return False
-        self.run(name)
-        assert [path for path in self.left_over() if not path.startswith("rankwise-")] == []
+    def settle(self):
+        """Remove the temporary folders that a killed run left, and return the digest of the content.
+
+        A kill between the two renames of a folder leaves the old one and the new one in the temporary folder.
+        """
+        for folder in self.folder.glob(f".{self.name}.*"):
+            if not self.target.exists() and (folder / "new").is_dir():
+                (folder / "old").rename(self.target)
+            shutil.rmtree(folder)
         for path in (self.server.folder / "tmp").iterdir():
             assert path.name.startswith("rankwise-")
             shutil.rmtree(path)
-        return True
+        assert self.left_over() == []
+        return digest(self.target)
 
     def left_over(self):
         return [path.name for path in self.folder.iterdir() if path != self.target] + self.server.left_over()

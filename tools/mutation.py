@@ -60,7 +60,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
     ),
     "metrics": ("tests/metrics",),
     "persistence": ("tests/persistence",),
-    "files": ("tests/files",),
+    "files.py": ("tests/test_files.py",),
 }
 
 

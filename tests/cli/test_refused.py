@@ -210,14 +210,14 @@ def test_a_signal_lost_in_a_finaliser_comes_again(error):
         _Ends(error)
         threading.Event().wait(5.0)
 
-    with pytest.raises(type(error)), stoppable([]):
+    with pytest.raises(type(error)), stoppable():
         ends(error)
 
 
 def test_other_faults_of_finalisers_go_where_they_went(monkeypatch):
     seen = []
     monkeypatch.setattr(sys, "unraisablehook", lambda found: seen.append(str(found.exc_value)))
-    with stoppable([]):
+    with stoppable():
         _Ends(ValueError("not a signal"))
     assert seen == ["not a signal"]
 

@@ -16,7 +16,7 @@ from rankwise.cli.outputs import check_target
 from rankwise.cli.parser import parse
 from rankwise.cli.printing import complain, to_standard_output
 from rankwise.cli.remedies import hint_of
-from rankwise.cli.stopping import Terminated, exit_code, signal_behind, stoppable, what_was_changed
+from rankwise.cli.stopping import Terminated, exit_code, reason, signal_behind, stoppable
 from rankwise.cli.streams import check_streams, is_standard_output, never_closed
 from rankwise.exceptions import (
     InvalidInputError,
@@ -26,8 +26,6 @@ from rankwise.exceptions import (
     RankwiseError,
     UndefinedMetricError,
 )
-from rankwise.files.hidden_folders import remove_own
-from rankwise.files.replacing import noting_written
 from rankwise.runtime.interrupts import signals_later
 
 __all__ = ["main"]
@@ -48,18 +46,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     int
         The exit code.
     """
-    written: list[str] = []
     try:
         never_closed()
-        with noting_written() as written, stoppable(written):
+        with stoppable():
             return _run(sys.argv[1:] if argv is None else list(argv))
     except (Exception, KeyboardInterrupt, Terminated) as error:
         number = signal_behind(error)
         if number is None:
             raise
-        with signals_later():
-            remove_own()  # of whatever a second signal kept from being removed
-        complain(what_was_changed(number, written))
+        complain(reason(number))
         return exit_code(number)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -37,7 +38,6 @@ from rankwise.data.text.query_ids import decode_ids
 from rankwise.data.text.reader import TextReader, ZeroBased, check_last_column, no_rows
 from rankwise.data.text.sources import LONGEST_LINE, ZSTD_MAGIC
 from rankwise.exceptions import Change, InvalidInputError
-from rankwise.files.hidden_folders import scratch_folder
 from rankwise.runtime.memory import available_memory
 from rankwise.runtime.progress import ProgressLine
 
@@ -127,7 +127,7 @@ def kept_input(paths: list[str]) -> Iterator[list[str]]:
     if "-" not in paths:
         yield paths
         return
-    with scratch_folder() as folder:
+    with tempfile.TemporaryDirectory(prefix="rankwise-") as folder:
         head = sys.stdin.buffer.read(4)
         packed = next((ending for ending, magic in _MAGIC.items() if head.startswith(magic)), "")
         kept = Path(folder, f"standard-input.csv{packed}")

@@ -13,7 +13,7 @@ from typing import BinaryIO
 from rankwise.cli.mistakes import UsageError
 from rankwise.cli.printing import to_standard_output
 from rankwise.exceptions import InvalidInputError
-from rankwise.files.replacing import place_of, replacing
+from rankwise.files import place_of, replacing
 
 __all__ = ["check_target", "output_stream", "score_target"]
 

@@ -1,27 +1,17 @@
-"""Ctrl-C, SIGTERM and SIGHUP: a command ends within a second, leaves nothing behind, and says what it has changed."""
+"""Ctrl-C, SIGTERM and SIGHUP end a command, which then removes its temporary files."""
 
 from __future__ import annotations
 
 import os
-import select
 import signal
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any
 
-from rankwise.files.hidden_folders import remove_own
-from rankwise.files.replacing import TAKING_PLACE
-from rankwise.runtime.interrupts import HEARD
-
-__all__ = ["Terminated", "exit_code", "signal_behind", "stoppable", "what_was_changed"]
-
-# Seconds after a signal in which the command may end by itself. Compiled code of others does not look for signals.
-_PATIENCE = 0.8
-_WORDS = {signal.SIGINT: "interrupted"}
+__all__ = ["Terminated", "exit_code", "reason", "signal_behind", "stoppable"]
 
 
 class Terminated(BaseException):
@@ -54,24 +44,14 @@ def exit_code(number: int) -> int:
     return 128 + number
 
 
-def what_was_changed(number: int, written: Sequence[str]) -> str:
-    """Say why a command ended, and which files are there already."""
-    word = _WORDS.get(signal.Signals(number), "terminated")
-    if not written:
-        return f"{word}; no file was changed."
-    return f"{word}, after {', '.join(written)} had been written."
+def reason(number: int) -> str:
+    """Return why a command ended."""
+    return "interrupted." if number == signal.SIGINT else "terminated."
 
 
 @contextmanager
-def stoppable(written: Sequence[str]) -> Iterator[None]:
-    """Turn SIGTERM and SIGHUP into exceptions, as SIGINT is, and end the process where none gets through.
-
-    Parameters
-    ----------
-    written : list of str
-        What is there already, as it grows; for the last words.
-    """
-    own = [signal.SIGINT] if signal.getsignal(signal.SIGINT) is signal.default_int_handler else []
+def stoppable() -> Iterator[None]:
+    """Turn SIGTERM and SIGHUP into exceptions, as SIGINT is, so that temporary files are removed."""
     changed = []
     try:
         for number in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
@@ -84,8 +64,7 @@ def stoppable(written: Sequence[str]) -> Iterator[None]:
     before = sys.unraisablehook
     sys.unraisablehook = lambda unraisable: _ask_again(unraisable, before)
     try:
-        with _watched({*own, *changed}, written):
-            yield
+        yield
     finally:
         sys.unraisablehook = before
         for number in changed:
@@ -105,50 +84,3 @@ def _ask_again(unraisable: Any, otherwise: Callable[[Any], Any]) -> None:
 
 def _terminate(number: int, _: FrameType | None) -> None:
     raise Terminated(number)
-
-
-@contextmanager
-def _watched(numbers: set[signal.Signals], written: Sequence[str]) -> Iterator[None]:
-    """Have a thread wait for signals, which gets them even while the main one is inside compiled code."""
-    if not numbers or os.name != "posix":
-        yield
-        return
-    reader, writer = os.pipe()
-    os.set_blocking(writer, False)
-    before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
-    watcher = threading.Thread(target=_watch, args=(reader, numbers, written), daemon=True)
-    with suppress(RuntimeError):  # where no thread can be had, signals wait for compiled code
-        watcher.start()
-    try:
-        yield
-    finally:
-        signal.set_wakeup_fd(before, warn_on_full_buffer=False)
-        os.close(writer)  # which ends the thread
-        if watcher.ident is not None:
-            watcher.join()
-        os.close(reader)
-
-
-def _watch(reader: int, numbers: set[signal.Signals], written: Sequence[str]) -> None:
-    while came := os.read(reader, 1):
-        if came[0] not in numbers:
-            continue
-        deadline = time.monotonic() + _PATIENCE
-        while (left := deadline - time.monotonic()) > 0:
-            if select.select([reader], [], [], left)[0]:
-                if not os.read(reader, 1):
-                    return
-                HEARD.clear()  # this one was not
-                deadline = time.monotonic() + _PATIENCE
-        if came[0] == signal.SIGINT and HEARD.is_set():
-            HEARD.clear()  # the best so far is kept, which takes as long as it takes; the next one ends it
-            continue
-        _end_now(came[0], written)
-
-
-def _end_now(number: int, written: Sequence[str]) -> None:
-    with TAKING_PLACE:
-        remove_own()
-        if sys.stderr is not None:
-            os.write(2, f"rankwise: error: {what_was_changed(number, written)}\n".encode(errors="replace"))
-        os._exit(exit_code(number))

@@ -25,7 +25,7 @@ from rankwise.exporters.sql import Sql
 from rankwise.exporters.targets import TARGETS, check_exportable
 from rankwise.exporters.trees import trees_of
 from rankwise.exporters.vespa import Vespa
-from rankwise.files.replacing import replacing
+from rankwise.files import replacing
 from rankwise.formula.folding import folded
 from rankwise.formula.formula import Column, Formula, Product, Term
 from rankwise.formula.reading import formula_of

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import rankwise
 from rankwise.exceptions import ModelFileError
-from rankwise.files.replacing import replacing
+from rankwise.files import replacing
 from rankwise.json_values import Json
 from rankwise.persistence.container import FORMAT, Container, write_container
 from rankwise.persistence.container_reader import read_container, read_file

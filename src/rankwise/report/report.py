@@ -15,7 +15,7 @@ from rankwise.data.queries import Queries, one_query
 from rankwise.data.summary import is_graded, label_counts
 from rankwise.data.validation import check_numbers, check_qid, read_seed
 from rankwise.exceptions import InvalidInputError
-from rankwise.files.replacing import replacing
+from rankwise.files import replacing
 from rankwise.formula.view import Doubles, ModelView, without_encoder
 from rankwise.json_values import Json
 from rankwise.metrics import Metric

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
+import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,8 +34,6 @@ from rankwise.data.tables.table_source import TABLE_ENDINGS
 from rankwise.data.tables.writer import is_flat, save_table
 from rankwise.data.text.writer import TextWriter, open_text
 from rankwise.exceptions import InvalidInputError
-from rankwise.files.hidden_folders import scratch_folder
-from rankwise.files.replacing import noting_written
 
 __all__ = ["run"]
 
@@ -216,13 +215,12 @@ def _write_table(rows: Rows, options: argparse.Namespace) -> None:
         "qid_name": options.qid,
         **items,
     }
-    with scratch_folder() as folder:
-        if plain == options.output:
-            save_table(X, rows.y, plain, qid=rows.qid, **named)
-            return
-        scratch = folder / Path(plain).name
-        with noting_written():  # nobody is told of what goes again
-            save_table(X, rows.y, scratch, qid=rows.qid, **named, durable=False)
+    if plain == options.output:
+        save_table(X, rows.y, plain, qid=rows.qid, **named)
+        return
+    with tempfile.TemporaryDirectory(prefix="rankwise-") as folder:
+        scratch = Path(folder, Path(plain).name)
+        save_table(X, rows.y, scratch, qid=rows.qid, **named, durable=False)
         with scratch.open("rb") as text, open_text(options.output) as stream:
             shutil.copyfileobj(text, stream)
 

@@ -15,7 +15,6 @@ from rankwise.cli.outputs import check_target
 from rankwise.cli.printing import print_facts, print_json, write
 from rankwise.data import save_svmlight
 from rankwise.exceptions import InvalidInputError
-from rankwise.files.hidden_folders import scratch_folder
 
 __all__ = ["make_searches", "run"]
 
@@ -43,7 +42,8 @@ def run(options: argparse.Namespace) -> int:
     from rankwise.cli.entry import main  # noqa: PLC0415 - the commands themselves
 
     page = _place_of_page(force=options.force)
-    with scratch_folder() as folder:
+    with tempfile.TemporaryDirectory(prefix="rankwise-") as name:
+        folder = Path(name)
         _write_parts(folder)
         train, vali, test = (str(folder / part) for part in _PARTS)
         model = str(folder / "model.rw")

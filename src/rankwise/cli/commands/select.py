@@ -131,7 +131,7 @@ def _draw(shown: Trial | None, chosen: Trial | None, choice: Choice, target: str
 
     mpl.use("Agg")
     from rankwise.displays import SurfaceDisplay  # noqa: PLC0415
-    from rankwise.files.replacing import replacing  # noqa: PLC0415
+    from rankwise.files import replacing  # noqa: PLC0415
 
     lines = [f"Validation {choice.metric.name} of {shown.candidate.describe()}"]
     if chosen is not None:

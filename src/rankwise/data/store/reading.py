@@ -30,7 +30,6 @@ from rankwise.data.store.mapped import MappedMatrix
 from rankwise.data.text.query_ids import QueryRuns
 from rankwise.data.validation import check_count, check_flag
 from rankwise.exceptions import Change, InvalidInputError
-from rankwise.files.replacing import recover
 from rankwise.runtime.threads import default_threads
 
 __all__ = ["Store", "open_store"]
@@ -231,7 +230,6 @@ def open_store(path: str | os.PathLike[str], *, verify: bool = True, n_threads: 
     folder = check_path("path", path)
     check_flag("verify", verify)
     check_count("n_threads", n_threads)
-    recover(folder)
     if not Path(folder, HEADER).is_file():
         raise InvalidInputError(
             f"{folder} is not a store: there is no {HEADER} in it.",

@@ -23,7 +23,7 @@ from rankwise.data.text.reader import Missing, ZeroBased
 from rankwise.data.text.sources import LONGEST_LINE
 from rankwise.data.validation import check_count, check_flag
 from rankwise.exceptions import Change, InvalidInputError
-from rankwise.files.replacing import replacing_folder
+from rankwise.files import replacing_folder
 
 __all__ = ["save_store"]
 

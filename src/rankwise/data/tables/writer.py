@@ -21,7 +21,7 @@ from rankwise.data.tables.sparse_columns import INDICES, SPARSE_KEY, VALUES
 from rankwise.data.tables.table_source import import_pyarrow
 from rankwise.data.validation import check_flag
 from rankwise.exceptions import InvalidInputError
-from rankwise.files.replacing import replacing
+from rankwise.files import replacing
 
 if TYPE_CHECKING:
     import pyarrow as pa

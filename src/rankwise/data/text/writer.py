@@ -25,7 +25,7 @@ from rankwise.data.text.query_ids import encode_ids
 from rankwise.data.text.sources import import_zstandard
 from rankwise.data.validation import check_choice, check_count, check_flag, check_numbers, check_qid
 from rankwise.exceptions import Change, InvalidInputError
-from rankwise.files.replacing import place_of, replacing
+from rankwise.files import replacing
 from rankwise.runtime.threads import default_threads
 
 __all__ = ["TextWriter", "open_text", "save_svmlight"]
@@ -198,7 +198,6 @@ def open_text(path: str | os.PathLike[str] | BinaryIO, *, durable: bool = True) 
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
     else:
-        place_of(path)  # raises where it is no path
         name = Path(os.fsdecode(path)).name
         with replacing(path, durable=durable) as file, _compressed(file, name) as stream:
             yield stream
