@@ -12,11 +12,9 @@ from sklearn.linear_model import Ridge
 
 import data_sets
 from rankwise import RankRLS, RankRLSCV, RankSVMCV
-from rankwise.metrics.gain import Ndcg
-from rankwise.metrics.pairwise import PairwiseError
-from rankwise.metrics.relevance import AveragePrecision, Precision
+from rankwise.metrics import get_metric
 
-MAP = AveragePrecision(relevant=1, convention="letor3")
+MAP = get_metric("map", relevant=1, convention="letor3")
 CUTOFFS = range(1, 11)
 PUBLISHED = {  # of the 2007 paper
     "MAP": {"RankRLS": [0.447], "RLS": [0.450], "RankSVM": [0.447], "RankBoost": [0.440]},
@@ -90,8 +88,8 @@ def retrieval():
     }
     metrics = {
         "MAP": [MAP],
-        "NDCG": [Ndcg(k=k, convention="letor3") for k in CUTOFFS],
-        "P": [Precision(k=k, relevant=1, convention="letor3") for k in CUTOFFS],
+        "NDCG": [get_metric("ndcg", k=k, convention="letor3") for k in CUTOFFS],
+        "P": [get_metric("precision", k=k, relevant=1, convention="letor3") for k in CUTOFFS],
     }
     figures = {kind: {name: [] for name in methods} for kind in metrics}
     precision = {name: [] for name in methods}
@@ -129,7 +127,7 @@ def retrieval():
 
 def disagreement():
     """The OHSUMED column of Table 3 of the 2009 paper: labels 0 and 1 merged."""
-    error = PairwiseError(ties=1)
+    error = get_metric("pairwise_error", ties=1)
     relevant = {"query_weight": "pairs", "ties": "exclude"}
 
     def all_pairs(train, validation):

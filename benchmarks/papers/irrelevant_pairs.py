@@ -6,7 +6,7 @@ import numpy as np
 from comparing import print_rows
 
 from rankwise import RankRLS
-from rankwise.metrics.pairwise import PairwiseError
+from rankwise.metrics import get_metric
 
 
 def figure_2():
@@ -15,7 +15,7 @@ def figure_2():
     X = np.array([[1.2], [0.8], [-0.8], [-1.2]])
     y = np.array([2.0, 1.0, 4.0, 3.0])
     objects = np.array([1, 1, 2, 2])
-    error = PairwiseError(ties=1)
+    error = get_metric("pairwise_error", ties=1)
     rows = []
     for name, qid, published in (("relevant pairs", objects, 0.0), ("all pairs", None, 1.0)):
         model = RankRLS(query_weight="pairs").fit(X, y, qid)

@@ -17,7 +17,7 @@ import data_sets
 from rankwise import RankSVM
 from rankwise.data.validation import check_qid
 from rankwise.kernels import FeatureMap, Kernel
-from rankwise.metrics.pairwise import PairwiseError
+from rankwise.metrics import get_metric
 from rankwise.pairs.factor import factor_of
 from rankwise.pairs.labels import label_graph
 from rankwise.solvers.dual import DualSpectrum
@@ -32,7 +32,7 @@ PUBLISHED = {
     "RankSVM": (0.413, 0.400, 0.378, 0.371),
     "RLS": (0.414, 0.401, 0.378, 0.371),
 }
-ERROR = PairwiseError(ties=1)
+ERROR = get_metric("pairwise_error", ties=1)
 SVM_ALPHAS = 10.0 ** np.arange(-5, 2)
 
 

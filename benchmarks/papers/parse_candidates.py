@@ -13,10 +13,10 @@ from sklearn.kernel_ridge import KernelRidge
 import data_sets
 from rankwise import KernelRankRLS, KernelRankRLSCV, RankSVMCV
 from rankwise.kernels import FeatureMap, Kernel
-from rankwise.metrics.pairwise import KendallTau, PairwiseError
+from rankwise.metrics import get_metric
 from rankwise.model_selection import QueryKFold
 
-ERROR = PairwiseError(ties=1)
+ERROR = get_metric("pairwise_error", ties=1)
 COSTS = {"(20)": "unit", "(21)": "magnitude", "(22)": "relative"}
 PUBLISHED = {
     "RankRLS (20)": (0.225, None),
@@ -87,7 +87,7 @@ def parses():
     scores["RLS"] = data.refitted(
         lambda alpha, K, y: KernelRidge(alpha=alpha, kernel="precomputed").fit(K, y)
     )
-    judges = [metric.prepare(data.y_test, data.qid_test) for metric in (ERROR, KendallTau())]
+    judges = [metric.prepare(data.y_test, data.qid_test) for metric in (ERROR, get_metric("kendall_tau"))]
     figures = {name: [judge(values) for judge in judges] for name, values in scores.items()}
     print_rows(
         "Parse ranking sample: 20 test sentences, beside Table 2 of the 2009 and Table 8 of the 2007 paper",

@@ -11,7 +11,8 @@ from command_line import call, call_json
 from rankwise import AutoRanker, load
 from rankwise.data.duels import same_rows
 from rankwise.exceptions import InvalidInputError
-from rankwise.metrics.sharing import mean_over_pairs, wrong_pairs
+from rankwise.metrics.intervals import mean_over_pairs
+from rankwise.metrics.pairwise import wrong_pairs
 
 
 def duels(n_players=60, n_duels=500, seed=0, *, with_text=True):

@@ -22,7 +22,7 @@ def ohsumed():
 def test_pairs(ohsumed):
     y, qid, _ = ohsumed
     assert (y.size, len(set(qid))) == (16_140, 106)
-    assert get_metric("pairwise_error").prepare(y, qid)._pairs.ordered.sum() == 582_588
+    assert get_metric("pairwise_error", average="pooled").prepare(y, qid).shares.sum() == 582_588
 
 
 def test_letor_figures_equal_explicit_loops(ohsumed):

@@ -1,7 +1,5 @@
 """Pairwise error, concordance, AUC and tau against explicit pairs, scipy and scikit-learn."""
 
-import math
-
 import numpy as np
 import pytest
 from hypothesis import assume, example, given
@@ -12,7 +10,6 @@ from sklearn.metrics import roc_auc_score
 import oracles
 from rankwise.exceptions import InvalidInputError, NoPairsError
 from rankwise.metrics import auc, concordance, kendall_tau, pairwise_error, per_query, preference_error
-from rankwise.metrics.metric import order_free_sum
 from strategies import rankings
 
 REAL_LABELS = st.floats(-10, 10).map(lambda value: round(value, 1))
@@ -148,24 +145,3 @@ def test_bad_ties(ties):
         pairwise_error([1, 0], [1, 0], ties=ties)
     with pytest.raises(InvalidInputError, match="average"):
         pairwise_error([1, 0], [1, 0], average="mean")
-
-
-@given(
-    st.lists(st.sampled_from([0.0, 1 / 3, 2 / 3, 1 / 6, 1 / 7, 1e-9, 1.0]), min_size=1, max_size=60),
-    st.integers(-300, 300),
-    st.randoms(use_true_random=False),
-)
-def test_sums_are_those_of_exact_arithmetic_in_any_order(values, power, random):
-    values = [value * 10.0**power for value in values]
-    shuffled = values.copy()
-    random.shuffle(shuffled)
-    first, second = order_free_sum(np.array([values, shuffled]))
-    assert first == second == math.fsum(values)
-
-
-def test_the_order_of_queries_does_not_decide_between_models():
-    """Thirds add up to one sum or the next, whichever come first, unless the sum does not look at the order."""
-    y, qid = np.tile([2.0, 1.0, 0.0], 9), np.repeat(np.arange(9), 3)
-    scores = np.tile([[3.0, 2.0, 1.0], [2.0, 3.0, 1.0], [1.0, 3.0, 2.0]], (3, 1)).ravel()
-    rng = np.random.default_rng(0)
-    assert len({pairwise_error(y, scores, rng.permutation(9)[qid]) for _ in range(50)}) == 1

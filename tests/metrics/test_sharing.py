@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rankwise.metrics.sharing import compare_over_pairs, mean_over_pairs, variance_over_pairs
+from rankwise.metrics.comparison import compare_over_pairs
+from rankwise.metrics.intervals import mean_over_pairs, variance_over_pairs
 
 
 def explicit_variance(residuals, pairs):

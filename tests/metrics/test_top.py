@@ -138,7 +138,7 @@ def test_letor_map_and_mean_ndcg():
 
 
 def test_conventions_do_not_mix_with_options():
-    assert get_metric("ndcg@5", convention="letor4", ties="stable").ties == "stable"
+    assert get_metric("ndcg@5", convention="letor4", ties="stable").options["ties"] == "stable"
     with pytest.raises(InvalidInputError, match=r"gain='exp', not 'linear'.*Hint:"):
         ndcg(Y, S, QID, gain="linear", convention="letor3")
     with pytest.raises(InvalidInputError, match="'letor3', 'letor4'"):

@@ -8,7 +8,7 @@ import pytest
 from rankwise import AutoRanker, RankRLS, RankSVM
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import bootstrap_interval, compare_rankings, preference_error
-from rankwise.metrics.sharing import mean_over_pairs
+from rankwise.metrics.intervals import mean_over_pairs
 from rankwise.report import Report
 from rankwise.report.duels import look_at_duels, record_errors
 from report.test_report import balanced, searches, visible_words

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankwise.arrays import Floats
-from rankwise.metrics.metric import order_free_sum
 
 __all__ = ["Figure", "paired_difference", "standard_error"]
 
@@ -43,8 +42,8 @@ def standard_error(values: Floats, share: Floats, repeats: int = 1) -> float:
     n_units = int((share > 0).sum())
     if n_units < 2:
         return float("nan")
-    centred = values - order_free_sum(share * values)
-    spread = float(order_free_sum((share * centred) ** 2)) * n_units / (n_units - 1)
+    centred = values - (share * values).sum()
+    spread = float(((share * centred) ** 2).sum()) * n_units / (n_units - 1)
     return float(np.sqrt(spread * repeats))
 
 

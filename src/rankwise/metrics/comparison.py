@@ -1,27 +1,28 @@
-"""Paired comparisons of two rankings of the same rows, by randomisation."""
+"""Paired comparisons of two rankings of the same rows by randomisation, and of two errors of the same pairs."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.stats
 
-from rankwise.arrays import ArrayLike, RandomSource
+from rankwise.arrays import ArrayLike, Ints, RandomSource
 from rankwise.data.validation import check_numbers, check_weights, read_seed
-from rankwise.metrics.bootstrap import (
+from rankwise.metrics.intervals import (
     Interval,
     block_sizes,
     bootstrap_mean,
     check_draws,
     drawings_of,
+    estimate_over_pairs,
+    mean_over_pairs,
     quantiles,
-    read_labels,
     values_of_copies,
 )
-from rankwise.metrics.metric import Doubles, Grouping, Metric
-from rankwise.metrics.table import get_metric
+from rankwise.metrics.metric import Doubles, Grouping, Metric, get_metric, read_labels
 
-__all__ = ["Comparison", "compare_rankings", "holm", "p_text", "paired_test"]
+__all__ = ["Comparison", "compare_over_pairs", "compare_rankings", "holm", "p_text", "paired_test"]
 
 _EXACT = 14  # up to so many differences, every assignment of signs is looked at
 # Of two values of a metric: tied rows are added up in another order than the same gains one by one.
@@ -194,6 +195,24 @@ def p_text(p_value: float) -> str:
     return "< 0.001" if p_value < 0.001 else f"= {p_value:.3f}"
 
 
+def compare_over_pairs(
+    first: Doubles, second: Doubles, pairs: Ints, weight: Doubles | None = None, *, level: float = 0.95
+) -> Comparison:
+    """Compare two errors pair by pair: the first minus the second, tested by the same variance.
+
+    Where all pairs differ alike there is no variance to test by: then by the signs of the items, of which all but one
+    could have been others.
+    """
+    difference = first - second
+    interval = mean_over_pairs(difference, pairs, weight, level=level)
+    mean, error, freedom = estimate_over_pairs(difference, pairs, weight)
+    p_value = 1.0
+    if freedom > 0 and mean != 0:
+        p_value = float(2 * scipy.stats.t.sf(abs(mean) / error, freedom)) if error > 0 else 0.5**freedom
+    wins, losses = int((difference < 0).sum()), int((difference > 0).sum())
+    return Comparison(interval, p_value, wins, losses, difference.size - wins - losses, "pairwise_error")
+
+
 def _compare_one_ranking(
     metric: Metric,
     labels: Doubles,
@@ -203,10 +222,8 @@ def _compare_one_ranking(
     n_resamples: int,
     seed: int,
 ) -> Comparison:
-    check_draws(level, n_resamples)
     # Scores of two models have no common scale; their ranks have.
-    ranks = [np.unique(column, return_inverse=True)[1].astype(np.float64) for column in columns]
-    ranks = [_midranks(rank) for rank in ranks]
+    ranks = [scipy.stats.rankdata(column) for column in columns]
     evaluator = metric.prepare(labels, sample_weight=weights)
     observed = evaluator(ranks[0]) - evaluator(ranks[1])
     rng = np.random.default_rng(seed)
@@ -223,9 +240,3 @@ def _compare_one_ranking(
     low, high = quantiles(sample[np.isfinite(sample)], (1 - level) / 2, (1 + level) / 2)
     interval = Interval(observed, low, high, level, int(labels.size), "rows")
     return Comparison(interval, (1 + int(extreme.sum())) / (1 + n_resamples), 0, 0, 0, metric.name)
-
-
-def _midranks(codes: Doubles) -> Doubles:
-    """Return average ranks of small integer codes."""
-    counts = np.bincount(codes.astype(np.int64))
-    return np.asarray((np.cumsum(counts) - (counts - 1) / 2)[codes.astype(np.int64)])

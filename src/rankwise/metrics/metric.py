@@ -1,16 +1,17 @@
-"""What every metric offers: a name, its convention in words, and evaluators that remember the labels.
+"""Metrics by name: the table of them, their options, and evaluators that remember the labels.
 
-A metric is a small frozen object whose fields are its options. Everything that depends on the labels alone
-(grouping, levels, gains, the best possible value, which queries count) is done once by `Metric.prepare`;
-the `Evaluator` it returns only looks at scores.
+A metric is its name and its options; the table says how it is computed. The options are the keyword arguments of the
+metric's function, such as `ndcg`. Everything that depends on the labels alone (grouping, levels, gains, the best
+possible value, which queries count) is done once by `Metric.prepare`; the `Evaluator` it returns only looks at scores.
 """
 
 from __future__ import annotations
 
-import math
-from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from difflib import get_close_matches
+from inspect import Parameter, signature
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -22,33 +23,38 @@ from rankwise.data.validation import check_numbers, check_qid, check_weights
 from rankwise.exceptions import InvalidInputError
 from rankwise.runtime.threads import default_threads
 
-__all__ = ["Doubles", "Evaluator", "Metric", "PerQuery", "order_free_sum"]
+__all__ = [
+    "METRICS",
+    "Doubles",
+    "Evaluator",
+    "Grouping",
+    "Kind",
+    "Metric",
+    "PerQuery",
+    "declare",
+    "evaluate",
+    "get_metric",
+    "per_query",
+    "read_labels",
+    "value_of",
+]
 
 Grouping = Queries | ArrayLike | None  # the query of each row, encoded or as a caller passes it
 Doubles = npt.NDArray[np.float64]
 
-# Starting threads costs what sorting some thousand rows costs.
+# Starting threads costs as much time as sorting some thousand rows.
 _ROWS_A_THREAD = 8_000
 
-
-def order_free_sum(values: Doubles) -> Doubles:
-    """Sum over the last axis, to the same bits in any order.
-
-    Which of two models is better must not be decided by the order of queries, and equally good ones are to be equal.
-    So the leading digits are added as whole multiples of one unit, which no addition rounds; what is left over is too
-    small for its rounding to show.
-    """
-    largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
-    if largest == 0.0:
-        return np.zeros(values.shape[:-1])
-    unit = math.frexp(largest)[1] + math.frexp(values.shape[-1])[1] - 52
-    # Adding a number that has no digits below the unit rounds to the unit.
-    anchor = math.ldexp(1.5, min(max(unit, -1074) + 52, 1023))
-    leading = values + anchor
-    leading -= anchor
-    total = leading.sum(axis=-1)
-    np.subtract(values, leading, out=leading)
-    return np.asarray(total + leading.sum(axis=-1))
+# Names of our functions that are not in the table, and names that others use.
+_OTHER_NAMES = {
+    "average_precision": "map",
+    "mean_average_precision": "map",
+    "reciprocal_rank": "mrr",
+    "mean_reciprocal_rank": "mrr",
+    "roc_auc": "auc",
+    "preference_error": "pairwise_error",
+    "expected_reciprocal_rank": "err",
+}
 
 
 @dataclass(frozen=True)
@@ -81,11 +87,10 @@ class PerQuery:
 
     def mean(self) -> float:
         """Return the mean over the queries that count."""
-        values = self.values[self.counted]
-        return float(order_free_sum(values) / values.size)
+        return float(self.values[self.counted].mean())
 
 
-class Evaluator(ABC):
+class Evaluator:
     """A metric with its labels prepared: call it with scores, as often as you like.
 
     Parameters
@@ -94,10 +99,13 @@ class Evaluator(ABC):
         The queries of the rows.
     counted : (queries,) bool
         Which queries the metric is defined for.
-    shares : (queries,) float64, optional
-        The weights of the queries in the mean; equal if not given.
     n_threads : int
         Threads to use at most.
+    values : callable
+        Takes a (rows, columns) block of scores and a number of threads, and returns the (columns, queries) values;
+        those of queries that do not count are arbitrary.
+    shares : (queries,) float64, optional
+        The weights of the queries in the mean; equal if not given.
 
     Examples
     --------
@@ -109,16 +117,22 @@ class Evaluator(ABC):
     """
 
     def __init__(
-        self, queries: Queries, counted: npt.NDArray[np.bool_], n_threads: int, shares: Doubles | None = None
+        self,
+        queries: Queries,
+        counted: npt.NDArray[np.bool_],
+        n_threads: int,
+        values: Callable[[Doubles, int], Doubles],
+        shares: Doubles | None = None,
     ) -> None:
         self.queries = queries
         self.counted = counted
         self.n_threads = n_threads
+        self._compute = values
         self._shares = None if shares is None else shares[counted]
 
     @property
     def shares(self) -> Doubles:
-        """What each query that counts weighs in the mean."""
+        """The weight of each query that counts in the mean."""
         return np.ones(int(self.counted.sum())) if self._shares is None else self._shares
 
     def __call__(self, scores: ArrayLike) -> float:
@@ -132,8 +146,6 @@ class Evaluator(ABC):
     def many(self, scores: ArrayLike) -> Doubles:
         """Return the metric of each column of a (rows, columns) matrix of scores."""
         block = scores if type(scores) is np.ndarray else as_array("scores", scores)
-        if block.dtype.kind not in "biuf":
-            raise InvalidInputError(f"scores are {block.dtype}.", "pass a matrix of real numbers.")
         block = block.astype(np.float64, copy=False)
         if block.ndim != 2 or block.shape[0] != self.queries.n_rows:
             raise InvalidInputError(
@@ -152,6 +164,9 @@ class Evaluator(ABC):
         values = np.where(self.counted, self._values(column[:, np.newaxis])[0], np.nan)
         return PerQuery(self.queries.ids, values, self.counted)
 
+    def _values(self, block: Doubles) -> Doubles:
+        return self._compute(block, max(1, min(self.n_threads, block.size // _ROWS_A_THREAD)))
+
     def _means(self, block: Doubles) -> Doubles:
         if block.shape[1] == 0:
             return np.empty(0)
@@ -159,31 +174,54 @@ class Evaluator(ABC):
         if not self.counted.all():
             values = values[:, self.counted]
         if self._shares is None:
-            return np.asarray(order_free_sum(values) / values.shape[1])
-        return np.asarray(order_free_sum(values * self._shares) / order_free_sum(self._shares))
-
-    def _threads(self, block: Doubles) -> int:
-        return max(1, min(self.n_threads, block.size // _ROWS_A_THREAD))
-
-    @abstractmethod
-    def _values(self, block: Doubles) -> Doubles:
-        """Return the (columns, queries) values; those of queries that do not count are arbitrary."""
+            return np.asarray(values.mean(axis=1))
+        return np.asarray((values * self._shares).sum(axis=1) / self._shares.sum())
 
 
-@dataclass(frozen=True, kw_only=True)
-class Metric(ABC):
-    """A metric and its options.
+@dataclass(frozen=True)
+class Kind:
+    """A row of the table of metrics.
+
+    Attributes
+    ----------
+    check : callable
+        Takes the name and a dictionary of options, checks them, and completes them in place.
+    prepare : callable
+        Takes options, labels, queries, weights and a number of threads, and returns an evaluator.
+    words : callable
+        Takes options, and returns the convention in words.
+    greater_is_better : bool
+    counts_pairs : bool
+        Whether it counts pairs of rows, and so takes weights of rows and needs two different labels in a query.
+    bounds : (float, float)
+        The smallest and the largest possible value.
+    """
+
+    check: Callable[[str, dict[str, Any]], None]
+    prepare: Callable[[Mapping[str, Any], Doubles, Queries, Doubles | None, int], Evaluator]
+    words: Callable[[Mapping[str, Any]], str]
+    greater_is_better: bool = True
+    counts_pairs: bool = False
+    bounds: tuple[float, float] = (0.0, 1.0)
+
+
+_KINDS: dict[str, Kind] = {}
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A metric and its options; made by `get_metric`.
 
     Attributes
     ----------
     base_name : str
         Its name in the table `METRICS`, without a cutoff.
+    options : dict
+        The value of each of its options.
     greater_is_better : bool
         Whether a good ranking has a large value.
     takes_weights : bool
-        Whether `sample_weight` means something to it.
-    needs_two_levels : bool
-        Whether only queries with two different labels count.
+        Whether it counts pairs, and so takes `sample_weight`; only queries with two different labels count then.
     bounds : (float, float)
         The smallest and the largest possible value.
 
@@ -195,24 +233,47 @@ class Metric(ABC):
     (True, 1.0)
     """
 
-    base_name: ClassVar[str]
-    greater_is_better: ClassVar[bool] = True
-    takes_weights: ClassVar[bool] = False
-    needs_two_levels: ClassVar[bool] = False
-    bounds: ClassVar[tuple[float, float]] = (0.0, 1.0)
+    base_name: str
+    options: Mapping[str, Any]
+
+    def __repr__(self) -> str:
+        defaults = METRICS[self.base_name].options if self.base_name in METRICS else {}
+        changed = [
+            f", {name}={value!r}"
+            for name, value in self.options.items()
+            if name != "k" and value != defaults[name]
+        ]
+        return f"get_metric({self.name!r}{''.join(changed)})"
 
     @property
     def name(self) -> str:
         """The name under which `get_metric` finds it, with its cutoff, such as ``"ndcg@10"``."""
-        k = getattr(self, "k", None)
+        k = self.options.get("k")
         return self.base_name if k is None else f"{self.base_name}@{k}"
 
-    @abstractmethod
+    @property
+    def greater_is_better(self) -> bool:
+        """Whether a good ranking has a large value."""
+        return _KINDS[self.base_name].greater_is_better
+
+    @property
+    def takes_weights(self) -> bool:
+        """Whether it takes `sample_weight`."""
+        return _KINDS[self.base_name].counts_pairs
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """The smallest and the largest possible value."""
+        return _KINDS[self.base_name].bounds
+
     def describe(self) -> str:
         """Return the convention in words; a figure is never printed without it."""
+        return _KINDS[self.base_name].words(self.options)
 
     def settled(self, labels: Doubles) -> Metric:
-        """Return the metric with whatever it would take from all labels, so that it is the same on some of the rows."""
+        """Return the metric with the options that it would take from all labels, so that parts of the rows agree."""
+        if self.options.get("max_grade", 0) is None and labels.size:
+            return get_metric(self, max_grade=float(labels.max()))
         return self
 
     def __call__(
@@ -254,12 +315,10 @@ class Metric(ABC):
         Evaluator
             Call it with scores.
         """
-        labels = check_numbers("y_true", y_true)
+        labels, queries = read_labels(y_true, queries)
         if labels.shape[0] == 0:
             raise InvalidInputError("is empty.", "a ranking needs at least one row.", about="y_true")
-        if not isinstance(queries, Queries):
-            queries = check_qid(queries, labels.shape[0])
-        elif queries.n_rows != labels.shape[0]:
+        if queries.n_rows != labels.shape[0]:
             raise InvalidInputError(
                 f"the queries have {queries.n_rows} rows, but y_true has {labels.shape[0]}.",
                 "encode the query ids of the same rows.",
@@ -270,10 +329,161 @@ class Metric(ABC):
                 f"{self.name} does not take sample_weight.",
                 "leave it out, or use pairwise_error, concordance, auc or kendall_tau, which count pairs.",
             )
-        return self._prepare(labels, queries, weights, default_threads() if n_threads is None else n_threads)
+        threads = default_threads() if n_threads is None else n_threads
+        return _KINDS[self.base_name].prepare(self.options, labels, queries, weights, threads)
 
-    @abstractmethod
-    def _prepare(
-        self, labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
-    ) -> Evaluator:
-        """Prepare validated labels."""
+
+METRICS: dict[str, Metric] = {}
+
+
+def declare(name: str, kind: Kind, function: Callable[..., float] | None = None) -> Metric:
+    """Enter a metric in the table; its options and their defaults are the keyword arguments of its function."""
+    _KINDS[name] = kind
+    if function is None:
+        return Metric(name, {})
+    METRICS[name] = Metric(
+        name,
+        {
+            option: parameter.default
+            for option, parameter in signature(function).parameters.items()
+            if parameter.kind is Parameter.KEYWORD_ONLY and option != "sample_weight"
+        },
+    )
+    return METRICS[name]
+
+
+def value_of(name: str, arguments: dict[str, Any]) -> float:
+    """Evaluate a metric by the arguments of its function."""
+    y_true, scores, qid = (arguments.pop(argument) for argument in ("y_true", "scores", "qid"))
+    weight = arguments.pop("sample_weight", None)
+    return get_metric(name, **arguments)(y_true, scores, qid, sample_weight=weight)
+
+
+def get_metric(name: str | Metric, **options: object) -> Metric:
+    """Look a metric up by its name, with a cutoff after ``@`` where it takes one.
+
+    Parameters
+    ----------
+    name : str or Metric
+        A name in `METRICS`, such as ``"pairwise_error"``, ``"ndcg@10"``, ``"map"`` or ``"precision@5"``.
+    **options
+        Options of the metric's function, such as ``gain="linear"`` or ``convention="letor4"``.
+
+    Returns
+    -------
+    Metric
+        Call it with labels, scores and query ids, or `Metric.prepare` it for many evaluations.
+
+    Examples
+    --------
+    >>> from rankwise.metrics import get_metric
+    >>> metric = get_metric("ndcg@10", gain="linear")
+    >>> metric.name, metric.greater_is_better
+    ('ndcg@10', True)
+    >>> get_metric("mrr").describe()  # doctest: +ELLIPSIS
+    'MRR: 1 / position of the first relevant row; relevant means label >= 1; tied scores averaged ...'
+    """
+    if isinstance(name, Metric):
+        metric = name
+    else:
+        base, at, cutoff = name.partition("@") if isinstance(name, str) else (name, "", "")
+        if not isinstance(base, str) or base not in METRICS:
+            close = get_close_matches(str(base).lower(), [*METRICS, *_OTHER_NAMES], n=1)
+            meant = [_OTHER_NAMES.get(other, other) + at + cutoff for other in close]
+            guess = f"did you mean {meant[0]!r}? " if meant else ""
+            raise InvalidInputError(f"Unknown metric {name!r}.", f"{guess}There are {', '.join(METRICS)}.")
+        metric = METRICS[base]
+        if at:
+            if not cutoff.isdecimal():
+                raise InvalidInputError(
+                    f"metric={name!r} has no number after '@'.", f"write for example '{base}@10'."
+                )
+            options = {"k": int(cutoff), **options}
+    if not options:
+        return metric
+    for option in options:
+        if option not in metric.options:
+            known = ", ".join(sorted(metric.options))
+            raise InvalidInputError(
+                f"{metric.base_name} has no option {option!r}.",
+                f"its options are {known}." if known else "it takes no options.",
+            )
+    complete = {**metric.options, **options}
+    _KINDS[metric.base_name].check(metric.base_name, complete)
+    return Metric(metric.base_name, complete)
+
+
+def per_query(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    qid: Grouping = None,
+    *,
+    metric: str | Metric,
+    sample_weight: ArrayLike | None = None,
+    **options: object,
+) -> PerQuery:
+    """Evaluate a metric query by query.
+
+    Parameters
+    ----------
+    y_true, scores, qid, sample_weight
+        As for the metric's function.
+    metric : str or Metric
+        As for `get_metric`.
+    **options
+        As for `get_metric`.
+
+    Returns
+    -------
+    PerQuery
+        The ids, the values (NaN where undefined), and which queries count in the mean.
+
+    Examples
+    --------
+    >>> from rankwise.metrics import per_query
+    >>> result = per_query([1, 0, 3, 2, 2], [0.2, 0.1, 0.5, 0.7, 0.1], list("xxyyz"), metric="pairwise_error")
+    >>> result.ids.tolist(), result.values.tolist(), result.counted.tolist()
+    (['x', 'y', 'z'], [0.0, 1.0, nan], [True, True, False])
+    """
+    return get_metric(metric, **options).prepare(y_true, qid, sample_weight=sample_weight).per_query(scores)
+
+
+def evaluate(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    qid: Grouping = None,
+    *,
+    metrics: Iterable[str | Metric] = ("pairwise_error", "ndcg@10", "map"),
+) -> dict[str, float]:
+    """Evaluate several metrics, encoding the query ids once.
+
+    Parameters
+    ----------
+    y_true, scores, qid
+        As for the metrics' functions; `qid` may already be encoded as `Queries`.
+    metrics : iterable of str or Metric
+        As for `get_metric`.
+
+    Returns
+    -------
+    dict
+        From the metric's name to its value.
+
+    Examples
+    --------
+    >>> from rankwise.metrics import evaluate
+    >>> evaluate([2, 1, 0, 1, 0], [5, 4, 3, 1, 2], [1, 1, 1, 2, 2], metrics=["concordance", "precision@1"])
+    {'concordance': 0.5, 'precision@1': 0.5}
+    """
+    if isinstance(metrics, str):
+        raise InvalidInputError("metrics must be a list of names.", f"pass [{metrics!r}].")
+    labels, queries = read_labels(y_true, qid)
+    column = check_numbers("scores", scores, labels.shape[0])
+    chosen = [get_metric(metric) for metric in metrics]
+    return {metric.name: metric.prepare(labels, queries).evaluate(column) for metric in chosen}
+
+
+def read_labels(y_true: ArrayLike, qid: Grouping) -> tuple[Doubles, Queries]:
+    """Pass labels and query ids through validation; encoded ids as they are."""
+    labels = check_numbers("y_true", y_true)
+    return labels, qid if isinstance(qid, Queries) else check_qid(qid, labels.size)

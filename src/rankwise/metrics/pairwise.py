@@ -1,4 +1,4 @@
-"""Metrics that count pairs of rows of a query: pairwise error, concordance, AUC and Kendall's tau.
+"""Metrics that count pairs of rows of a query: pairwise error, concordance, AUC and Kendall's tau; listed pairs.
 
 Only pairs whose labels differ count. With row weights s a pair weighs s_i s_j, so that a weight of 2 equals
 writing the row twice, and a weight of 0 equals leaving it out. Queries without a pair do not count.
@@ -6,155 +6,34 @@ writing the row twice, and a weight of 0 equals leaving it out. Queries without 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from functools import partial
 from numbers import Real
-from typing import TYPE_CHECKING, ClassVar
+from typing import Any
 
 import numpy as np
 
-from rankwise.arrays import ArrayLike
+from rankwise import _core
+from rankwise.arrays import ArrayLike, Ints
 from rankwise.data.arguments import check_real
-from rankwise.data.validation import check_choice
-from rankwise.exceptions import InvalidInputError
-from rankwise.metrics.metric import Doubles, Evaluator, Grouping, Metric
-from rankwise.metrics.pair_counts import LabelPairs, OrderEvaluator, TauEvaluator
-
-if TYPE_CHECKING:
-    from rankwise.data.queries import Queries
+from rankwise.data.preferences import check_pairs
+from rankwise.data.queries import Queries
+from rankwise.data.validation import check_choice, check_numbers
+from rankwise.exceptions import Change, InvalidInputError, NoPairsError
+from rankwise.metrics.metric import Doubles, Evaluator, Grouping, Kind, declare, value_of
 
 __all__ = [
-    "Auc",
-    "Concordance",
-    "KendallTau",
-    "PairwiseError",
+    "LOG_LOSS",
     "auc",
-    "check_tie_cost",
     "concordance",
+    "contradicted",
     "kendall_tau",
     "pairwise_error",
+    "preference_error",
+    "wrong_pairs",
 ]
 
 _AVERAGES = {"queries": "mean over queries with a pair", "pooled": "over the pairs of all queries together"}
-
-
-@dataclass(frozen=True, kw_only=True)
-class _PairMetric(Metric):
-    takes_weights: ClassVar[bool] = True
-    needs_two_levels: ClassVar[bool] = True
-
-
-@dataclass(frozen=True, kw_only=True)
-class _OrderMetric(_PairMetric):
-    ties: float = 0.5
-    average: str = "queries"
-
-    def __post_init__(self) -> None:
-        check_tie_cost(self.ties)
-        check_choice("average", self.average, _AVERAGES)
-
-    def _tail(self) -> str:
-        tie = 1 - self.ties if self.greater_is_better else self.ties
-        return f"a tie in the scores counts {tie:g}; {_AVERAGES[self.average]}"
-
-    def _prepare(
-        self, labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
-    ) -> Evaluator:
-        return OrderEvaluator(
-            LabelPairs(labels, queries, weights, n_threads),
-            queries,
-            n_threads,
-            tie_cost=float(self.ties),
-            rightly=self.greater_is_better,
-            pooled=self.average == "pooled",
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class PairwiseError(_OrderMetric):
-    """The share of pairs in the wrong order; see `pairwise_error`."""
-
-    base_name: ClassVar[str] = "pairwise_error"
-    greater_is_better: ClassVar[bool] = False
-
-    def describe(self) -> str:
-        """Return the convention in words."""
-        what = "share of the pairs with different labels that the scores order wrongly"
-        return f"pairwise error: {what}; {self._tail()}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Concordance(_OrderMetric):
-    """One minus the pairwise error; see `concordance`."""
-
-    base_name: ClassVar[str] = "concordance"
-
-    def describe(self) -> str:
-        """Return the convention in words."""
-        what = "share of the pairs with different labels that the scores order rightly"
-        return f"concordance: {what}; {self._tail()}"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Auc(_OrderMetric):
-    """The concordance of relevant with other rows; see `auc`."""
-
-    base_name: ClassVar[str] = "auc"
-
-    relevant: float | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.relevant is not None:
-            check_real("relevant", self.relevant, "pass the smallest label that is relevant")
-
-    def describe(self) -> str:
-        """Return the convention in words."""
-        which = (
-            "rows with the larger label" if self.relevant is None else f"rows with label >= {self.relevant:g}"
-        )
-        what = f"probability that one of the {which} scores above one of the others of its query"
-        return f"AUC: {what}; {self._tail()}"
-
-    def _prepare(
-        self, labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
-    ) -> Evaluator:
-        if self.relevant is not None:
-            labels = (labels >= self.relevant).astype(np.float64)
-        elif ((labels != labels.min()) & (labels != labels.max())).any():
-            raise InvalidInputError(
-                "has more than two levels, and auc needs two.",
-                "pass relevant=1 to call every label of at least 1 relevant, or use concordance.",
-                about="y_true",
-            )
-        return super()._prepare(labels, queries, weights, n_threads)
-
-
-@dataclass(frozen=True, kw_only=True)
-class KendallTau(_PairMetric):
-    """Kendall's tau-b inside queries; see `kendall_tau`."""
-
-    base_name: ClassVar[str] = "kendall_tau"
-    bounds: ClassVar[tuple[float, float]] = (-1.0, 1.0)
-
-    def describe(self) -> str:
-        """Return the convention in words."""
-        return (
-            "Kendall tau-b of labels and scores (ties in either corrected for, as scipy.stats.kendalltau); "
-            "0 where all scores of a query are equal; mean over queries with a pair"
-        )
-
-    def _prepare(
-        self, labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
-    ) -> Evaluator:
-        return TauEvaluator(LabelPairs(labels, queries, weights, n_threads), queries, n_threads)
-
-
-def check_tie_cost(ties: object) -> None:
-    """Raise unless `ties` is a cost that some paper gives to a tie."""
-    if not isinstance(ties, Real) or ties not in (0, 0.5, 1):
-        raise InvalidInputError(
-            f"ties={ties!r} is not an option.", "a tie in the scores counts as 0.5 of an error, as 1 or as 0."
-        )
 
 
 def pairwise_error(
@@ -194,7 +73,7 @@ def pairwise_error(
     >>> pairwise_error([2, 1, 0, 1, 0], [0.9, 0.1, 0.4, 0.3, 0.3], ["a", "a", "a", "b", "b"])
     0.41666666666666663
     """
-    return PairwiseError(ties=ties, average=average)(y_true, scores, qid, sample_weight=sample_weight)
+    return value_of("pairwise_error", locals())
 
 
 def concordance(
@@ -216,7 +95,7 @@ def concordance(
     >>> concordance([3.5, 2.0, 1.0], [10, 30, 5])
     0.6666666666666666
     """
-    return Concordance(ties=ties, average=average)(y_true, scores, qid, sample_weight=sample_weight)
+    return value_of("concordance", locals())
 
 
 def auc(
@@ -245,7 +124,7 @@ def auc(
     >>> auc([0, 1, 0, 1], [0.1, 0.4, 0.35, 0.3])
     0.75
     """
-    return Auc(relevant=relevant, average=average)(y_true, scores, qid, sample_weight=sample_weight)
+    return value_of("auc", locals())
 
 
 def kendall_tau(
@@ -266,4 +145,206 @@ def kendall_tau(
     >>> kendall_tau([1, 2, 3, 1, 2], [10, 20, 30, 2, 1], [7, 7, 7, 8, 8])
     0.0
     """
-    return KendallTau()(y_true, scores, qid, sample_weight=sample_weight)
+    return value_of("kendall_tau", locals())
+
+
+def preference_error(
+    pairs: ArrayLike, scores: ArrayLike, weight: ArrayLike | None = None, *, ties: float = 0.5
+) -> float:
+    """Share of preferences that the scores contradict.
+
+    Parameters
+    ----------
+    pairs : (preferences, 2) integers
+        Winner and loser of each preference, as row numbers.
+    scores : (rows,) numbers
+        The predictions; larger is better.
+    weight : (preferences,) numbers, optional
+        Weights of the preferences.
+    ties : {0.5, 1, 0}
+        What a preference costs whose rows have equal scores.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> from rankwise.metrics import preference_error
+    >>> preference_error([[0, 1], [1, 2], [0, 2], [2, 1]], [0.3, 0.1, 0.2])
+    0.25
+    """
+    _check_tie_cost(ties)
+    column = check_numbers("scores", scores)
+    checked = check_pairs(pairs, column.shape[0], weight=weight)
+    difference = column[checked.winner] - column[checked.loser]
+    weights = np.ones(len(checked)) if checked.weight is None else checked.weight
+    return contradicted(difference, weights, float(ties)) / float(weights.sum())
+
+
+def contradicted(difference: Doubles, weight: Doubles, tie_cost: float) -> float:
+    """Add up the weights of the preferences whose winner scores less, and `tie_cost` times those of ties.
+
+    Parameters
+    ----------
+    difference : (preferences,) float64
+        Score of the winner minus score of the loser.
+    weight : (preferences,) float64
+    tie_cost : float
+    """
+    return float(weight[difference < 0].sum() + tie_cost * weight[difference == 0].sum())
+
+
+def wrong_pairs(scores: Doubles, pairs: Ints) -> Doubles:
+    """Return 1 for each pair of winner and loser that scores contradict, and one half where they tie."""
+    difference = scores[pairs[:, 0]] - scores[pairs[:, 1]]
+    return np.where(difference < 0, 1.0, np.where(difference == 0, 0.5, 0.0))
+
+
+def _check_tie_cost(ties: object) -> None:
+    if not isinstance(ties, Real) or ties not in (0, 0.5, 1):
+        raise InvalidInputError(
+            f"ties={ties!r} is not an option.", "a tie in the scores counts as 0.5 of an error, as 1 or as 0."
+        )
+
+
+def _check(name: str, options: dict[str, Any]) -> None:
+    if "ties" in options:
+        _check_tie_cost(options["ties"])
+    if "average" in options:
+        check_choice("average", options["average"], _AVERAGES)
+    if options.get("relevant") is not None:
+        check_real("relevant", options["relevant"], "pass the smallest label that is relevant")
+
+
+def _count_pairs(
+    labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
+) -> tuple[Doubles, Doubles, Callable[[Doubles, int], Doubles]]:
+    """Return the weight of the pairs that labels order in each query, of all pairs, and the counter for scores.
+
+    The counter returns (columns, queries, 3) weights of wrong, undecided, and equally scored pairs.
+    """
+    rows, offsets = queries.order, queries.offsets
+    if not queries.is_grouped:
+        labels, weights = labels[rows], None if weights is None else weights[rows]
+    levels = np.empty(queries.n_rows, dtype=np.int32)
+    n_levels = np.empty(len(queries), dtype=np.int64)
+    totals = np.empty((len(queries), 2))
+    _core.level_pairs(rows, offsets, labels, weights, levels, n_levels, totals, n_threads)
+    ordered, every = totals.T
+    if not ordered.any():
+        raise NoPairsError(
+            "no query has two rows with different labels, so there are no pairs to count.",
+            "check that y_true varies inside queries, and that qid names queries and not rows.",
+            Change("y_true"),
+        )
+
+    def count(block: Doubles, n_threads: int) -> Doubles:
+        out = np.empty((block.shape[1], n_levels.shape[0], 3))
+        _core.count_pairs(rows, offsets, block, levels, n_levels, weights, out, n_threads)
+        return out
+
+    return ordered, every, count
+
+
+def _prepare_order(
+    options: Mapping[str, Any],
+    labels: Doubles,
+    queries: Queries,
+    weights: Doubles | None,
+    n_threads: int,
+    *,
+    rightly: bool,
+) -> Evaluator:
+    """Prepare the share of the pairs that scores order wrongly, or rightly."""
+    ordered, _, count = _count_pairs(labels, queries, weights, n_threads)
+    counted, tie_cost = ordered > 0, float(options.get("ties", 0.5))
+    divisor = np.where(counted, ordered, 1.0)
+
+    def values(block: Doubles, n_threads: int) -> Doubles:
+        counts = count(block, n_threads)
+        wrong = counts[:, :, 0] + tie_cost * counts[:, :, 1]
+        return np.asarray((ordered - wrong if rightly else wrong) / divisor)
+
+    shares = ordered if options["average"] == "pooled" else None
+    return Evaluator(queries, counted, n_threads, values, shares)
+
+
+def _prepare_auc(
+    options: Mapping[str, Any], labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
+) -> Evaluator:
+    if options["relevant"] is not None:
+        labels = (labels >= options["relevant"]).astype(np.float64)
+    elif ((labels != labels.min()) & (labels != labels.max())).any():
+        raise InvalidInputError(
+            "has more than two levels, and auc needs two.",
+            "pass relevant=1 to call every label of at least 1 relevant, or use concordance.",
+            about="y_true",
+        )
+    return _prepare_order(options, labels, queries, weights, n_threads, rightly=True)
+
+
+def _prepare_tau(
+    options: Mapping[str, Any], labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
+) -> Evaluator:
+    ordered, every, count = _count_pairs(labels, queries, weights, n_threads)
+
+    def values(block: Doubles, n_threads: int) -> Doubles:
+        wrong, undecided, equal_scores = np.moveaxis(count(block, n_threads), 2, 0)
+        difference = ordered - undecided - 2.0 * wrong
+        scale = np.sqrt(ordered * np.maximum(every - equal_scores, 0.0))
+        return np.asarray(np.divide(difference, scale, out=np.zeros(scale.shape), where=scale > 0))
+
+    return Evaluator(queries, ordered > 0, n_threads, values)
+
+
+def _refuse_labels(*_: object) -> Evaluator:
+    raise InvalidInputError(
+        "The log-loss is of listed pairs, and labels list none.", "use fit_pairs, or another scoring."
+    )
+
+
+def _order_words(title: str, which: str, options: Mapping[str, Any], *, rightly: bool) -> str:
+    ties = options.get("ties", 0.5)
+    cost = 1 - ties if rightly else ties
+    return f"{title}: {which}; a tie in the scores counts {cost:g}; {_AVERAGES[options['average']]}"
+
+
+def _auc_words(options: Mapping[str, Any]) -> str:
+    relevant = options["relevant"]
+    which = "the larger label" if relevant is None else f"label >= {relevant:g}"
+    chance = f"probability that one of the rows with {which} scores above one of the others of its query"
+    return _order_words("AUC", chance, options, rightly=True)
+
+
+_SHARE = "share of the pairs with different labels that the scores order"
+_TAU = (
+    "Kendall tau-b of labels and scores (ties in either corrected for, as scipy.stats.kendalltau); "
+    "0 where all scores of a query are equal; mean over queries with a pair"
+)
+_PROBABILITY = "log-loss: mean of -log of the probability that was given to the winner of a pair"
+
+_ERROR = Kind(
+    _check,
+    partial(_prepare_order, rightly=False),
+    lambda options: _order_words("pairwise error", f"{_SHARE} wrongly", options, rightly=False),
+    greater_is_better=False,
+    counts_pairs=True,
+)
+_CONCORDANCE = Kind(
+    _check,
+    partial(_prepare_order, rightly=True),
+    lambda options: _order_words("concordance", f"{_SHARE} rightly", options, rightly=True),
+    counts_pairs=True,
+)
+declare("pairwise_error", _ERROR, pairwise_error)
+declare("concordance", _CONCORDANCE, concordance)
+declare("auc", Kind(_check, _prepare_auc, _auc_words, counts_pairs=True), auc)
+declare(
+    "kendall_tau",
+    Kind(_check, _prepare_tau, lambda _: _TAU, counts_pairs=True, bounds=(-1.0, 1.0)),
+    kendall_tau,
+)
+# The metric of listed pairs whose differences of scores are log-odds; `scoring="auto"` may mean it.
+LOG_LOSS = declare("log_loss", Kind(_check, _refuse_labels, lambda _: _PROBABILITY, greater_is_better=False))

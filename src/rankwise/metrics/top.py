@@ -1,30 +1,27 @@
-"""What the metrics of the top of a list share: options, conventions and the evaluator."""
+"""Metrics of the top of a list: NDCG, MeanNDCG, ERR, average precision (MAP), precision and reciprocal rank (MRR)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
+from rankwise import _core
+from rankwise.arrays import ArrayLike, Bools
+from rankwise.data.arguments import check_real
+from rankwise.data.queries import Queries
 from rankwise.data.validation import check_choice
 from rankwise.exceptions import Change, InvalidInputError, UndefinedMetricError
-from rankwise.metrics.metric import Doubles, Evaluator, Metric
+from rankwise.metrics.metric import METRICS, Doubles, Evaluator, Grouping, Kind, declare, value_of
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+__all__ = ["average_precision", "err", "mean_ndcg", "ndcg", "precision", "reciprocal_rank"]
 
-    from rankwise.data.queries import Queries
-
-__all__ = ["LETOR", "TopEvaluator", "TopMetric", "relevance"]
-
-# Both scripts of the LETOR benchmarks agree on these; they differ in queries with fewer than k rows.
-LETOR: Mapping[str, Mapping[str, str]] = {
-    name: {"gain": "exp", "discount": "letor", "ties": "stable", "empty": "zero"}
-    for name in ("letor3", "letor4")
+_GAINS = {"exp": "gain 2^y - 1", "linear": "gain y"}
+_DISCOUNTS = {
+    "log2": "discount 1/log2(1 + position)",
+    "letor": "positions 1 and 2 undiscounted, then 1/log2(position)",
 }
-
 _TIES = {
     "average": "tied scores averaged over all orders",
     "stable": "tied scores keep the order of the rows",
@@ -35,124 +32,446 @@ _EMPTY = {
     "one": "queries without a relevant row count 1",
 }
 _EMPTY_VALUE = {"skip": np.nan, "zero": 0.0, "one": 1.0}
+_CHOICES = {"gain": _GAINS, "discount": _DISCOUNTS, "ties": _TIES, "empty": _EMPTY}
+
+_PLAIN = {"gain": "exp", "discount": "log2", "ties": "average", "empty": "skip"}
+# Both scripts of the LETOR benchmarks agree on these; they differ in queries with fewer than k rows.
+_LETOR = {"gain": "exp", "discount": "letor", "ties": "stable", "empty": "zero"}
+_CONVENTIONS = ("letor3", "letor4")
 
 
-class TopEvaluator(Evaluator):
-    """Calls a compiled metric and divides by what depends on the labels alone.
+def ndcg(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    qid: Grouping = None,
+    *,
+    k: int | None = None,
+    gain: str = "exp",
+    discount: str = "log2",
+    ties: str = "average",
+    empty: str = "skip",
+    convention: str | None = None,
+) -> float:
+    """Normalised discounted cumulative gain, mean over queries.
 
     Parameters
     ----------
-    metric : TopMetric
-        The options.
-    kernel : callable
-        The compiled metric.
-    values : (rows,) float64
-        What each row is worth, in grouped order.
-    denominators : (queries,) float64
-        What the kernel's results are divided by.
-    relevant : (queries,) bool
-        Whether a query has a row that is worth something.
-    zeroed : (queries,) bool, optional
-        Queries that score 0 whatever the scores.
+    y_true : (rows,) numbers
+        The labels; real numbers, but not negative ones, whose gain would be negative.
+    scores : (rows,) numbers
+        The predictions; larger is better.
+    qid : (rows,) ids, optional
+        The query of each row, in any order; without it all rows form one query.
+    k : int, optional
+        Only the first k positions count; all by default.
+    gain : {"exp", "linear"}
+        A row gains 2^y - 1, or y as in `sklearn.metrics.ndcg_score`.
+    discount : {"log2", "letor"}
+        Position i is divided by log2(1 + i); or positions 1 and 2 by 1 and position i >= 3 by log2(i).
+    ties : {"average", "stable"}
+        Rows with equal scores: the expectation over all their orders, or the order of the rows.
+    empty : {"skip", "zero", "one"}
+        What a query without a positive gain counts.
+    convention : {"letor3", "letor4"}, optional
+        The script of a LETOR benchmark; sets `gain`, `discount`, `ties` and `empty`, and queries with fewer
+        than k rows score 0.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> from rankwise.metrics import ndcg
+    >>> round(ndcg([2, 0, 1, 1, 0], [0.1, 0.7, 0.3, 0.2, 0.9], ["a", "a", "a", "b", "b"], k=2), 4)
+    0.4023
     """
+    return value_of("ndcg", locals())
 
-    def __init__(
-        self,
-        metric: TopMetric,
-        kernel: Callable[..., None],
-        values: Doubles,
-        denominators: Doubles,
-        *,
-        relevant: npt.NDArray[np.bool_],
-        queries: Queries,
-        n_threads: int,
-        discount_sums: Doubles | None = None,
-        zeroed: npt.NDArray[np.bool_] | None = None,
-    ) -> None:
-        counted = relevant if metric.empty == "skip" else np.ones(len(queries), dtype=np.bool_)
-        if not counted.any():
-            raise UndefinedMetricError(
-                f"no query has a relevant row, so {metric.name} is undefined.",
-                "check y_true, or pass empty='zero' to count such queries as 0.",
-                Change("y_true"),
-            )
-        super().__init__(queries, counted, n_threads)
-        self._kernel, self._item_values = kernel, values
-        self._longest = int(queries.sizes.max())
-        self._k = self._longest if metric.k is None else min(metric.k, self._longest)
-        self._stable = metric.ties == "stable"
-        self._discount_sums = np.empty(0) if discount_sums is None else discount_sums
-        self._denominators = np.where(relevant, denominators, 1.0)
-        # The value of queries whose value the scores cannot change; NaN for the others.
-        self._fixed = np.where(relevant, np.nan, _EMPTY_VALUE[metric.empty])
-        if zeroed is not None:
-            self._fixed[zeroed] = 0.0
 
-    def _values(self, block: Doubles) -> Doubles:
-        out = np.empty((block.shape[1], len(self.queries)))
-        rows, offsets = self.queries.order, self.queries.offsets
-        self._kernel(
-            rows,
-            offsets,
-            block,
-            self._item_values,
-            self._discount_sums,
-            self._k,
-            self._stable,
-            out,
-            self._threads(block),
+def mean_ndcg(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    qid: Grouping = None,
+    *,
+    empty: str = "skip",
+    convention: str | None = "letor4",
+) -> float:
+    """Mean of NDCG@1, NDCG@2, ... down to the last row of a query, mean over queries.
+
+    The figure that the script of LETOR 4 calls MeanNDCG. With ``convention=None`` it takes the conventions of
+    `ndcg` (discount 1/log2(1 + i), ties averaged, and `empty`).
+
+    Examples
+    --------
+    >>> from rankwise.metrics import mean_ndcg
+    >>> mean_ndcg([0, 1, 0], [3.0, 2.0, 1.0])
+    0.6666666666666666
+    """
+    return value_of("mean_ndcg", locals())
+
+
+def err(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    qid: Grouping = None,
+    *,
+    k: int | None = None,
+    max_grade: float | None = None,
+    ties: str = "average",
+    empty: str = "skip",
+) -> float:
+    """Reciprocal rank expected of a reader who stops when satisfied (Chapelle et al. 2009).
+
+    A reader goes down the list and is satisfied by a row with probability (2^y - 1) / 2^max_grade; the metric
+    is the expectation of one over the position where that happens.
+
+    Parameters
+    ----------
+    y_true, scores, qid, k, ties, empty
+        As for `ndcg`. Averaging a run of n tied rows costs n min(n, k) operations.
+    max_grade : float, optional
+        The largest grade of the scale. By default the largest label in `y_true`; give it if figures from
+        different data are compared.
+
+    Examples
+    --------
+    >>> from rankwise.metrics import err
+    >>> err([0, 2, 1], [3.0, 2.0, 1.0], max_grade=2)
+    0.3958333333333333
+    """
+    return value_of("err", locals())
+
+
+def average_precision(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    qid: Grouping = None,
+    *,
+    relevant: float = 1,
+    k: int | None = None,
+    ties: str = "average",
+    empty: str = "skip",
+    convention: str | None = None,
+) -> float:
+    """Mean average precision: the mean precision at the relevant rows, mean over queries.
+
+    Parameters
+    ----------
+    y_true : (rows,) numbers
+        The labels; any real numbers.
+    scores : (rows,) numbers
+        The predictions; larger is better.
+    qid : (rows,) ids, optional
+        The query of each row, in any order; without it all rows form one query.
+    relevant : float
+        Rows with at least this label are relevant.
+    k : int, optional
+        Relevant rows beyond this position contribute 0; the sum is still divided by the number of all
+        relevant rows, as trec_eval does.
+    ties : {"average", "stable"}
+        Rows with equal scores: the expectation over all their orders, or the order of the rows.
+    empty : {"skip", "zero", "one"}
+        What a query without a relevant row counts.
+    convention : {"letor3", "letor4"}, optional
+        The script of a LETOR benchmark; sets `ties` and `empty`.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> from rankwise.metrics import average_precision
+    >>> average_precision([1, 0, 2, 0], [4.0, 3.0, 2.0, 1.0])
+    0.8333333333333333
+    """
+    return value_of("map", locals())
+
+
+def precision(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    qid: Grouping = None,
+    *,
+    k: int = 10,
+    relevant: float = 1,
+    ties: str = "average",
+    empty: str = "skip",
+    convention: str | None = None,
+) -> float:
+    """Share of relevant rows among the first k, mean over queries.
+
+    A list of fewer than k rows is filled up with irrelevant ones; with ``convention="letor3"`` it scores 0.
+    The other parameters are those of `average_precision`.
+
+    Examples
+    --------
+    >>> from rankwise.metrics import precision
+    >>> precision([1, 0, 2, 0], [4.0, 3.0, 2.0, 1.0], k=3)
+    0.6666666666666666
+    """
+    return value_of("precision", locals())
+
+
+def reciprocal_rank(
+    y_true: ArrayLike,
+    scores: ArrayLike,
+    qid: Grouping = None,
+    *,
+    relevant: float = 1,
+    k: int | None = None,
+    ties: str = "average",
+    empty: str = "skip",
+) -> float:
+    """Mean reciprocal rank: one over the position of the first relevant row, mean over queries.
+
+    With `k` a query whose first relevant row lies beyond position k scores 0. The other parameters are those
+    of `average_precision`.
+
+    Examples
+    --------
+    >>> from rankwise.metrics import reciprocal_rank
+    >>> reciprocal_rank([0, 0, 1, 1], [4.0, 3.0, 2.0, 1.0])
+    0.3333333333333333
+    """
+    return value_of("mrr", locals())
+
+
+def _check(name: str, options: dict[str, Any]) -> None:
+    """Check options, and set those that a convention fixes."""
+    k, convention = options.get("k"), options.get("convention")
+    if k is not None and (isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k < 2**63):
+        raise InvalidInputError(
+            f"{name}: the cutoff must be at least 1, got k={k!r}.",
+            "pass a whole number, or None for the whole list.",
         )
-        out /= self._denominators
-        return np.where(np.isnan(self._fixed), out, self._fixed)
+    if name == "precision" and k is None:
+        raise InvalidInputError("precision needs a cutoff.", "pass k, for example k=10.")
+    for option, choices in _CHOICES.items():
+        if option in options:
+            check_choice(option, options[option], choices)
+    if "relevant" in options:
+        check_real("relevant", options["relevant"], "pass the smallest label that is relevant")
+    if options.get("max_grade") is not None:
+        check_real("max_grade", options["max_grade"], "pass the largest grade that the labels can have")
+    if convention is not None:
+        _apply_convention(
+            check_choice("convention", convention, _CONVENTIONS), options, METRICS[name].options
+        )
 
 
-@dataclass(frozen=True, kw_only=True)
-class TopMetric(Metric):
-    """A metric that looks at the first k rows of a list."""
-
-    k: int | None = None
-    ties: str = "average"
-    empty: str = "skip"
-    convention: str | None = None
-
-    def __post_init__(self) -> None:
-        if self.k is not None and (
-            isinstance(self.k, bool) or not isinstance(self.k, (int, np.integer)) or not 1 <= self.k < 2**63
-        ):
+def _apply_convention(convention: str, options: dict[str, Any], defaults: Mapping[str, Any]) -> None:
+    for option in _LETOR.keys() & options.keys():
+        given, wanted = options[option], _LETOR[option]
+        if given not in {wanted, defaults[option]}:
             raise InvalidInputError(
-                f"k={self.k!r}: the cutoff must be at least 1.",
-                "pass a whole number, or None for the whole list.",
+                f"convention={convention!r} means {option}={wanted!r}, not {given!r}.",
+                f"leave {option} out, or leave the convention out and set every option.",
             )
-        if self.convention is not None:
-            self._apply(check_choice("convention", self.convention, LETOR))
-        check_choice("ties", self.ties, _TIES)
-        check_choice("empty", self.empty, _EMPTY)
-
-    def _apply(self, convention: str) -> None:
-        for field in fields(self):
-            wanted = LETOR[convention].get(field.name)
-            given = getattr(self, field.name)
-            if wanted is None or given == wanted:
-                continue
-            if given != field.default:
-                raise InvalidInputError(
-                    f"convention={convention!r} means {field.name}={wanted!r}, not {given!r}.",
-                    f"leave {field.name} out, or leave the convention out and set every option.",
-                )
-            object.__setattr__(self, field.name, wanted)
-
-    def _tail(self) -> str:
-        convention = "" if self.convention is None else f" (the script of {self.convention.upper()})"
-        return f"{_TIES[self.ties]}; {_EMPTY[self.empty]}; mean over queries{convention}"
-
-    def _title(self, name: str) -> str:
-        return name if self.k is None else f"{name}@{self.k}"
-
-    def _shorter_than_k(self, queries: Queries) -> npt.NDArray[np.bool_]:
-        return queries.sizes < (self.k or 0)
+        options[option] = wanted
 
 
-def relevance(labels: Doubles, threshold: float, queries: Queries) -> tuple[Doubles, Doubles]:
-    """Return 1 for relevant rows in grouped order, and the number of relevant rows of each query."""
-    values = queries.group(labels >= threshold).astype(np.float64)
-    return values, np.add.reduceat(values, queries.offsets[:-1])
+def _gains(labels: Doubles, gain: str) -> Doubles:
+    if (labels < 0).any():
+        raise InvalidInputError(
+            f"holds negative labels (smallest {labels.min():g}), whose gain would be negative.",
+            "shift the labels so that the smallest is 0, or use pairwise_error, which takes any labels.",
+            about="y_true",
+        )
+    if gain == "linear":
+        return labels.copy()  # the caller may write to the labels while an evaluator lives
+    if labels.max() > 1000:
+        raise InvalidInputError(
+            f"goes up to {labels.max():g}, and 2^y overflows.",
+            "rescale the labels; ndcg also takes gain='linear'.",
+            about="y_true",
+        )
+    return np.exp2(labels) - 1.0
+
+
+def _discount_sums(discount: str, n: int) -> Doubles:
+    """Return the sums of the discounts of the first 0, 1, ..., n positions."""
+    position = np.arange(1.0, n + 1.0)
+    discounts = 1.0 / np.log2(1.0 + position if discount == "log2" else np.maximum(position, 2.0))
+    return np.concatenate(([0.0], np.cumsum(discounts)))
+
+
+def _evaluator(
+    name: str,
+    options: Mapping[str, Any],
+    kernel: Callable[..., None],
+    worth: Doubles,
+    queries: Queries,
+    n_threads: int,
+    *,
+    divisor: Doubles | float = 1.0,
+    discount_sums: Doubles | None = None,
+    zeroed: Bools | None = None,
+) -> Evaluator:
+    """Return the evaluator of a compiled metric of the worth of each row, over a divisor for each query.
+
+    `zeroed` are the queries that score 0 whatever the scores. Queries without a row of positive worth are empty.
+    """
+    relevant = np.add.reduceat(worth, queries.offsets[:-1]) > 0
+    counted = relevant if options["empty"] == "skip" else np.ones(len(queries), dtype=np.bool_)
+    if not counted.any():
+        raise UndefinedMetricError(
+            f"no query has a relevant row, so {name} is undefined.",
+            "check y_true, or pass empty='zero' to count such queries as 0.",
+            Change("y_true"),
+        )
+    longest = int(queries.sizes.max())
+    k = min(options.get("k") or longest, longest)
+    is_stable = options["ties"] == "stable"
+    sums = np.empty(0) if discount_sums is None else discount_sums
+    divisors = np.where(relevant, divisor, 1.0)
+    # The value of queries whose value the scores cannot change; NaN for the others.
+    fixed = np.where(relevant, np.nan, _EMPTY_VALUE[options["empty"]])
+    if zeroed is not None:
+        fixed[zeroed] = 0.0
+
+    def values(block: Doubles, n_threads: int) -> Doubles:
+        out = np.empty((block.shape[1], len(queries)))
+        kernel(queries.order, queries.offsets, block, worth, sums, k, is_stable, out, n_threads)
+        out /= divisors
+        return np.where(np.isnan(fixed), out, fixed)
+
+    return Evaluator(queries, counted, n_threads, values)
+
+
+def _shorter_than_k(options: Mapping[str, Any], queries: Queries, *conventions: str) -> Bools | None:
+    """Return the lists with fewer than k rows, which some conventions count 0."""
+    return queries.sizes < (options["k"] or 0) if options["convention"] in conventions else None
+
+
+def _prepare_ndcg(
+    options: Mapping[str, Any], labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
+) -> Evaluator:
+    gains = _gains(queries.group(labels), options["gain"])
+    longest = int(queries.sizes.max())
+    sums = _discount_sums(options["discount"], longest)
+    best = np.empty(len(queries))
+    cutoff = min(options["k"] or longest, longest)
+    _core.best_gains(queries.order, queries.offsets, gains, sums, cutoff, best, n_threads)
+    zeroed = _shorter_than_k(options, queries, *_CONVENTIONS)
+    kernel = _core.discounted_gain
+    return _evaluator(
+        "ndcg", options, kernel, gains, queries, n_threads, divisor=best, discount_sums=sums, zeroed=zeroed
+    )
+
+
+def _mean_ndcg_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    return {**_PLAIN, **options} if options["convention"] is None else {**options, **_LETOR}
+
+
+def _prepare_mean_ndcg(
+    options: Mapping[str, Any], labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
+) -> Evaluator:
+    options = _mean_ndcg_options(options)
+    gains = _gains(queries.group(labels), options["gain"])
+    sums = _discount_sums(options["discount"], int(queries.sizes.max()))
+    kernel = _core.mean_normalised_gain
+    return _evaluator("mean_ndcg", options, kernel, gains, queries, n_threads, discount_sums=sums)
+
+
+def _prepare_err(
+    options: Mapping[str, Any], labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
+) -> Evaluator:
+    gains = _gains(queries.group(labels), "exp")
+    largest = float(labels.max())
+    max_grade = largest if options["max_grade"] is None else float(options["max_grade"])
+    if largest > max_grade:
+        raise InvalidInputError(
+            f"goes up to {largest:g}, above max_grade={max_grade:g}.",
+            "pass the largest grade that the scale of the labels has.",
+            about="y_true",
+        )
+    chance = gains / np.exp2(max_grade)
+    return _evaluator("err", options, _core.expected_reciprocal_rank, chance, queries, n_threads)
+
+
+def _prepare_map(
+    options: Mapping[str, Any], labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
+) -> Evaluator:
+    worth = _relevance(options, labels, queries)
+    n_relevant = np.add.reduceat(worth, queries.offsets[:-1])
+    return _evaluator("map", options, _core.summed_precision, worth, queries, n_threads, divisor=n_relevant)
+
+
+def _prepare_precision(
+    options: Mapping[str, Any], labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
+) -> Evaluator:
+    worth = _relevance(options, labels, queries)
+    zeroed, kernel, k = (
+        _shorter_than_k(options, queries, "letor3"),
+        _core.relevant_at_top,
+        float(options["k"]),
+    )
+    return _evaluator("precision", options, kernel, worth, queries, n_threads, divisor=k, zeroed=zeroed)
+
+
+def _prepare_mrr(
+    options: Mapping[str, Any], labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
+) -> Evaluator:
+    worth = _relevance(options, labels, queries)
+    return _evaluator("mrr", options, _core.reciprocal_rank, worth, queries, n_threads)
+
+
+def _relevance(options: Mapping[str, Any], labels: Doubles, queries: Queries) -> Doubles:
+    return queries.group(labels >= options["relevant"]).astype(np.float64)
+
+
+def _words(title: str, which: str, options: Mapping[str, Any]) -> str:
+    k, convention = options.get("k"), options.get("convention")
+    named = title if k is None else f"{title}@{k}"
+    relevant = f"; relevant means label >= {options['relevant']:g}" if "relevant" in options else ""
+    script = "" if convention is None else f" (the script of {convention.upper()})"
+    rest = f"{_TIES[options['ties']]}; {_EMPTY[options['empty']]}; mean over queries{script}"
+    return f"{named}: {which}{relevant}; {rest}"
+
+
+def _ndcg_words(options: Mapping[str, Any]) -> str:
+    k, is_short = options["k"], options["convention"] is not None and options["k"] is not None
+    short = f"; lists of fewer than {k} rows score 0" if is_short else ""
+    return _words("NDCG", f"{_GAINS[options['gain']]}; {_DISCOUNTS[options['discount']]}{short}", options)
+
+
+def _mean_ndcg_words(options: Mapping[str, Any]) -> str:
+    options = _mean_ndcg_options(options)
+    which = "mean of NDCG@1, NDCG@2, ... down to the last row"
+    scale = f"{_GAINS[options['gain']]}; {_DISCOUNTS[options['discount']]}"
+    return _words("MeanNDCG", f"{which}; {scale}", options)
+
+
+def _err_words(options: Mapping[str, Any]) -> str:
+    grade = "the largest label" if options["max_grade"] is None else f"{options['max_grade']:g}"
+    return _words("ERR", f"a row satisfies with probability (2^y - 1) / 2^g, g = {grade}", options)
+
+
+def _map_words(options: Mapping[str, Any]) -> str:
+    k = options["k"]
+    beyond = "" if k is None else f"; relevant rows beyond position {k} contribute 0"
+    return _words("MAP", f"mean precision at the relevant rows{beyond}", options)
+
+
+def _precision_words(options: Mapping[str, Any]) -> str:
+    short = "score 0" if options["convention"] == "letor3" else "are filled up with irrelevant ones"
+    which = f"share of relevant rows among the first {options['k']}; lists of fewer rows {short}"
+    return _words("P", which, options)
+
+
+def _mrr_words(options: Mapping[str, Any]) -> str:
+    k = options["k"]
+    beyond = "" if k is None else f", 0 if that lies beyond position {k}"
+    return _words("MRR", f"1 / position of the first relevant row{beyond}", options)
+
+
+declare("ndcg", Kind(_check, _prepare_ndcg, _ndcg_words), ndcg)
+declare("mean_ndcg", Kind(_check, _prepare_mean_ndcg, _mean_ndcg_words), mean_ndcg)
+declare("err", Kind(_check, _prepare_err, _err_words), err)
+declare("map", Kind(_check, _prepare_map, _map_words), average_precision)
+declare("precision", Kind(_check, _prepare_precision, _precision_words), precision)
+declare("mrr", Kind(_check, _prepare_mrr, _mrr_words), reciprocal_rank)

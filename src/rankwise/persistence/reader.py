@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -13,7 +12,7 @@ from rankwise.arrays import AnyArray, DType, SparseMatrix
 from rankwise.data.containers import compressed_misfit
 from rankwise.design.terms import Curve, Surface, Terms
 from rankwise.kernels import KERNELS, Kernel
-from rankwise.metrics import METRICS, Metric
+from rankwise.metrics import METRICS, Metric, get_metric
 from rankwise.persistence.defaults import DEFAULTS
 from rankwise.persistence.values import (
     COMPRESSED,
@@ -202,7 +201,7 @@ class Reader:
         name, options = _members(content, "name", "options")
         if not isinstance(name, str) or name not in METRICS:
             raise wrong(f"metric {name!r:.80} is not known here")
-        metric: Metric = _make(replace, METRICS[name], **self._keywords(options, depth))
+        metric: Metric = _make(get_metric, name, **self._keywords(options, depth))
         return metric
 
     def _kernel(self, content: object, depth: int) -> Kernel:

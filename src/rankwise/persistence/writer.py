@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import UserList
 from collections.abc import Callable, Iterable
-from dataclasses import fields
 from typing import Any, NoReturn
 
 import numpy as np
@@ -118,9 +117,9 @@ class Writer:
 
     def _object(self, value: object, name: str, depth: int) -> Json:  # noqa: PLR0911 - one line per type
         kind = type(value).__name__
-        if isinstance(value, Metric) and type(METRICS.get(value.base_name)) is type(value):
-            options = {field.name: getattr(value, field.name) for field in fields(value)}
-            return {"$metric": {"name": value.base_name, "options": self.write(options, name, depth + 1)}}
+        if isinstance(value, Metric) and value.base_name in METRICS:
+            options = self.write(dict(value.options), name, depth + 1)
+            return {"$metric": {"name": value.base_name, "options": options}}
         if type(value) is Kernel:
             parameters = self.write(dict(value.parameters), f"{name}/parameters", depth + 1)
             return {"$kernel": {"name": self.write(value.name, name), "parameters": parameters}}

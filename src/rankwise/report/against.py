@@ -16,8 +16,9 @@ from rankwise.data.validation import check_numbers, check_qid
 from rankwise.exceptions import InvalidInputError
 from rankwise.formula.view import ModelView, without_encoder
 from rankwise.metrics import Comparison, Interval, bootstrap_interval, compare_rankings, get_metric
-from rankwise.metrics.comparison import p_text
-from rankwise.metrics.sharing import compare_over_pairs, mean_over_pairs, wrong_pairs
+from rankwise.metrics.comparison import compare_over_pairs, p_text
+from rankwise.metrics.intervals import mean_over_pairs
+from rankwise.metrics.pairwise import wrong_pairs
 from rankwise.preprocessing.table_encoder import TableEncoder
 from rankwise.report.evidence import Evidence
 from rankwise.report.markup import decimals, name, number, plain, section, table, text

@@ -24,7 +24,9 @@ from rankwise.metrics import (
     compare_rankings,
     get_metric,
 )
-from rankwise.metrics.sharing import compare_over_pairs, mean_over_pairs, wrong_pairs
+from rankwise.metrics.comparison import compare_over_pairs
+from rankwise.metrics.intervals import mean_over_pairs
+from rankwise.metrics.pairwise import wrong_pairs
 from rankwise.report.duels import record_errors
 from rankwise.report.top import Top, look_at_top
 

@@ -15,9 +15,7 @@ from rankwise.design import Design, shifted_design
 from rankwise.exceptions import InvalidInputError, NoPairsError
 from rankwise.losses import LOSSES
 from rankwise.metrics import Evaluator, Metric, get_metric
-from rankwise.metrics.metric import order_free_sum
-from rankwise.metrics.pairwise import Concordance, PairwiseError
-from rankwise.metrics.preferences import LogLoss, contradicted
+from rankwise.metrics.pairwise import LOG_LOSS, contradicted
 from rankwise.problems.training import PairData, TrainingData
 
 __all__ = [
@@ -84,13 +82,14 @@ class PreferenceScorer:
     ----------
     share : (pairs,) float64
         How much of the error each pair stands for; they sum to 1.
-    metric : PairwiseError, Concordance or LogLoss
+    metric : Metric
+        The pairwise error, the concordance or the log-loss.
     pairs : (winner, loser) of (pairs,) int64, or None
         None where a "row" is a pair already, and its score is winner minus loser.
     """
 
     share: Floats
-    metric: PairwiseError | Concordance | LogLoss
+    metric: Metric
     pairs: tuple[Ints, Ints] | None = None
 
     def errors(self, scores: Floats) -> Floats:
@@ -107,9 +106,9 @@ class PreferenceScorer:
         return rows, replace(self, pairs=(winner, loser))
 
     def _lost(self, differences: Floats) -> float:
-        if isinstance(self.metric, LogLoss):  # differences of scores are log-odds
-            return float(order_free_sum(self.share * np.logaddexp(0.0, -differences)))
-        return contradicted(differences, self.share, float(self.metric.ties))
+        if self.metric == LOG_LOSS:  # differences of scores are log-odds
+            return float((self.share * np.logaddexp(0.0, -differences)).sum())
+        return contradicted(differences, self.share, float(self.metric.options["ties"]))
 
     def _differences(self, row: Floats) -> Floats:
         return row if self.pairs is None else row[self.pairs[0]] - row[self.pairs[1]]
@@ -119,7 +118,8 @@ def resolve_scoring(scoring: str | Metric, loss: str | None = None) -> Metric:
     """Return the metric that `scoring` names; "auto" is the log-loss for a loss of probabilities, else the order."""
     if not isinstance(scoring, str) or scoring != "auto":
         return get_metric(scoring)
-    return LogLoss() if loss is not None and LOSSES[loss].is_probability else PairwiseError()
+    is_probability = loss is not None and LOSSES[loss].is_probability
+    return LOG_LOSS if is_probability else get_metric("pairwise_error")
 
 
 def row_scorer(
@@ -152,7 +152,7 @@ def pair_scorer(
     fold: Ints | None = None,
 ) -> PreferenceScorer:
     """Prepare a metric on pairs to score by; with `fold`, every fold counts the same, else every weight does."""
-    if not isinstance(metric, (PairwiseError, Concordance, LogLoss)):
+    if metric.base_name not in {"pairwise_error", "concordance", "log_loss"}:
         raise InvalidInputError(
             f"scoring={metric.name!r} needs rows with labels, and pairs have none.",
             "use scoring='pairwise_error' or 'concordance' with fit_pairs.",

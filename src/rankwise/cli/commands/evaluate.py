@@ -35,8 +35,9 @@ from rankwise.metrics import (
     get_metric,
     holm,
 )
-from rankwise.metrics.comparison import p_text
-from rankwise.metrics.sharing import compare_over_pairs, mean_over_pairs, wrong_pairs
+from rankwise.metrics.comparison import compare_over_pairs, p_text
+from rankwise.metrics.intervals import mean_over_pairs
+from rankwise.metrics.pairwise import wrong_pairs
 
 __all__ = ["run"]
 
