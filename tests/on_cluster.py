@@ -3,7 +3,6 @@
 import itertools
 import os
 import signal
-import sys
 import time
 from contextlib import contextmanager
 
@@ -15,8 +14,8 @@ from distributed import Client, LocalCluster
 
 
 @contextmanager
-def local_cluster(n_workers, memory_limit="512MiB"):
-    """Start worker processes of one thread each; all of them have ended when the block ends.
+def local_cluster(n_workers, memory_limit="512MiB", *, processes=True):
+    """Start workers of one thread each; all of them have ended when the block ends.
 
     A `LocalCluster` that misses a worker some time after it was lost gives it up, also where it was lost a second time.
     """
@@ -25,28 +24,16 @@ def local_cluster(n_workers, memory_limit="512MiB"):
         LocalCluster(
             n_workers=n_workers,
             threads_per_worker=1,
-            processes=True,
+            processes=processes,
+            protocol="tcp://",
             dashboard_address=":0",
             host="127.0.0.1",
-            memory_limit=memory_limit,
+            memory_limit=memory_limit if processes else 0,
             silence_logs=60,
         ) as cluster,
         Client(cluster) as client,
     ):
         yield client
-        save_coverage(client)
-
-
-def save_coverage(client):
-    """Have workers write down which lines they ran, where that is measured: nannies end them before they would."""
-    if "coverage" in sys.modules:
-        client.run(_save_coverage)
-
-
-def _save_coverage():
-    coverage = sys.modules.get("coverage")
-    if coverage is not None and (running := coverage.Coverage.current()) is not None:
-        running.save()
 
 
 def kill(client, address):

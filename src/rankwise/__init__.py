@@ -55,10 +55,7 @@ _HOMES = {
 
 # Packages that are imported when they are first asked for, as in ``rankwise.metrics.ndcg``.
 _PACKAGES = frozenset(
-    (
-        *("data", "displays", "distributed", "exceptions", "metrics", "model_selection"),
-        *("permutation", "persistence", "preprocessing", "report"),
-    )
+    ("data", "displays", "distributed", "exceptions", "metrics", "model_selection", "preprocessing")
 )
 
 

@@ -4,10 +4,7 @@ from rankwise import distributed as distributed
 from rankwise import exceptions as exceptions
 from rankwise import metrics as metrics
 from rankwise import model_selection as model_selection
-from rankwise import permutation as permutation
-from rankwise import persistence as persistence
 from rankwise import preprocessing as preprocessing
-from rankwise import report as report
 from rankwise.automatic.average import AverageRanker as AverageRanker
 from rankwise.automatic.ranker import AutoRanker as AutoRanker
 from rankwise.estimators.additive import AdditiveRanker as AdditiveRanker

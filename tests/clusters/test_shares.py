@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from rankwise.data.queries import encode_queries
 from rankwise.distributed.shares import cut
-from rankwise.exceptions import InvalidInputError
 from rankwise.pairs.blocks import Folds, laplacian
 from rankwise.pairs.labels import find_levels, label_graph
 from rankwise.pairs.violations import ViolationSweep
@@ -49,12 +48,6 @@ def test_shares_are_about_equal():
     shares = cut(work, encode_queries(np.arange(10_000) // 5), 7)
     loads = [work[share.rows].sum() for share in shares]
     assert max(loads) <= 1.01 * min(loads)
-
-
-def test_scattered_queries_can_be_refused():
-    queries = encode_queries(np.tile(np.arange(5), 4))
-    with pytest.raises(InvalidInputError, match=r"5 queries stand in 20 runs.*Hint: .*scattered='shuffle'"):
-        cut(np.ones(20, dtype=np.int64), queries, 2, may_shuffle=False)
 
 
 @given(st.integers(0, 10_000), st.integers(1, 5), st.sampled_from(["include", "exclude"]), st.booleans())

@@ -588,15 +588,14 @@ def test_who_stops_reading_need_not_wait_for_the_end_of_a_line():
     assert stream.taken < 1 << 27
 
 
-@pytest.mark.parametrize("n_rows", [10, 120])
-def test_a_column_number_far_from_all_others_is_a_slip(n_rows):
-    rows = [f"{at % 3} " + " ".join(f"{column}:1" for column in range(1, 11)) for at in range(n_rows)]
-    rows[5] += " 40000000:1"
+def test_a_column_number_far_from_all_others_is_a_slip():
+    rows = [f"{at % 3} " + " ".join(f"{column}:1" for column in range(1, 11)) for at in range(120)]
+    rows[60] += " 40000000:1"
     text = "\n".join(rows).encode()
     with pytest.raises(
         InvalidInputError, match=r"a column 40000000, .* occurs is 10\. Hint: correct the number"
     ):
         load_svmlight(io.BytesIO(text))
-    assert load_svmlight(io.BytesIO(text), n_features=40_000_000)[0].shape == (n_rows, 40_000_000)
+    assert load_svmlight(io.BytesIO(text), n_features=40_000_000)[0].shape == (120, 40_000_000)
     few = b"1 3:1 40000000:1\n0 2:1\n"  # rows for a model of many columns
     assert load_svmlight(io.BytesIO(few))[0].shape == (2, 40_000_000)

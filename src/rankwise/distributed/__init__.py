@@ -14,7 +14,6 @@ except ImportError as error:
         "Training on a cluster needs Dask, which is not installed.", "pip install 'rankwise[dask]'."
     ) from error
 
-from rankwise.distributed.data import ClusterData, distribute
-from rankwise.distributed.reading import read
+from rankwise.distributed.data import ClusterData, distribute, read
 
 __all__ = ["ClusterData", "distribute", "read"]

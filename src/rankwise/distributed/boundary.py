@@ -1,26 +1,29 @@
-"""What estimators ask at their validation boundary where X is on a cluster."""
+"""The boundary between estimators and Dask data: training data, and lazy scores and ranks."""
 
 from __future__ import annotations
 
-from typing import cast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, cast
 
 import dask
+import dask.array as da
 import numpy as np
+import numpy.typing as npt
 
-from rankwise.arrays import AnyArray, Estimator, Labels, MatrixLike
+from rankwise.arrays import AnyArray, Estimator, Floats, InMemory, Ints, Labels, MatrixLike
 from rankwise.data.matrices import check_columns, through_scikit_learn
-from rankwise.distributed.actors import Options
-from rankwise.distributed.cluster import current_client
-from rankwise.distributed.data import ClusterRows, distribute, local_values
-from rankwise.distributed.prediction import predicted, ranked
+from rankwise.distributed.blocks import blocks_of, rows_of, uniform
+from rankwise.distributed.cluster import current_client, release_clusters
+from rankwise.distributed.data import TIMEOUT, ClusterRows, distribute, local_values
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
 
-__all__ = ["check_rows", "predicted", "ranked", "scored_data", "training_data"]
+if TYPE_CHECKING:
+    import pandas as pd
 
-# Solvers that walk through the rows themselves, a block after the other.
+__all__ = ["check_rows", "predicted", "ranked", "release_clusters", "scored_data", "training_data"]
+
+# Solvers that walk through the rows themselves, block by block.
 _WALKERS = ("stochastic", "egdm-blocks")
-_LARGEST = 1e150
-_SMALLEST = 1e-80
 
 
 def training_data(
@@ -31,55 +34,40 @@ def training_data(
     sample_weight: Labels | None,
     query_importance: Labels | None,
 ) -> tuple[ClusterRows, *tuple[AnyArray | None, ...]]:
-    """Return rows that will be held in whole queries, and everything that has a value per row at the client."""
-    rows = checked_rows(estimator, X)
+    """Return rows that will be held in whole queries, and the values per row at the client."""
+    rows = _checked(estimator, X)
     values = [
-        local_values(value, rows.client, rows.options.timeout)
-        for value in (y, qid, sample_weight, query_importance)
+        local_values(value, rows.client, rows.timeout) for value in (y, qid, sample_weight, query_importance)
     ]
     return rows.grouped(values[1]), *values
 
 
-def checked_rows(estimator: Estimator, X: object) -> ClusterRows:
-    """Return the rows behind a Dask collection; raise where the estimator or its solver cannot take them."""
-    name = type(estimator).__name__
-    if not estimator._takes_clusters:  # noqa: SLF001 - what estimators tell this room
+def _checked(estimator: Estimator, X: object) -> ClusterRows:
+    """Return the rows behind a Dask collection; raise if the estimator or its solver cannot take them."""
+    if not estimator._takes_clusters:  # noqa: SLF001 - for this module
         raise InvalidInputError(
-            f"X is on a Dask cluster, and {name} needs its rows in the memory of one machine.",
-            "use RankRLS, RankRLSCV, RankSVM or RankSVMCV, or pass X.compute() where it fits.",
+            f"X is on a Dask cluster, and {type(estimator).__name__} needs its rows in the memory of one machine.",
+            "use RankRLS, RankRLSCV, RankSVM or RankSVMCV, or pass X.compute() if it fits.",
         )
     solver = getattr(estimator, "solver", "auto")
     if solver in _WALKERS:
         raise UnsuitableSolverError(
-            f"solver={solver!r} walks through X block by block, and every block of a cluster would have to come to "
-            "the client.",
+            f"solver={solver!r} walks through X block by block, so every block would have to come to the client.",
             "use solver='cg' or 'egdm', which exchange a vector per product.",
         )
     rows = X if isinstance(X, ClusterRows) else distribute(X).X
-    survey = rows.survey
-    if not survey.is_finite:
+    if not rows.survey.is_finite:
         raise InvalidInputError(
             "X contains NaN or infinity.", "impute or drop those entries, for example with X.fillna(0)."
-        )
-    if survey.largest > _LARGEST:
-        raise InvalidInputError(
-            f"X has values as large as {survey.largest:.1e}, whose products are too large for floating-point numbers.",
-            "bring X to values around 1; if the number stands for a missing value, replace it first.",
-        )
-    if 0 < survey.largest < _SMALLEST:
-        raise InvalidInputError(
-            f"X has no value larger than {survey.largest:.1e}, and products of such numbers are too small for "
-            "floating-point numbers.",
-            "bring X to values around 1.",
         )
     return rows
 
 
 def check_rows(estimator: Estimator, X: object, *, reset: bool) -> ClusterRows:
-    """Return rows of a cluster, whose columns are those of the model; `reset` takes them for such."""
-    rows = checked_rows(estimator, X)
+    """Return rows of a cluster whose columns are those of the model; with `reset` they become those of the model."""
+    rows = _checked(estimator, X)
     if rows.columns is not None:
-        # Of a data frame scikit-learn checks the names and their order.
+        # scikit-learn checks the names of a data frame and their order.
         frame = cast("MatrixLike", rows.empty_frame())
         through_scikit_learn(estimator, frame, reset=reset, is_finite=True, ensure_min_samples=0)
     else:
@@ -92,11 +80,122 @@ def check_rows(estimator: Estimator, X: object, *, reset: bool) -> ClusterRows:
 def scored_data(
     X: object, y: Labels, qid: Labels | None, sample_weight: Labels | None
 ) -> tuple[object, *tuple[AnyArray | None, ...]]:
-    """Return what a score is made of: labels and ids at the client, X as a collection whose scores come there."""
-    client = X.client if isinstance(X, ClusterRows) else current_client() if _is_lazy(y, qid) else None
-    values = [local_values(value, client, Options().timeout) for value in (y, qid, sample_weight)]
-    return X, *values
+    """Return the data of a score: labels and ids at the client, X unchanged."""
+    values = (y, qid, sample_weight)
+    is_lazy = any(dask.is_dask_collection(value) for value in values)
+    client = X.client if isinstance(X, ClusterRows) else current_client() if is_lazy else None
+    return X, *(local_values(value, client, TIMEOUT) for value in values)
 
 
-def _is_lazy(*values: object) -> bool:
-    return any(dask.is_dask_collection(value) and not isinstance(value, np.ndarray) for value in values)
+# --- scores and ranks, computed partition by partition when somebody asks for them ---
+
+
+def predicted(model: Estimator, X: Any) -> Any:
+    """Return the scores of a Dask collection: a Dask array, or a series for a DataFrame; nothing is computed yet."""
+    if isinstance(X, ClusterRows):
+        check_rows(model, X, reset=False)
+        sizes, columns = np.diff(X.survey.ends, prepend=0).tolist(), (X.survey.first_column, X.shape[1])
+        parts = [dask.delayed(_products)(model.coef_, block, *columns) for block in X.source.blocks]
+        return _joined(parts, sizes, model, np.float64)
+    if hasattr(X, "columns"):
+        if model.coef_.ndim == 1:
+            return X.map_partitions(_frame_scores, model, meta=("score", np.float64))
+        blocks = list(X.to_delayed())
+        sizes = [np.nan] * len(blocks)
+    else:
+        blocks, sizes = blocks_of(X).blocks, X.chunks[0]
+    return _joined([dask.delayed(_scores)(model, block) for block in blocks], sizes, model, np.float64)
+
+
+def ranked(model: Estimator, X: object, qid: Labels | None) -> Any:
+    """Return the ranks of a Dask collection inside queries, as a Dask array.
+
+    Partitions are ranked one by one; computing them raises an error if one query is in two of them. Without query ids
+    all rows are ranked together, which takes all scores in one place.
+    """
+    lazy = predicted(model, X)
+    scores = lazy.to_dask_array() if hasattr(lazy, "to_dask_array") else lazy
+    blocks, sizes = list(scores.to_delayed().ravel()), scores.chunks[0]
+    if qid is None:
+        whole = dask.delayed(_all_ranks)(model, blocks)
+        parts = [dask.delayed(_piece)(whole, blocks, at) for at in range(len(blocks))]
+    else:
+        ids = _id_blocks(qid, sizes)
+        alone = dask.delayed(_require_whole)([dask.delayed(_distinct)(part) for part in ids])
+        parts = [
+            dask.delayed(_ranks)(model, block, part, alone) for block, part in zip(blocks, ids, strict=True)
+        ]
+    return _joined(parts, sizes, model, np.int64)
+
+
+def _frame_scores(frame: pd.DataFrame, model: Estimator) -> pd.Series:
+    import pandas as pd  # noqa: PLC0415 - the frame is one of pandas
+
+    scores = model.predict(frame) if len(frame) else np.empty(0)
+    return pd.Series(scores, index=frame.index, name="score", dtype=np.float64)
+
+
+def _joined(parts: list[Any], sizes: Sequence[float], model: Estimator, dtype: npt.DTypeLike) -> Any:
+    rest = model.coef_.shape[:1] if model.coef_.ndim == 2 else ()
+    arrays = [
+        da.from_delayed(part, shape=(size, *rest), dtype=dtype)
+        for part, size in zip(parts, sizes, strict=True)
+    ]
+    return da.concatenate(arrays, axis=0, allow_unknown_chunksizes=True)
+
+
+def _scores(model: Estimator, block: object) -> Floats:
+    rows = cast("InMemory", block) if hasattr(block, "columns") else rows_of(block)
+    if rows.shape[0] == 0:
+        return np.empty((0, *model.coef_.shape[:-1]))
+    scores: Floats = model.predict(rows)
+    return scores
+
+
+def _products(coef: Floats, block: object, first_column: int, n_columns: int) -> Floats:
+    """Return the scores of a block whose columns were checked at the client."""
+    return np.asarray(uniform(block, first_column, n_columns) @ coef.T)
+
+
+def _id_blocks(qid: Labels, sizes: Sequence[float]) -> list[Any]:
+    if dask.is_dask_collection(qid):
+        return list(np.ravel(cast("Any", qid).to_delayed()))
+    if any(np.isnan(size) for size in sizes):
+        raise InvalidInputError(
+            "The partitions of X have unknown sizes, and qid is in one piece.",
+            "pass qid as a column of the same DataFrame, or call X.to_dask_array(lengths=True).",
+        )
+    ends, values = np.cumsum(sizes).astype(int), np.asarray(qid)
+    return [values[end - int(size) : end] for end, size in zip(ends, sizes, strict=True)]
+
+
+def _distinct(ids: Labels) -> set[object]:
+    return set(np.unique(np.asarray(ids)).tolist())
+
+
+def _require_whole(distinct: list[set[object]]) -> bool:
+    seen: set[object] = set()
+    for part in distinct:
+        both = seen & part
+        if both:
+            raise InvalidInputError(
+                f"The query {next(iter(both))!r} has rows in two partitions, which are ranked one by one.",
+                "bring queries together, for example with X.shuffle(on='qid'), or rank model.predict(X).compute().",
+            )
+        seen |= part
+    return True
+
+
+def _ranks(model: Estimator, scores: AnyArray, ids: Labels, whole: bool) -> Ints:
+    ranks: Ints = model._ranks_of(np.asarray(scores), np.asarray(ids))  # noqa: SLF001 - the estimator's own
+    return ranks
+
+
+def _all_ranks(model: Estimator, blocks: list[AnyArray]) -> Ints:
+    ranks: Ints = model._ranks_of(np.concatenate(blocks), None)  # noqa: SLF001
+    return ranks
+
+
+def _piece(ranks: AnyArray, blocks: list[AnyArray], at: int) -> AnyArray:
+    first = sum(block.shape[0] for block in blocks[:at])
+    return ranks[first : first + blocks[at].shape[0]]

@@ -1,35 +1,49 @@
-"""Rows on a cluster beside their labels and query ids, as an opened store has them."""
+"""Rows on a cluster with their labels and query ids: from Dask collections, or from files that the workers read."""
 
 from __future__ import annotations
 
+import io
+import os
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import cast
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, BinaryIO, cast
 from uuid import uuid4
 
 import dask
 import numpy as np
+import numpy.typing as npt
 
 from rankwise.arrays import AnyArray, DType, Floats, Labels
 from rankwise.data.queries import Queries
-from rankwise.data.validation import check_choice, check_count, check_flag, check_number, check_qid
+from rankwise.data.store.format import HEADER
+from rankwise.data.store.reading import Store, open_store
+from rankwise.data.tables.arrow_files import is_table
+from rankwise.data.tables.reading import load_table
+from rankwise.data.text.svmlight import load_svmlight
+from rankwise.data.validation import check_count, check_number, check_qid
 from rankwise.design.protocol import Design
-from rankwise.distributed.actors import Options
+from rankwise.distributed.blocks import LabelledRows, Source, Survey, blocks_of, look_at
 from rankwise.distributed.cluster import Cluster, computed, current_client
-from rankwise.distributed.dask_types import Client
 from rankwise.distributed.design import DaskDesign
 from rankwise.distributed.shares import cut
-from rankwise.distributed.source import BlockFacts, Source, Survey, blocks_of, look_at
 from rankwise.exceptions import InvalidInputError
 from rankwise.runtime.threads import default_threads
 
-__all__ = ["ClusterData", "ClusterRows", "distribute", "local_values", "options_of", "surveyed"]
+__all__ = ["TIMEOUT", "ClusterData", "ClusterRows", "distribute", "local_values", "read"]
 
-_MOST_VALUES = 1 << 30  # of one share: row pointers are numbers of 32 bits
+TIMEOUT = 300.0
+_MOST_VALUES = 1 << 30  # of one share: row pointers have 32 bits
+# The first bytes of compressed files, which cannot be read from the middle.
+_COMPRESSED = (b"\x1f\x8b", b"BZh", b"\xfd7zXZ\x00", b"\x28\xb5\x2f\xfd")
+
+StrPath = str | os.PathLike[str]
 
 
 @dataclass(frozen=True)
 class ClusterRows:
-    """X on a cluster: what `fit` takes in place of a matrix.
+    """X on a cluster: `fit` takes it in place of a matrix.
 
     Attributes
     ----------
@@ -40,8 +54,9 @@ class ClusterRows:
 
     source: Source
     survey: Survey
-    client: Client
-    options: Options
+    client: Any
+    timeout: float = TIMEOUT
+    n_threads: int | None = None
     queries: Queries | None = None
 
     @property
@@ -56,7 +71,7 @@ class ClusterRows:
 
     @property
     def columns(self) -> list[str] | None:
-        """The names of the columns, where they have some."""
+        """The names of the columns, if they have names."""
         return self.source.names
 
     def empty_frame(self) -> object:
@@ -72,10 +87,15 @@ class ClusterRows:
     def as_design(self, n_threads: int | None) -> Design:
         """Load the rows into workers."""
         n_shares = max(len(self.client.nthreads()), -(-self.survey.nnz // _MOST_VALUES), 1)
-        may_shuffle = self.options.scattered == "shuffle"
-        shares = cut(self.survey.work, self.queries, n_shares, may_shuffle=may_shuffle)
-        options = self.options if self.options.n_threads else replace(self.options, n_threads=n_threads)
-        cluster = Cluster(self.client, self.source, self.survey, shares, options)
+        shares = cut(self.survey.work, self.queries, n_shares)
+        cluster = Cluster(
+            self.client,
+            self.source,
+            self.survey,
+            shares,
+            timeout=self.timeout,
+            n_threads=self.n_threads or n_threads,
+        )
         return DaskDesign(cluster, default_threads())
 
 
@@ -100,63 +120,54 @@ def distribute(
     y: Labels | None = None,
     qid: Labels | None = None,
     *,
-    client: Client | None = None,
-    scattered: str = "shuffle",
-    timeout: float = 300.0,
+    client: Any = None,
+    timeout: float = TIMEOUT,
     n_threads: int | None = None,
-    direct: bool = True,
 ) -> ClusterData:
-    """Look at rows on a cluster once, and say how they are to be used; `fit` does this with the defaults itself.
+    """Prepare Dask data for `fit`, with options; `fit` does this with the defaults itself.
 
     Parameters
     ----------
     X : Dask array or DataFrame of shape (rows, features)
         Blocks are arrays or CSR matrices; a DataFrame holds the features alone. It is computed twice, so it should
-        come from files, or be persisted where it fits beside the rows themselves.
+        come from files, or be persisted if it fits beside the rows themselves.
     y, qid : Dask array or series, or array-like, of as many rows
     client : distributed.Client, optional
-        By default the current one.
-    scattered : {"shuffle", "refuse"}, default="shuffle"
-        What to do where the rows of a query stand apart from each other: bring them to one worker, or raise an error.
+        By default the current one. With ``direct_to_workers=True`` vectors go straight to the workers, otherwise the
+        scheduler carries them.
     timeout : float, default=300
-        Seconds without an answer of a worker, or without a block being loaded, after which an error names it.
+        Seconds without an answer of a worker, or without a loaded block, after which an error names the worker.
     n_threads : int, optional
-        Threads of a product on each worker; by default `n_threads` of the estimator, else as many as the worker has.
-    direct : bool, default=True
-        Whether vectors go straight to the workers. False sends them through the scheduler: for a client that reaches
-        nothing else.
+        Threads of a product on each worker; by default `n_threads` of the estimator, else the threads of the worker.
 
     Returns
     -------
     ClusterData
         With ``X``, ``y`` and ``qid``.
     """
-    options = options_of(scattered, timeout, n_threads, direct)
     client = current_client() if client is None else client
-    return surveyed(blocks_of(X), client, options, y, qid)
+    return _surveyed(blocks_of(X), client, timeout, n_threads, y, qid)
 
 
-def options_of(scattered: str, timeout: float, n_threads: int | None, direct: bool) -> Options:
-    """Check what a caller says about how a cluster is to be used."""
-    check_choice("scattered", scattered, ("shuffle", "refuse"))
-    check_number("timeout", timeout, minimum=1.0, remedy="use seconds, such as 300")
-    check_count("n_threads", n_threads)
-    check_flag("direct", direct)
-    return Options(scattered, float(timeout), n_threads, direct)
-
-
-def surveyed(
-    source: Source, client: Client, options: Options, y: Labels | None = None, qid: Labels | None = None
+def _surveyed(
+    source: Source,
+    client: Any,
+    timeout: float,
+    n_threads: int | None,
+    y: Labels | None = None,
+    qid: Labels | None = None,
 ) -> ClusterData:
     """Look at every block of a source."""
+    check_number("timeout", timeout, minimum=1.0, remedy="use seconds, such as 300")
+    check_count("n_threads", n_threads)
     token = uuid4().hex[:8]
     looks = [
         dask.delayed(look_at, pure=False)(block, dask_key_name=f"rankwise-look-{token}-block{at}")
         for at, block in enumerate(source.blocks)
     ]
-    facts = cast("list[BlockFacts]", computed(client, looks, options.timeout))
+    facts = computed(client, looks, timeout)
     if not any(fact.shape[0] for fact in facts):
-        raise InvalidInputError("X has no rows.", "check where its blocks come from.")
+        raise InvalidInputError("X has no rows.", "check the source of its blocks.")
     survey = Survey.of(facts, n_columns=source.n_columns, one_based=source.one_based)
     if survey.shape[1] == 0:
         raise InvalidInputError("X has no columns.", "pass the features as its columns.")
@@ -165,13 +176,186 @@ def surveyed(
         y = np.concatenate([own for own, _ in labels])
         ids = [own for _, own in labels if own is not None]
         qid = np.concatenate(ids) if len(ids) == len(labels) else None
-    values = (local_values(given, client, options.timeout) for given in (y, qid))
-    return ClusterData(ClusterRows(source, survey, client, options), *values)
+    rows = ClusterRows(source, survey, client, float(timeout), n_threads)
+    return ClusterData(rows, *(local_values(given, client, timeout) for given in (y, qid)))
 
 
-def local_values(values: Labels | None, client: Client | None, timeout: float) -> AnyArray | None:
-    """Return a Dask array or series as an array at the client; everything else as it is."""
+def local_values(values: Labels | None, client: Any, timeout: float) -> AnyArray | None:
+    """Return a Dask array or series as an array at the client, everything else unchanged."""
     if not dask.is_dask_collection(values):
-        return cast("AnyArray | None", values)  # validation looks at it
-    assert client is not None  # whoever has lazy values has one
+        return cast("AnyArray | None", values)
     return np.asarray(computed(client, [values], timeout)[0])
+
+
+# --- files that the workers read ---
+
+
+@dataclass(frozen=True)
+class _Text:
+    """The lines of a text file that begin in [first, last); all lines of a compressed one."""
+
+    path: str
+    first: int = 0
+    last: int | None = None
+    dtype: str = "float64"
+
+    def __call__(self) -> LabelledRows:
+        # Columns keep their numbers: only all parts together show whether the first is 0 or 1.
+        X, y, qid = load_svmlight(self._source(), zero_based=True, dtype=self.dtype, n_threads=1)
+        return LabelledRows(X, y, qid)
+
+    def _source(self) -> str | io.BytesIO:
+        if self.last is None:
+            return self.path
+        with Path(self.path).open("rb") as file:
+            first, last = _next_line(file, self.first), _next_line(file, self.last)
+            file.seek(first)
+            return io.BytesIO(file.read(last - first))
+
+
+@dataclass(frozen=True)
+class _Table:
+    """A file of Parquet or Arrow."""
+
+    path: str
+    label: str
+    qid: str | None
+    features: Sequence[str] | None
+    dtype: str
+
+    def __call__(self) -> LabelledRows:
+        table = load_table(
+            self.path, label=self.label, qid=self.qid, features=self.features, dtype=self.dtype
+        )
+        if table.y is None:
+            raise InvalidInputError(f"{self.path} has no labels.", "name their column with label=.")
+        return LabelledRows(table.X, table.y, table.qid)
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """Some rows of a store."""
+
+    path: str
+    first: int
+    last: int
+
+    def __call__(self) -> LabelledRows:
+        store, rows = open_store(self.path), slice(self.first, self.last)
+        qid = store.qid
+        return LabelledRows(store.X[rows], store.y[rows], None if qid is None else qid[rows])
+
+
+def read(
+    source: StrPath | Store | Sequence[StrPath | Store],
+    *,
+    client: Any = None,
+    label: str = "label",
+    qid: str | None = "qid",
+    features: Sequence[str] | None = None,
+    n_features: int | None = None,
+    dtype: npt.DTypeLike = np.float64,
+    block_bytes: int = 1 << 26,
+    timeout: float = TIMEOUT,
+    n_threads: int | None = None,
+) -> ClusterData:
+    """Read files on the workers of a cluster.
+
+    Every worker must see the files under the same names. They are read twice: once to look at them, and once to load
+    them; and again when a worker is lost.
+
+    Parameters
+    ----------
+    source : path, list of paths, or Store
+        Text in the format of svmlight or LETOR, plain (cut into pieces) or compressed by gzip, bz2, xz or zstd;
+        tables of Parquet or Arrow; or a folder that `rankwise.data.save_store` wrote.
+    client : distributed.Client, optional
+        By default the current one.
+    label, qid, features
+        The columns of tables; see `rankwise.data.load_table`.
+    n_features : int, optional
+        The number of columns of text; by default the largest column number.
+    dtype : {np.float64, np.float32}, default=np.float64
+        Of text and tables; a store keeps its own.
+    block_bytes : int, default=2^26
+        The approximate size of a piece of a text file or of a store.
+    timeout, n_threads
+        As in `distribute`.
+
+    Returns
+    -------
+    ClusterData
+        With ``X``, which `fit` takes, and ``y`` and ``qid`` at the client.
+    """
+    check_count("block_bytes", block_bytes, optional=False)
+    client = current_client() if client is None else client
+    given: Sequence[StrPath | Store] = (
+        [source] if isinstance(source, (str, os.PathLike, Store)) else list(source)
+    )
+    if not given:
+        raise InvalidInputError("There are no files to read.", "pass at least one path.")
+    kind, names, width, one_based = np.dtype(dtype).name, None, n_features, False
+    stores = [own for own in given if isinstance(own, Store) or Path(own, HEADER).is_file()]
+    if stores and len(given) > 1:
+        raise InvalidInputError(
+            f"{len(given)} sources, {len(stores)} of them stores.", "read one store at a time."
+        )
+    paths = [os.path.abspath(path) for path in given if not isinstance(path, Store)]  # noqa: PTH100 - workers are in other folders
+    parts: Sequence[Callable[[], LabelledRows]]
+    if stores:
+        store = stores[0] if isinstance(stores[0], Store) else open_store(stores[0])
+        parts, width = _parts_of_store(store, block_bytes), store.X.shape[1]
+    elif all(is_table(path) for path in paths):
+        wanted, names = features, None if features is None else list(features)
+        if features is None:
+            # All files must have the columns of the first.
+            found = load_table(paths[0], label=label, qid=qid, dtype=kind)
+            wanted = names = found.feature_names if isinstance(found.X, np.ndarray) else None
+        parts = [_Table(path, label, qid, wanted, kind) for path in paths]
+    else:
+        one_based = True
+        parts = [part for path in paths for part in _parts_of_text(path, block_bytes, kind)]
+    token = uuid4().hex[:8]
+    blocks = [
+        dask.delayed(_read, pure=False)(part, dask_key_name=f"rankwise-read-{token}-part{at}")
+        for at, part in enumerate(parts)
+    ]
+    return _surveyed(Source(blocks, names, width, one_based), client, timeout, n_threads)
+
+
+def _read(part: Callable[[], LabelledRows]) -> LabelledRows:
+    return part()
+
+
+def _parts_of_store(store: Store, block_bytes: int) -> list[_Stored]:
+    n_rows = store.X.shape[0]
+    step = max(1, int(block_bytes / max(store.n_bytes / max(n_rows, 1), 1)))
+    path = os.path.abspath(store.path)  # noqa: PTH100 - workers are in other folders
+    return [_Stored(path, first, min(first + step, n_rows)) for first in range(0, n_rows, step)]
+
+
+def _parts_of_text(path: str, block_bytes: int, dtype: str) -> list[_Text]:
+    try:
+        with Path(path).open("rb") as file:
+            is_compressed = file.read(6).startswith(_COMPRESSED)
+            size = file.seek(0, os.SEEK_END)
+            cuts = sorted({0, size, *(_next_line(file, at) for at in range(block_bytes, size, block_bytes))})
+    except OSError as error:
+        raise InvalidInputError(
+            f"{path} cannot be read: {error.strerror}.", "check its name; the client reads it, too."
+        ) from error
+    if is_compressed or len(cuts) <= 2:
+        return [_Text(path, dtype=dtype)]
+    return [_Text(path, first, last, dtype) for first, last in pairwise(cuts)]
+
+
+def _next_line(file: BinaryIO, at: int) -> int:
+    """Return the position of the first line that begins at or after a byte."""
+    if at == 0:
+        return 0
+    file.seek(at - 1)
+    while chunk := file.read(1 << 16):
+        found = chunk.find(b"\n")
+        if found >= 0:
+            return int(file.tell() - len(chunk) + found + 1)
+    return int(file.tell())

@@ -1,16 +1,15 @@
-"""Which rows each actor holds: whole queries, or any run of rows of one ranking; about equally many non-zeros each."""
+"""The rows of each actor: whole queries, or a run of rows of one ranking, with about equally many non-zeros."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import Floats, Ints
 from rankwise.data.queries import Queries
-from rankwise.exceptions import InvalidInputError
 from rankwise.pairs.blocks import Folds, QueryBlocks
 
 __all__ = ["Share", "Shares", "cut"]
@@ -24,15 +23,15 @@ class Share:
 
     @property
     def size(self) -> int:
-        """How many rows."""
+        """The number of rows."""
         return self.rows.stop - self.rows.start if isinstance(self.rows, slice) else self.rows.size
 
     def positions(self, rows: Ints) -> Ints:
-        """Return where rows of the whole that are here stand in the share."""
+        """Return the positions in the share of rows of the whole."""
         return rows - self.rows.start if isinstance(self.rows, slice) else np.searchsorted(self.rows, rows)
 
     def within(self, first: int, last: int) -> tuple[int, slice | Ints]:
-        """Return where the part of this share in the rows [first, last) begins, and which of those rows it is."""
+        """Return the first position here of the rows [first, last), and which of those rows are here."""
         if isinstance(self.rows, slice):
             low, high = max(first, self.rows.start), min(last, self.rows.stop)
             return low - self.rows.start, slice(low - first, max(low, high) - first)
@@ -41,13 +40,13 @@ class Share:
 
 
 class Shares(Sequence[Share]):
-    """All shares, and who has which row.
+    """All shares.
 
     Parameters
     ----------
     shares : sequence of Share
     owner : (rows,) int32, optional
-        The share of each row, where shares are no runs.
+        The share of each row, where shares are not runs.
     """
 
     def __init__(self, shares: Sequence[Share], owner: npt.NDArray[np.int32] | None = None) -> None:
@@ -68,7 +67,7 @@ class Shares(Sequence[Share]):
         return np.searchsorted(self._ends, rows, side="right")
 
     def split(self, per_row: Floats) -> list[Floats]:
-        """Return what a value per row is on each share."""
+        """Return the part of each share of a value per row."""
         return [np.ascontiguousarray(per_row[share.rows]) for share in self]
 
     def joined(self, parts: Sequence[Floats]) -> Floats:
@@ -79,13 +78,13 @@ class Shares(Sequence[Share]):
         return out
 
     def listed(self, rows: Ints) -> list[tuple[Ints, Ints]]:
-        """Return of each share where its rows stand in this list of rows, and where in the share."""
+        """Return for each share the positions of its rows in this list, and in the share."""
         owner = self.owners(rows)
         found = [np.flatnonzero(owner == number) for number in range(len(self))]
         return [(at, share.positions(rows[at])) for share, at in zip(self, found, strict=True)]
 
     def query_owners(self, order: Ints, query_start: Ints) -> Ints | None:
-        """Return the share of each query, of which none is empty; None where one has rows on several."""
+        """Return the share of each query, none of which is empty; None where a query has rows on several."""
         owner, start = self.owners(order), query_start[:-1]
         own = np.minimum.reduceat(owner, start)
         return None if np.any(own != np.maximum.reduceat(owner, start)) else own
@@ -93,23 +92,47 @@ class Shares(Sequence[Share]):
     def whole_queries(
         self, blocks: QueryBlocks, folds: Folds | None
     ) -> list[tuple[QueryBlocks, Folds | None]] | None:
-        """Return the part of every share, for its rows; None where a query has rows on several."""
+        """Return the queries of every share, for its rows; None where a query has rows on several shares."""
         sizes = np.diff(blocks.query_start)
         if sizes.min(initial=1) == 0:
             return self.whole_queries(*_of_queries(blocks, folds, np.flatnonzero(sizes)))
         own = self.query_owners(blocks.order, blocks.query_start)
         if own is None:
             if folds is None and blocks.row_weight is not None and not blocks.row_weight.all():
-                # Rows that weigh nothing may be told to be of any query.
+                # Rows of weight 0 may have any query id.
                 return self.whole_queries(_heavy(blocks), None)
             return None
         parts = []
         for number, share in enumerate(self):
             part, kept = _of_queries(blocks, folds, np.flatnonzero(own == number))
-            local = QueryBlocks(**{**vars(part), "order": share.positions(part.order)})
+            local = replace(part, order=share.positions(part.order))
             if kept is not None:
                 kept = Folds(np.ascontiguousarray(kept.fold[share.rows]), kept.degree, kept.scale)
             parts.append((local, kept))
+        return parts
+
+    def one_ranking(
+        self, blocks: QueryBlocks, folds: Folds | None
+    ) -> list[tuple[QueryBlocks, Folds | None]] | None:
+        """Return the rows of every share, where all rows are compared in one ranking; None for other pairs.
+
+        The degree and scale of each part are those of the whole.
+        """
+        if blocks.scale.size != 1 or blocks.coupling != "all":
+            return None
+        parts: list[tuple[QueryBlocks, Folds | None]] = []
+        owner = self.owners(blocks.order)
+        for number, share in enumerate(self):
+            piece = np.flatnonzero(owner == number)
+            part = replace(
+                blocks,
+                order=share.positions(blocks.order[piece]),
+                query_start=np.array([0, piece.size]),
+                segment_start=np.array([0, piece.size]),
+                row_weight=None if blocks.row_weight is None else blocks.row_weight[piece],
+            )
+            kept = None if folds is None else replace(folds, fold=folds.fold[share.rows].copy(), scored=None)
+            parts.append((part, kept))
         return parts
 
 
@@ -118,40 +141,27 @@ def _of_queries(blocks: QueryBlocks, folds: Folds | None, queries: Ints) -> tupl
 
 
 def _heavy(blocks: QueryBlocks) -> QueryBlocks:
-    """Return the same without the rows that weigh nothing: neither sums nor images see them."""
+    """Return the blocks without rows of weight 0."""
     assert blocks.row_weight is not None
     kept = blocks.row_weight > 0
     before = np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)
-    changed = {
-        "order": blocks.order[kept],
-        "query_start": before[blocks.query_start],
-        "segment_start": before[blocks.segment_start],
-        "row_weight": blocks.row_weight[kept],
-    }
-    return QueryBlocks(**{**vars(blocks), **changed})
+    return replace(
+        blocks,
+        order=blocks.order[kept],
+        query_start=before[blocks.query_start],
+        segment_start=before[blocks.segment_start],
+        row_weight=blocks.row_weight[kept],
+    )
 
 
-def cut(work: Ints, queries: Queries | None, n_shares: int, *, may_shuffle: bool = True) -> Shares:
-    """Cut the rows, which cost `work` each, into about equal shares; without queries anywhere.
-
-    Parameters
-    ----------
-    may_shuffle : bool
-        Whether rows may go far from where they stand, so that queries whose rows stand apart come together.
-    """
+def cut(work: Ints, queries: Queries | None, n_shares: int) -> Shares:
+    """Cut the rows into shares of about equal work; rows of one query go to one share, wherever they are."""
     if queries is None or len(queries) == 1:
-        ends = np.arange(1, work.size + 1)
-        return Shares(_runs(np.cumsum(work), ends, n_shares))
+        return Shares(_runs(np.cumsum(work), np.arange(1, work.size + 1), n_shares))
     codes = queries.codes
     ends = np.flatnonzero(np.concatenate((codes[1:] != codes[:-1], [True]))) + 1
     if ends.size == len(queries):
         return Shares(_runs(np.cumsum(work)[ends - 1], ends, n_shares))
-    if not may_shuffle:
-        raise InvalidInputError(
-            f"The rows of {len(queries)} queries stand in {ends.size} runs: some are scattered over partitions.",
-            "sort the rows by query, for example with X.shuffle(on='qid'), or pass scattered='shuffle' to "
-            "rankwise.distributed.distribute.",
-        )
     first = np.full(len(queries), codes.size)
     np.minimum.at(first, codes, np.arange(codes.size))
     in_order = np.argsort(first)
@@ -172,9 +182,8 @@ def _runs(total: Ints, ends: Ints, n_shares: int) -> list[Share]:
 
 
 def _balanced(total: Ints | Floats, n_shares: int) -> npt.NDArray[np.int32]:
-    """Return the share of each unit, by the running total of their work: where the middle of the unit lies."""
+    """Return the share of each unit, by the middle of its work in the running total."""
     middle = total - np.diff(total, prepend=0) / 2
-    share: npt.NDArray[np.int32] = np.minimum(middle * n_shares / max(total[-1], 1), n_shares - 1).astype(
-        np.int32
-    )
-    return share
+    share = np.minimum(middle * n_shares / max(total[-1], 1), n_shares - 1)
+    found: npt.NDArray[np.int32] = share.astype(np.int32)
+    return found

@@ -106,7 +106,10 @@ class Ranker(FittedRanker):
         refuse_unknown("fit", unknown)
         self._check_parameters()
         self._refuse_unused(eval_set)
-        self._learn(self._training_data(X, y, qid, sample_weight, query_importance), eval_set)
+        try:
+            self._learn(self._training_data(X, y, qid, sample_weight, query_importance), eval_set)
+        finally:
+            self._free_workers(X)
         return self
 
     @one_blas_thread
@@ -183,8 +186,16 @@ class Ranker(FittedRanker):
         refuse_unknown("fit_pairs", unknown)
         self._check_parameters()
         self._refuse_unused(eval_set, groups)
-        self._learn(self._pair_data(X, pairs, magnitude, weight, groups), eval_set)
+        try:
+            self._learn(self._pair_data(X, pairs, magnitude, weight, groups), eval_set)
+        finally:
+            self._free_workers(X)
         return self
+
+    def _free_workers(self, X: MatrixLike) -> None:
+        """Free the rows that a fit left on the workers of a cluster."""
+        if is_on_cluster(X):
+            self._cluster.release_clusters()
 
     @abstractmethod
     def _learn(self, data: TrainingProblem, eval_set: object) -> None:

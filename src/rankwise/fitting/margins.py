@@ -146,7 +146,9 @@ class MarginFit:
                 f"All pairs together weigh {total}: their weights overflow or vanish.",
                 "use weights around 1; only their ratios matter.",
             )
-        products, pairs = design.counting(pairs) or (design, pairs)
+        # Units of free columns are norms of scores, which only rows that are here have.
+        remote = None if self.solver == "bounded" else design.counting(pairs)
+        products, pairs = remote or (design, pairs)
         reads = design.reads
         overflows = np.errstate(over="ignore", invalid="ignore")  # looked at below
         with ProgressLine(title) as progress, overflows:

@@ -72,19 +72,24 @@ class SquaredObjective(Evaluated):
             out[:, start:stop] = self.product(unit)
         return (out + out.T) / 2
 
+    def _diagonal(self) -> Floats | None:
+        graph = self.graph
+        if graph.blocks is not None:
+            return self.design.gram_diagonal(graph.blocks)
+        if isinstance(graph, PreferenceGraph):
+            return self.design.squared_differences(graph.winner, graph.loser, graph.pair_weight)
+        return None
+
     def diagonal(self) -> Floats:
         """Return ``diag(X'LX)``."""
-        graph, diagonal = self.graph, None
-        if graph.blocks is not None:
-            diagonal = self.design.gram_diagonal(graph.blocks)
-        elif isinstance(graph, PreferenceGraph):
-            diagonal = self.design.squared_differences(graph.winner, graph.loser, graph.pair_weight)
+        diagonal = self._diagonal()
         return np.diagonal(self.matrix()).copy() if diagonal is None else diagonal
 
     def sizes(self) -> Floats:
         """Return ``diag(X'LX)``; where only the whole matrix would give it, an estimate from random rows."""
-        if self.design.has_rows:
-            return self.diagonal()
+        diagonal = self._diagonal() if self.design.has_rows else None
+        if diagonal is not None:
+            return diagonal
         noise = np.random.default_rng(0).normal(size=(self.design.shape[0], _PROBES))
         pull = self.graph.laplacian(noise)
         squares: Floats = (self.design.tdot(pull) ** 2).mean(axis=1)  # about diag(X'L²X)

@@ -41,7 +41,7 @@ LAST_COLUMN = 2**31 - 2  # columns are numbered by 32-bit integers
 PARSED_AT_ONCE = 1 << 22
 # A column number is taken for a slip where it is beyond so many, and so many times the one before it, in data of at
 # least so many entries.
-_MANY_COLUMNS, _FAR, _MANY_ENTRIES = 1_000_000, 1000, 20
+_MANY_COLUMNS, _FAR, _MANY_ENTRIES = 1_000_000, 1000, 1000
 
 # What is wrong, what to do about it and what that changes, by the names that the parser gives.
 Problem: TypeAlias = tuple[str, str, *tuple[Change, ...]]
