@@ -8,7 +8,7 @@ NATIVE := CMakeLists.txt pyproject.toml $(wildcard cpp/*.hpp) $(wildcard cpp/*.c
 MODULES := $(shell find src -name '*.py' | sort)
 
 .PHONY: demo test lint docs bench test-long test-faults test-sanitize test-oldest test-wheel wheel coverage mutation fuzz fuzz-text \
-	fuzz-store fuzz-models fuzz-mutations fuzz-again clean always
+	fuzz-store fuzz-mutations fuzz-again clean always
 
 # --- environments: editable, so that Python edits need no reinstall; new modules and the compiled core do ---
 
@@ -142,9 +142,8 @@ FUZZ_RUNS ?= 2000000
 FUZZ_LIMITS = -runs=$(FUZZ_RUNS) -max_total_time=$(FUZZ_SECONDS) -timeout=60 -rss_limit_mb=4096
 FUZZ_TEXTS := tests/data/svmlight_corpus.txt
 FUZZ_STORES := tests/data/store_corpus.txt
-FUZZ_MODELS := tests/persistence/model_corpus.txt
 
-fuzz: fuzz-text fuzz-store fuzz-models fuzz-mutations
+fuzz: fuzz-text fuzz-store fuzz-mutations
 
 # Stores, models, tables, text, preferences, runs and command lines, damaged at random and quickly, without sanitizers; each input is
 # told by its number.
@@ -194,15 +193,6 @@ fuzz-store: build/sanitized/.built
 	rm -rf build/fuzz/merged-store && mkdir build/fuzz/merged-store
 	cd build/fuzz && $(MERGING) ../../fuzz/store.py -set_cover_merge=1 merged-store stores
 	$(BIN)/python fuzz/corpus.py compress build/fuzz/merged-store $(FUZZ_STORES)
-
-fuzz-models: build/sanitized/.built
-	mkdir -p build/fuzz/models
-	$(BIN)/python fuzz/corpus.py unpack $(FUZZ_MODELS) build/fuzz/models
-	cd build/fuzz && ../../$(BIN)/python ../../fuzz/model_files.py seed models
-	cd build/fuzz && $(FUZZING) ../../fuzz/model_files.py models -max_len=4096 $(FUZZ_LIMITS)
-	rm -rf build/fuzz/merged-models && mkdir build/fuzz/merged-models
-	cd build/fuzz && $(MERGING) ../../fuzz/model_files.py -set_cover_merge=1 merged-models models
-	$(BIN)/python fuzz/corpus.py compress build/fuzz/merged-models $(FUZZ_MODELS)
 
 # One input again, with the lines of the compiled code: make fuzz-again FUZZER=store INPUT=build/fuzz/crash-...
 fuzz-again: build/sanitized/.built

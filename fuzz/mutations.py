@@ -10,13 +10,12 @@ run; of those that fail at the same place the first is shown. At the end it says
 read and used, and which modules refused the others, so that it is known how far they came.
 
 A process of its own takes the inputs, from files in memory; what it counts is shared, so that the number of an input
-that ends it is known. Threads that only overlap reading with other work, or wait for signals, are left out, and the
+that ends it is known. Threads that only overlap reading with other work are left out, and the
 parser of a command is made once: on tiny files both take several times as long as the rest. One input in 256 is run as
 users do.
 """
 
 import argparse
-import contextlib
 import functools
 import json
 import mmap
@@ -34,7 +33,7 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))
 import pyarrow as pa
 
 import bad_input
-from rankwise.cli import parser, stopping
+from rankwise.cli import parser
 from rankwise.data.tables import plan
 from rankwise.runtime import memory
 
@@ -46,12 +45,10 @@ MOST_FAULTS = 20  # in different places
 ROUND = 2000  # inputs between two looks at the clock and at the counts
 AS_USED = {
     (plan, "read_ahead"): plan.read_ahead,
-    (stopping, "_watched"): stopping._watched,
     (parser, "build_parser"): parser.build_parser,
 }
 QUICK = {
     (plan, "read_ahead"): lambda items: items,
-    (stopping, "_watched"): lambda *_: contextlib.nullcontext(),
     (parser, "build_parser"): functools.cache(parser.build_parser),
 }
 

@@ -12,12 +12,10 @@ import pytest
 
 import rankwise
 from command_line import call, call_json, duels
-from rankwise.cli.commands import inspect as inspect_command
 from rankwise.data import load_svmlight, open_store
 from rankwise.exporters import TARGETS
 from rankwise.metrics import bootstrap_interval, compare_rankings, get_metric, preference_error
 from rankwise.persistence import read_header
-from rankwise.persistence.container import MAGIC
 
 FEATURES = ",".join(f"f{at}" for at in range(1, 13))
 
@@ -233,10 +231,6 @@ def test_inspecting_data_counts_what_is_there(capsys, tmp_path):
     code, out, _ = call(capsys, "inspect", data)
     assert code == 0
     assert "1 of 2 queries has no two rows with different labels" in out
-
-
-def test_a_model_file_begins_as_inspect_expects():
-    assert MAGIC == inspect_command._MODEL
 
 
 def test_inspecting_a_model_tells_how_it_was_made(capsys, searches):

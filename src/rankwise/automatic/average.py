@@ -16,7 +16,7 @@ from rankwise.estimators.fitted import FittedRanker
 from rankwise.estimators.refusals import refuse_unknown, require_finite
 from rankwise.exceptions import InvalidInputError
 from rankwise.model_selection import fit_ranker, predict_scores
-from rankwise.persistence.values import features_taken
+from rankwise.persistence.checks import features_taken
 
 __all__ = ["AverageRanker", "mean_of", "spread_inside"]
 

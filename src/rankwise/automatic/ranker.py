@@ -17,7 +17,6 @@ from rankwise.automatic.calibrated import CalibratedRanker
 from rankwise.automatic.candidates import AVERAGE, FIXED, METHODS, SCALINGS
 from rankwise.automatic.description import describe_choice
 from rankwise.automatic.encoding import EncodingRanker, name_columns
-from rankwise.automatic.files import read_automatic, write_automatic
 from rankwise.automatic.leaderboard import Leaderboard, leaderboard_of
 from rankwise.automatic.nested import nested_figure
 from rankwise.automatic.problems import Problem
@@ -41,12 +40,9 @@ from rankwise.estimators.checks import check_parameters
 from rankwise.estimators.refusals import refuse_unknown
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.exporters.targets import TARGETS
-from rankwise.json_values import Json
 from rankwise.metrics import Metric
 from rankwise.model_selection import predict_scores
 from rankwise.pairs.labels import Cost, QueryWeight, Ties
-from rankwise.persistence.reader import Reader
-from rankwise.persistence.writer import Writer
 from rankwise.preprocessing.table_encoder import TableEncoder
 from rankwise.problems.training import PairData, TrainingProblem
 from rankwise.selection.nested import check_can_nest
@@ -172,7 +168,7 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
     stopped_: str
     skipped_: list[str]
     search_: Search
-    is_dense_: bool = False  # in files of versions that did not know it
+    is_dense_: bool
 
     def __init__(
         self,
@@ -321,15 +317,6 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
             raise InvalidInputError(f"rivals={self.rivals!r} is no list.", "pass a list of rankers.")
         for name in self.fixed or {}:
             check_choice("a name in fixed", name, FIXED)
-
-    def _written(self, writer: Writer) -> dict[str, Json]:
-        """Return what a model file keeps beside the chosen model."""
-        return write_automatic(self, writer)
-
-    @classmethod
-    def _read(cls, written: object, chosen: BaseEstimator, reader: Reader) -> AutoRanker:
-        """Make the ranker that a model file describes, around the model that it chose."""
-        return read_automatic(cls, written, chosen, reader)
 
     def __getstate__(self) -> dict[str, object]:
         state: dict[str, object] = super().__getstate__()

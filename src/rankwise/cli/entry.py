@@ -17,7 +17,7 @@ from rankwise.cli.parser import parse
 from rankwise.cli.printing import complain, to_standard_output
 from rankwise.cli.remedies import hint_of
 from rankwise.cli.stopping import Terminated, exit_code, reason, signal_behind, stoppable
-from rankwise.cli.streams import check_streams, is_standard_output, never_closed
+from rankwise.cli.streams import MODEL_START, begins_model, check_streams, is_standard_output, never_closed
 from rankwise.exceptions import (
     InvalidInputError,
     MissingQueriesError,
@@ -155,12 +155,10 @@ def _check_output(options: argparse.Namespace) -> None:
 
 def _model_among_data(options: argparse.Namespace) -> Path | None:
     """Return the model that stands where data are expected, if there is one."""
-    from rankwise.persistence.container import MAGIC  # noqa: PLC0415 - imports numpy
-
     for file in map(Path, getattr(options, "data", None) or ()):
         if file.is_file():
             with file.open("rb") as stream:
-                if stream.read(len(MAGIC)) == MAGIC:
+                if begins_model(stream.read(MODEL_START)):
                     return file
     return None
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -40,7 +41,7 @@ class SavedModel:
     @property
     def n_columns(self) -> int:
         """How many columns the model takes."""
-        from rankwise.persistence.values import features_taken  # noqa: PLC0415 - imports every estimator
+        from rankwise.persistence.checks import features_taken  # noqa: PLC0415 - imports every estimator
 
         found = features_taken(self.model)
         assert found is not None  # every model that was read says so
@@ -87,11 +88,10 @@ class SavedModel:
 def read_model(path: str) -> SavedModel:
     """Read a model and what its file says beside it."""
     from rankwise.persistence import load, read_header  # noqa: PLC0415 - imports every estimator
-    from rankwise.persistence.container_reader import gathered  # noqa: PLC0415
 
     make_room_for_blas()
     if path == "-":
-        stream = gathered(sys.stdin.buffer)
+        stream = io.BytesIO(sys.stdin.buffer.read())
         header = read_header(stream)
         stream.seek(0)
         return _saved("standard input", load(stream), header)

@@ -9,7 +9,7 @@ import sys
 from rankwise.cli.mistakes import UsageError
 from rankwise.exceptions import InvalidInputError, OutputError
 
-__all__ = ["check_streams", "is_standard_output", "never_closed"]
+__all__ = ["MODEL_START", "begins_model", "check_streams", "is_standard_output", "never_closed"]
 
 _NAMES = {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"}
 
@@ -48,3 +48,11 @@ def check_streams(options: argparse.Namespace) -> None:
 def is_standard_output(target: str | None) -> bool:
     """Tell whether a file is the one that is open already: it must not be replaced, for others hold it."""
     return target in _NAMES
+
+
+MODEL_START = 40  # bytes; known here because looking at data should not import every estimator
+
+
+def begins_model(start: bytes) -> bool:
+    """Tell from its first bytes whether a file is a model file: a zip archive that begins with the model's JSON."""
+    return start[:4] == b"PK\3\4" and start[30:MODEL_START] == b"model.json"

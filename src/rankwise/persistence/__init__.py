@@ -1,4 +1,4 @@
-"""Models in files: arrays and a JSON header in one file, and never any code."""
+"""Model files: arrays and JSON in one archive, and never any code."""
 
 from rankwise.persistence.files import load, read_header, save
 

@@ -13,14 +13,12 @@ from rankwise.cli.applicable import check_applicable, check_data_only
 from rankwise.cli.encoding import encoding_lines
 from rankwise.cli.inputs import Rows, read_rows
 from rankwise.cli.printing import print_facts, print_json, print_table, remark, write
+from rankwise.cli.streams import MODEL_START, begins_model
 from rankwise.data.summary import DataSummary, summarise
 from rankwise.data.tables.column_names import column_name
 from rankwise.data.wording import how_many
 
 __all__ = ["run"]
-
-# How a model file begins; written down here because looking at data should not import every estimator.
-_MODEL = b"RANKWISE"
 
 
 def run(options: argparse.Namespace) -> int:
@@ -100,11 +98,11 @@ def _percent(share: float) -> str:
 def _is_model(path: str) -> bool:
     if path == "-":
         # Looked at, and left there for whoever reads it.
-        return bool(sys.stdin.buffer.peek(len(_MODEL))[: len(_MODEL)] == _MODEL)  # type: ignore[union-attr]
+        return begins_model(sys.stdin.buffer.peek(MODEL_START)[:MODEL_START])  # type: ignore[union-attr]
     if not Path(path).is_file():
         return False
     with Path(path).open("rb") as stream:
-        return stream.read(len(_MODEL)) == _MODEL
+        return begins_model(stream.read(MODEL_START))
 
 
 def _as_json(summary: DataSummary) -> dict[str, object]:

@@ -1,0 +1,266 @@
+"""Model files that are damaged or made to do harm: a ModelFileError, or a model that can be used."""
+
+import io
+import json
+import random
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import rankwise
+from json_changes import copied
+from model_changes import X, put_together, saved, taken_apart, whole
+from rankwise import RankRLS
+from rankwise.exceptions import ModelFileError
+from rankwise.persistence import read_header
+
+
+def refused(data, match=""):
+    with pytest.raises(ModelFileError, match=rf"(?s){match}.*Hint: "):
+        rankwise.load(io.BytesIO(data))
+
+
+def linear():
+    return saved(RankRLS().fit(np.eye(3), [0, 1, 2]))
+
+
+def archive_of(members, **options):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w", **options) as archive:
+        for name, content in members:
+            archive.writestr(zipfile.ZipInfo(name), content, compress_type=options.get("compression"))
+    return stream.getvalue()
+
+
+def test_flipped_bits_are_refused_or_change_nothing():
+    data = saved(rankwise.KernelRankRLS("rbf").fit(X, np.arange(8.0)))
+    expected = rankwise.load(io.BytesIO(data)).predict(X).tobytes()
+    header = read_header(io.BytesIO(data))
+    rng = random.Random(0)
+    metadata = data.index(b"PK\1\2") * 8  # the central directory and the end of the archive
+    bits = [*rng.sample(range(metadata), 2000), *range(metadata, 8 * len(data))]
+    n_refused = 0
+    for bit in bits:
+        damaged = bytearray(data)
+        damaged[bit // 8] ^= 1 << bit % 8
+        try:
+            again = rankwise.load(io.BytesIO(damaged))
+        except ModelFileError:
+            n_refused += 1
+            continue
+        assert again.predict(X).tobytes() == expected
+        assert read_header(io.BytesIO(damaged)) == header
+    assert n_refused > 0.8 * len(bits)
+
+
+def test_truncated_and_foreign_files_are_refused(tmp_path):
+    data = linear()
+    for size in range(len(data)):
+        refused(data[:size])
+    for other in (b"", b"PK", b"label,a\n1,2\n", archive_of([("sheet.xml", b"<x/>")]), b"[]", b"x" + data):
+        refused(other)
+    (tmp_path / "m.rw").write_bytes(data[:-1])
+    with pytest.raises(ModelFileError, match=r"m\.rw: "):
+        rankwise.load(tmp_path / "m.rw")
+    with pytest.raises(FileNotFoundError):
+        rankwise.load(tmp_path / "none.rw")
+
+
+def test_archives_that_save_does_not_write_are_refused():
+    header, members = taken_apart(linear())
+    text = json.dumps(header).encode()
+    listed = [("model.json", text), *members.items()]
+    assert rankwise.load(io.BytesIO(archive_of(listed)))
+    refused(archive_of(listed, compression=zipfile.ZIP_DEFLATED), "not stored")
+    with pytest.warns(UserWarning, match="Duplicate"):
+        doubled = archive_of([*listed, ("coef_.npy", members["coef_.npy"])])
+    refused(doubled, "overlap")
+    refused(archive_of(listed[:1]))
+    bomb = bytearray(archive_of(listed))  # a member that claims to be larger than the file
+    at = bomb.rindex(b"PK\1\2")
+    bomb[at + 20 : at + 28] = (2**31).to_bytes(4, "little") * 2
+    refused(bytes(bomb))
+    refused(archive_of([("model.json", b" " * (1 << 26) + text), *listed[1:]]), "too long")
+
+
+def npy(shape, kind="<f8", content=b"", order=False):
+    stream = io.BytesIO()
+    np.lib.format.write_array_header_1_0(stream, {"descr": kind, "fortran_order": order, "shape": shape})
+    return stream.getvalue() + content
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        npy((2**40,)),
+        npy((2**62, 2**62)),
+        npy((0, 2**40)),
+        npy((-3,), content=bytes(24)),
+        npy((4,), content=bytes(24)),
+        npy((3,), "|O", bytes(24)),
+        npy((3,), "<c16", bytes(48)),
+        npy((3,), "<M8[s]", bytes(24)),
+        npy((3,), "<i8", bytes(24)),
+        npy((1, 1, 3), content=bytes(24)),
+        npy((2,), content=bytes(16)),
+        npy((3,), "<U1", b"\xff" * 12),
+        npy((3,), "|b1", b"\xff" * 3),
+        b"\x93NUMPY\x03\x00" + bytes(100),
+        b"",
+    ],
+)  # fmt: skip
+def test_arrays_that_do_not_fit_are_refused(array):
+    header, _ = taken_apart(linear())
+    refused(put_together(header, {"coef_.npy": array}))
+
+
+def change_linear(change):
+    header, members = taken_apart(linear())
+    change(header["model"])
+    return put_together(header, members)
+
+
+def nested(depth):
+    value = 1
+    for _ in range(depth):
+        value = [value]
+    return value
+
+
+CHANGES = {
+    "a class of Python": lambda model: model.update({"$class": "eval"}),
+    "a class that saves nothing": lambda model: model.update({"$class": "KFold", "parameters": {}}),
+    "an unknown parameter": lambda model: model["parameters"].update(colour=3),
+    "an attribute that is not fitted": lambda model: model["attributes"].update(predict=3),
+    "a method": lambda model: model["attributes"].update(__class__=3),
+    "a private attribute": lambda model: model["attributes"].update(_stream=3),
+    "other columns": lambda model: model["attributes"].update(n_features_in_=4),
+    "columns without end": lambda model: model["attributes"].update(n_features_in_=10**20),
+    "columns as a number with a point": lambda model: model["attributes"].update(n_features_in_=3.0),
+    "a name for a number": lambda model: model["attributes"].update(n_pairs_="many"),
+    "no coefficients": lambda model: model["attributes"].pop("coef_"),
+    "an array that is not there": lambda model: model["attributes"].update(coef_={"$array": "beta"}),
+    "another file": lambda model: model["attributes"].update(coef_={"$array": "../../etc/passwd"}),
+    "names of other columns": lambda model: model["attributes"].update(
+        feature_names_in_={"$objects": ["a", "b"], "shape": [2]}
+    ),
+    "an unknown kind": lambda model: model["parameters"].update(alpha={"$code": "1"}),
+    "a kernel of Python": lambda model: model["parameters"].update(
+        alpha={"$kernel": "os.system", "parameters": {}}
+    ),
+    "a number that is none": lambda model: model["parameters"].update(alpha={"$float": "1e999"}),
+    "deep nesting": lambda model: model["parameters"].update(alpha=nested(200)),
+    "very deep nesting": lambda model: model["parameters"].update(alpha=nested(900)),
+    "keys that are lists": lambda model: model["parameters"].update(alpha={"$dict": [[[1], 2]]}),
+}
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_changed_models_are_refused(name):
+    refused(change_linear(CHANGES[name]))
+
+
+def test_a_file_does_not_say_how_a_computation_runs():
+    model = rankwise.load(
+        io.BytesIO(change_linear(lambda model: model["parameters"].update(n_threads=100_000)))
+    )
+    assert model.n_threads is None
+    header, members = whole()["ColumnTransformer"]
+    text = json.dumps(header).replace('"steps": [', '"memory": "/tmp/pickles", "steps": [', 1)
+    again = rankwise.load(io.BytesIO(put_together(json.loads(text), members)))
+    assert again.memory is None
+
+
+def test_a_newer_format_is_told():
+    header, members = taken_apart(linear())
+    refused(put_together({**header, "format": 2}, members), "format 2, and this version reads format 1")
+
+
+def test_parts_of_kernels_curves_and_encoders_must_fit():
+    def check(name, change, match):
+        header, members = whole()[name]
+        header = copied(header)
+        change(header["model"])
+        refused(put_together(header, members), match)
+
+    check("basis", lambda model: model["attributes"].update(n_features_in_=10**20), "no kernel")
+    check("basis", lambda model: model["attributes"].update(basis_={"$array": "dual_coef_"}), "list rows")
+    check("precomputed", lambda model: model["attributes"].update(n_features_in_=2), "other rows")
+    check("sparse", lambda model: model["attributes"]["X_fit_"].update(shape=[8, 2]), "")
+    check("sparse", lambda model: model["attributes"]["X_fit_"]["parts"].reverse(), "")
+    check("AdditiveRanker", lambda model: model["attributes"].update(n_features_in_=2), "beyond the last one")
+    check("AdditiveRanker", lambda model: model["attributes"].update(n_features_in_=10**20), "no curves")
+    check(
+        "AdditiveRanker",
+        lambda model: model["attributes"]["terms_"]["parameters"]["curves"]["$tuple"][0]["parameters"].update(
+            column=-1
+        ),
+        "a column and increasing knots",
+    )
+    check(
+        "AdditiveRanker",
+        lambda model: model["attributes"].update(values_={"$array": "importances_"}),
+        "numbers",
+    )
+
+    def encoder(model):
+        return model["parameters"]["steps"][0]["$tuple"][1]["attributes"]["transformers_"][1]["$tuple"][1][
+            "attributes"
+        ]
+
+    check("ColumnTransformer", lambda model: encoder(model).update(_n_features_outs=[900]), "other columns")
+    check("ColumnTransformer", lambda model: encoder(model).update(_drop_idx_after_grouping=[70]), "drops")
+    check("ColumnTransformer", lambda model: encoder(model).update(n_features_in_=7), "")
+
+
+FUZZ = """
+import sys; sys.path.insert(0, {tests!r})
+import io, random, rankwise
+from model_changes import mutate, use, whole
+from rankwise.exceptions import ModelFileError
+whole()
+import resource, time
+resource.setrlimit(resource.RLIMIT_AS, (6 << 30, 6 << 30))
+counts = [0, 0]
+for number in range({first}, {first} + {inputs}):
+    start = time.process_time()
+    try:
+        model = rankwise.load(io.BytesIO(mutate(random.Random(number))))
+    except ModelFileError:
+        counts[0] += 1
+    else:
+        counts[1] += 1
+        try:
+            use(model)
+        except BaseException:
+            print("input", number, flush=True)
+            raise
+    assert time.process_time() - start < 20, number
+print(*counts)
+"""
+
+
+def fuzz(first, inputs):
+    """Load and use changed models in a process of their own, with little memory; return the numbers of outcomes."""
+    tests = str(Path(__file__).parents[1])
+    script = FUZZ.format(tests=tests, first=first, inputs=inputs)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False, timeout=1200
+    )
+    assert done.returncode == 0, (done.returncode, done.stdout[-200:], done.stderr[-3000:])
+    return [int(count) for count in done.stdout.split()]
+
+
+def test_changed_models_are_refused_or_can_be_used():
+    n_refused, n_used = fuzz(0, 250)
+    assert n_refused > 50
+    assert n_used > 25
+
+
+@pytest.mark.long
+def test_many_changed_models_are_refused_or_can_be_used():
+    fuzz(1000, 20_000)
