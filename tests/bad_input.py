@@ -10,7 +10,6 @@ import io
 import random
 import re
 import tempfile
-import traceback
 import warnings
 from decimal import Decimal
 from pathlib import Path
@@ -158,23 +157,6 @@ def _soft_places(ending, data, rng):
 
 ITEMS = b"id,price,size\na,1,2\nb,3,1\nc,0.5,4\n"
 PREFERENCES = b"winner,loser,magnitude,weight\na,b,1,1\nb,c,2,0.5\na,c,0,1\n"
-
-
-@contextlib.contextmanager
-def refused(kinds=RankwiseError):
-    """Let errors of ours pass that end in a remedy; what else is raised is a fault."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            yield
-        except kinds as error:
-            assert "Hint: " in str(error), str(error)  # noqa: PT017 - either outcome is right
-
-
-def is_of_sklearn(error):
-    """Tell whether an error is of scikit-learn's checks of arrays, which come before ours."""
-    places = [step.filename for step in traceback.extract_tb(error.__traceback__)]
-    return any("/sklearn/" in place for place in places[-4:]) and str(error)
 
 
 def outcome(check, *arguments, kinds=RankwiseError):

@@ -424,10 +424,10 @@ def test_parameters_survive_copies_and_files():
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: RankRLS(positive=[1, 2]), "6 signs"),
+        (lambda: RankRLS(positive=[1, 2]), "6 finite numbers"),
         (lambda: RankRLS(prior=[1.0]), "6 finite numbers"),
-        (lambda: RankRLS(column_penalty=-np.ones(6)), "not negative"),
-        (lambda: RankRLS(column_penalty=np.zeros(6)), "alpha=0"),
+        (lambda: RankRLS(column_penalty=-np.ones(6)), "is negative"),
+        (lambda: RankRLS(column_penalty=np.zeros(6)), "0 everywhere"),
         (lambda: RankSVM(column_penalty=[0, 1, 1, 1, 1, 1], solver="bundle"), "solver='auto'"),
         (lambda: RankRLS(positive=True, solver="cg"), "solver='auto'"),
         (lambda: RankSVM(positive=True, solver="bundle"), "solver='auto'"),

@@ -24,8 +24,8 @@ from rankwise.automatic.reading import listed_pairs
 from rankwise.automatic.search import JUDGED
 from rankwise.automatic.stages import Facts, stages
 from rankwise.data import validation
-from rankwise.data.preferences import check_pairs
 from rankwise.data.queries import encode_queries
+from rankwise.data.validation import check_pairs
 from rankwise.design import as_design
 from rankwise.displays import LeaderboardDisplay
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
@@ -265,7 +265,7 @@ def test_only_what_can_be_exported_is_tried_for_a_target(graded):
     X, y, qid = graded
     board = AutoRanker(target="json").fit(X, y, qid=qid).leaderboard_
     assert all("json" in entry.exportable_to for entry in board)
-    with pytest.raises(InvalidInputError, match="target='moon' is not an option"):
+    with pytest.raises(InvalidInputError, match="'target' parameter of AutoRanker"):
         AutoRanker(target="moon").fit(X, y, qid=qid)
 
 

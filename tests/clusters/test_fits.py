@@ -138,7 +138,7 @@ def test_frames_have_named_columns(client):
     swapped = lazy[names[::-1]]
     with pytest.raises(InvalidInputError, match="feature names"):
         model.predict(swapped).compute()
-    with pytest.raises(InvalidInputError, match="Moved"):
+    with pytest.raises(InvalidInputError, match="same order"):
         RankRLS(early_stopping=True).fit(frame[names], y, qid=qid, eval_set=(swapped, lazy["label"], qid))
 
 

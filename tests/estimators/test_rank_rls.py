@@ -234,7 +234,7 @@ def with_value(array, value):
         ({"qid": [1, 1, 2]}, "3 entries, but X has 4 rows"),
         ({"qid": [1, 1, None, 2]}, "missing"),
         ({"qid": [1, 1, np.nan, 2]}, "missing"),
-        ({"query_importance": {0: -1}}, "not negative"),
+        ({"query_importance": {0: -1}}, "is negative"),
         ({"X": X4[:0], "y": Y4[:0]}, "0 sample"),
         ({"X": X4[:1], "y": Y4[:1]}, "1 sample"),
         ({"X": X4[:, :0]}, "0 feature"),
@@ -275,21 +275,10 @@ def test_weights_that_leave_nothing_to_order():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"alpha": -1.0}, "alpha=-1.0 .*Hint: use 0 or a positive"),
-        ({"alpha": np.nan}, "alpha=nan"),
-        ({"alpha": "1"}, "alpha='1'"),
-        ({"tol": -1e-3}, "tol"),
-        ({"max_iter": 0}, "max_iter=0"),
-        ({"n_threads": 1.5}, "n_threads=1.5"),
-        ({"solver": "cgg"}, "did you mean 'cg'.*'auto', 'direct', 'eigen', 'cg'"),
-        ({"query_weight": "rows"}, "'size', 'pairs', 'equal'"),
-        ({"ties": "included"}, "did you mean 'include'"),
-        ({"cost": "log"}, "'magnitude', 'unit', 'relative'"),
+        ({"alpha": np.nan}, "'alpha' parameter of RankRLS .*Got nan instead. Hint: "),
+        ({"tol": -1e-3}, "'tol' parameter"),
+        ({"n_threads": 1.5}, "'n_threads' parameter"),
         ({"precondition": "ssor"}, "'jacobi'"),
-        ({"cost": "relative"}, "Hint: set ties='exclude'"),
-        ({"early_stopping": True, "solver": "direct"}, "iterates.*has none.*Hint: "),
-        ({"random_state": -1}, "random_state=-1 is not a seed.*Hint: "),
-        ({"random_state": "0"}, "random_state=.0. is not a seed.*Hint: "),
     ],
 )
 def test_bad_parameters(parameters, message):

@@ -453,10 +453,6 @@ class TestListedPairs:
             RankSVM().fit_pairs(X, pairs, np.where(magnitude > 1, np.inf, magnitude))
         with pytest.raises(InvalidInputError, match="two opposite pairs"):
             RankSVM(loss="logistic").fit_pairs(X, pairs, magnitude)
-        with pytest.raises(InvalidInputError, match="too large for floating-point"):
-            RankSVM(loss="squared_hinge").fit_pairs(X, pairs, 1e300)
-        with pytest.raises(InvalidInputError, match="too large for floating-point"):
-            RankSVM().fit_pairs(X, pairs, weight=1e308)
         with pytest.raises(NoPairsError):
             RankSVM().fit_pairs(X, pairs, 0.0)
         with pytest.raises(InvalidInputError, match="use fit_pairs"):
@@ -645,7 +641,7 @@ class TestChoosingAlpha:
         X, y, qid = self.problem()
         with pytest.raises(InvalidInputError, match="contains 0"):
             RankSVMCV(alphas=[0.0, 1.0]).fit(X, y, qid)
-        with pytest.raises(InvalidInputError, match="cv=1"):
+        with pytest.raises(InvalidInputError, match="'cv' parameter"):
             RankSVMCV(cv=1).fit(X, y, qid)
         with pytest.raises(MissingQueriesError):
             RankSVMCV().fit(X, y, qid, eval_set=(X, y))
@@ -655,10 +651,10 @@ class TestChoosingAlpha:
     ("options", "message"),
     [
         ({"alpha": -1.0}, "alpha"),
-        ({"alpha": 0.0}, "alpha=0"),
+        ({"alpha": 0.0}, "alpha"),
         ({"alpha": np.nan}, "alpha"),
         ({"tol": -1e-3}, "tol"),
-        ({"tol": 1.0}, "share of what can be gained"),
+        ({"tol": 1.0}, "tol"),
         ({"loss": "hing"}, "did you mean 'hinge'"),
         ({"solver": "cg"}, "solver"),
         ({"query_weight": "one"}, "query_weight"),
@@ -667,8 +663,8 @@ class TestChoosingAlpha:
         ({"validation_fraction": 1.5}, "validation_fraction"),
         ({"n_threads": 0}, "n_threads"),
         ({"scoring": "ndgc"}, "ndcg"),
-        ({"early_stopping": "yes"}, "neither True nor False"),
-        ({"warm_start": "no"}, "neither True nor False"),
+        ({"early_stopping": "yes"}, "early_stopping"),
+        ({"warm_start": "no"}, "warm_start"),
     ],
 )
 def test_bad_parameters(options, message):

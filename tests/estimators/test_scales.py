@@ -42,10 +42,10 @@ def test_a_penalty_that_outweighs_everything(solver, x_scale):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("x_scale", [1e-300, 1e-160, 1e160, 1e300])
+@pytest.mark.parametrize("x_scale", [1e160, 1e300])
 def test_what_cannot_be_computed_is_an_error_with_a_remedy(solver, x_scale):
     problem = make_problem(2, real=True)
-    with pytest.raises(InvalidInputError, match=r"too (large|small).*Hint: bring X to values around 1"):
+    with pytest.raises(InvalidInputError, match=r"too large.*Hint: bring X to values around 1"):
         RankRLS(0.0, solver=solver).fit(problem.X * x_scale, problem.y, problem.qid)
 
 
@@ -118,32 +118,6 @@ everyone = pytest.mark.parametrize("model", EVERYONE, ids=repr)
 
 
 @everyone
-@pytest.mark.parametrize("scale", [1e-300, 1e-160])
-@pytest.mark.parametrize("with_qid", [True, False])
-def test_columns_whose_squares_vanish(model, scale, with_qid):
-    """One clear error, but for RankRLS: its penalty may leave something to compute, and `SOLVERS` are tested above."""
-    problem = sixty_rows()
-    qid = problem.qid if with_qid else None
-    if isinstance(model, RankRLS):
-        assert np.isfinite(clone(model).fit(problem.X * scale, problem.y, qid).coef_).all()
-        return
-    for storage in STORAGES.values():
-        with pytest.raises(InvalidInputError, match=r"too small .*Hint: bring X to values around 1"):
-            clone(model).fit(storage(problem.X * scale), problem.y, qid)
-
-
-@everyone
-@pytest.mark.parametrize("scale", [1e160, 1e308])
-@pytest.mark.parametrize("with_qid", [True, False])
-def test_labels_whose_squares_overflow(model, scale, with_qid):
-    problem = sixty_rows()
-    y = problem.y / np.abs(problem.y).max() * scale
-    said = r"y has numbers as large as 1\.0e\+(160|308), .* too large .*Hint: divide y by a constant"
-    with pytest.raises(InvalidInputError, match=said):
-        clone(model).fit(problem.X, y, problem.qid if with_qid else None)
-
-
-@everyone
 @pytest.mark.parametrize("scale", [2.0**-450, 2.0**450])
 def test_very_large_and_small_labels_give_the_same_ranking(model, scale):
     """Powers of two, so that no label is rounded."""
@@ -151,52 +125,6 @@ def test_very_large_and_small_labels_give_the_same_ranking(model, scale):
     expected = clone(model).fit(problem.X, problem.y, problem.qid).rank(problem.X, problem.qid)
     scaled = clone(model).fit(problem.X, problem.y * scale, problem.qid)
     np.testing.assert_array_equal(scaled.rank(problem.X, problem.qid), expected)
-
-
-@everyone
-def test_weights_whose_products_overflow(model):
-    problem = sixty_rows()
-    weight = np.full(problem.y.size, 1e300)
-    with pytest.raises(
-        InvalidInputError, match=r"sample_weight has numbers as large as .*Hint: use weights around 1"
-    ):
-        clone(model).fit(problem.X, problem.y, problem.qid, weight)
-    with pytest.raises(InvalidInputError, match=r"y times sample_weight .*Hint: use labels and weights"):
-        clone(model).fit(problem.X, problem.y * 1e100, problem.qid, weight * 1e-200)
-    with pytest.raises(
-        InvalidInputError, match=r"X has values as large as .*Hint: bring X to values around 1"
-    ):
-        clone(model).fit(problem.X * 1e140, problem.y, problem.qid, weight * 1e-200)
-    if hasattr(model, "fit_pairs"):
-        for name in ("magnitude", "weight"):
-            with pytest.raises(InvalidInputError, match=f"{name} has numbers as large as|no margins"):
-                clone(model).fit_pairs(problem.X, [[0, 1], [1, 2]], **{name: [1e300, 1.0]})
-        with pytest.raises(
-            InvalidInputError, match=r"weight has numbers as large as 2\.0e\+140.*Hint: use numbers"
-        ):
-            clone(model).fit_pairs(
-                problem.X, np.column_stack([np.arange(20), np.arange(20, 40)]), weight=np.full(20, 1e139)
-            )
-
-
-@everyone
-def test_weights_whose_products_vanish(model):
-    """Where every query weighs the same, its weights are divided by; elsewhere such rows just weigh next to nothing."""
-    problem = sixty_rows()
-    weight = np.where(problem.qid == problem.qid[0], 1e-160, 1.0)
-    said = r"No row of query .* weighs more than 1\.0e-160.*Hint: use weights around 1 inside each query"
-    with pytest.raises(InvalidInputError, match=said):
-        clone(model).set_params(query_weight="equal").fit(problem.X, problem.y, problem.qid, weight)
-    others = clone(model).set_params(query_weight="size")
-    if getattr(model, "basis", None) is not None:  # a number of them would leave out the rows of weight 0
-        others.set_params(basis=np.flatnonzero(weight == 1)[:10])
-    if not isinstance(model, (RankRLSCV, RankSVMCV, KernelRankRLSCV)):
-        nearly = others.fit(problem.X, problem.y, problem.qid, weight).predict(problem.X)
-        removed = (
-            clone(others).fit(problem.X, problem.y, problem.qid, weight * (weight == 1)).predict(problem.X)
-        )
-        tolerance = 1e-3 if isinstance(model, (RankSVM, KernelRankSVM)) else 1e-9
-        np.testing.assert_allclose(nearly, removed, rtol=tolerance, atol=tolerance)
 
 
 @everyone
@@ -216,22 +144,6 @@ def test_rows_too_large_to_be_scored(model, storage):
         InvalidInputError, match=r"too large for floating-point numbers.*Hint: (score rows|scale)"
     ):
         model.predict(STORAGES[storage](rows))
-
-
-@pytest.mark.parametrize("model", [RankRLS(), RankRLS(solver="cg")], ids=repr)
-@pytest.mark.parametrize("storage", STORAGES)
-def test_scores_that_vanish_are_no_ties(model, storage):
-    """A penalty that outweighs everything leaves coefficients, but products with them may be no numbers."""
-    problem = sixty_rows()
-    for scale in (1e-160, 1e-300):
-        tiny = STORAGES[storage](problem.X * scale)
-        model.fit(tiny, problem.y, problem.qid)
-        for ask in (model.predict, lambda X: model.rank(X, problem.qid)):
-            with pytest.raises(
-                InvalidInputError, match=r"scores .* too small .*Hint: bring X to values around 1"
-            ):
-                ask(tiny)
-    assert not model.predict(STORAGES[storage](np.zeros((2, 3)))).any()
 
 
 @pytest.mark.parametrize("scale", [2.0**-100, 2.0**-20, 2.0**20, 2.0**100])

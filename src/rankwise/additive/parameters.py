@@ -17,7 +17,6 @@ from rankwise.exceptions import InvalidInputError
 __all__ = [
     "Interactions",
     "check_interactions",
-    "check_rounds",
     "lists_pairs",
     "read_columns",
     "read_directions",
@@ -88,14 +87,6 @@ def check_interactions(given: Any) -> None:
         raise InvalidInputError(
             f"interactions={given!r} is neither a number of pairs nor a list of pairs.",
             "use 'auto', a number such as 20, or a list such as [(0, 3), (1, 2)].",
-        )
-
-
-def check_rounds(name: str, given: Any) -> None:
-    """Raise unless something is a number of rounds, maybe none."""
-    if not isinstance(given, Integral) or isinstance(given, bool) or given < 0:
-        raise InvalidInputError(
-            f"{name}={given!r} is not a number of rounds.", "use 0, or a number such as 2."
         )
 
 

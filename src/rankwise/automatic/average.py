@@ -12,8 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import ArrayLike, Floats, Ints, Labels, MatrixLike
 from rankwise.data.validation import check_qid, check_weights
-from rankwise.estimators.fitted import FittedRanker
-from rankwise.estimators.refusals import refuse_unknown, require_finite
+from rankwise.estimators.fitted import FittedRanker, refuse_unknown, require_finite
 from rankwise.exceptions import InvalidInputError
 from rankwise.model_selection import fit_ranker, predict_scores
 from rankwise.persistence.checks import features_taken

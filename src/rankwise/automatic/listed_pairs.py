@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from rankwise.arrays import Floats, Ints, Matrix, Splits
 from rankwise.automatic.figures import Figure
 from rankwise.automatic.scaling import ScaledColumns
-from rankwise.data.preferences import Preferences
+from rankwise.data.validation import Preferences
 from rankwise.estimators.base import Ranker
 from rankwise.metrics import Metric
 

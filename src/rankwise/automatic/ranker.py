@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import ArrayLike, Floats, Matrix, MatrixLike, RandomSource, is_sparse
@@ -33,12 +34,12 @@ from rankwise.automatic.running import run_search
 from rankwise.automatic.search import RULES, Search, Trial
 from rankwise.automatic.targets import check_encoder, encoder_exportable_to
 from rankwise.data.arguments import check_names
-from rankwise.data.matrices import pays_as_array
-from rankwise.data.validation import check_choice, check_count, check_number, read_seed
+from rankwise.data.containers import pays_as_array
+from rankwise.data.validation import check_alphas, check_choice, read_seed
 from rankwise.design import Design
-from rankwise.estimators.checks import check_parameters
-from rankwise.estimators.refusals import refuse_unknown
-from rankwise.exceptions import InvalidInputError, MissingQueriesError
+from rankwise.estimators.base import COUNT, NOT_NEGATIVE, Constraints
+from rankwise.estimators.fitted import refuse_unknown
+from rankwise.exceptions import MissingQueriesError
 from rankwise.exporters.targets import TARGETS
 from rankwise.metrics import Metric
 from rankwise.model_selection import predict_scores
@@ -193,6 +194,16 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         self._store(locals())
 
     _takes_outputs = False
+    _parameter_constraints: ClassVar[Constraints] = {
+        **EncodingRanker._parameter_constraints,
+        "basis": [COUNT, None],
+        "calibration": [StrOptions({"sigmoid", "isotonic"})],
+        "fixed": [Mapping, None],
+        "rivals": [list, tuple],
+        "rule": [StrOptions(set(RULES))],
+        "target": [StrOptions(set(TARGETS)), None],
+        "time_limit": [NOT_NEGATIVE, None],
+    }
     # The pairs of a choice are all that labels order; what candidates make of ties is in `fixed`.
     ties: ClassVar[Ties] = "include"
     cost: ClassVar[Cost] = "magnitude"
@@ -273,7 +284,7 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
             problem,
             _listed(self.methods),
             _listed(self.scalings),
-            None if self.alphas is None else tuple(np.unique(np.asarray(self.alphas, dtype=float)).tolist()),
+            None if self.alphas is None else tuple(check_alphas(self.alphas).tolist()),
             dict(self.fixed or {}),
             self.rule,
             self.target,
@@ -297,24 +308,10 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         return chosen
 
     def _check_parameters(self) -> None:
-        named = {} if isinstance(self.scoring, str) and self.scoring == "auto" else {"scoring": self.scoring}
-        check_parameters(
-            {**{name: given for name, given in vars(self).items() if name != "scoring"}, **named}
-        )
-        check_choice("rule", self.rule, RULES)
-        check_choice("calibration", self.calibration, ("sigmoid", "isotonic"))
+        super()._check_parameters()
         for name, known in (("methods", (*METHODS, AVERAGE)), ("scalings", SCALINGS)):
             for one in _listed(getattr(self, name)) or ():
                 check_choice(name, one, known)
-        if self.time_limit is not None:
-            check_number("time_limit", self.time_limit, minimum=0, remedy="use seconds, such as 60")
-        check_count("basis", self.basis)
-        if not isinstance(self.fixed, Mapping | None):
-            raise InvalidInputError(f"fixed={self.fixed!r} is no mapping.", "pass a dictionary.")
-        if self.target is not None:
-            check_choice("target", self.target, TARGETS)
-        if not isinstance(self.rivals, (list, tuple)):
-            raise InvalidInputError(f"rivals={self.rivals!r} is no list.", "pass a list of rankers.")
         for name in self.fixed or {}:
             check_choice("a name in fixed", name, FIXED)
 

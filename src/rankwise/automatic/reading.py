@@ -13,11 +13,16 @@ from rankwise.automatic.labelled_rows import LabelledRows, blocks_of_rows, split
 from rankwise.automatic.listed_pairs import ListedPairs
 from rankwise.automatic.scaling import ScaledColumns
 from rankwise.data.duels import read_duels
-from rankwise.data.parameters import pairs_to_score, rows_to_score
-from rankwise.data.preferences import Preferences, check_pairs
 from rankwise.data.queries import Queries
 from rankwise.data.summary import is_graded
-from rankwise.data.validation import check_numbers, check_qid
+from rankwise.data.validation import (
+    Preferences,
+    check_numbers,
+    check_pairs,
+    check_qid,
+    pairs_of_eval_set,
+    rows_of_eval_set,
+)
 from rankwise.design import as_design
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
@@ -158,7 +163,7 @@ def read_rows(
     """Pass an evaluation set through validation: ``(X, y)`` or ``(X, y, qid)``."""
     if eval_set is None:
         return None
-    rows, labels, qid = rows_to_score(eval_set, with_qid=with_qid)
+    rows, labels, qid = rows_of_eval_set(eval_set, with_qid=with_qid)
     X = check_matrix(rows)
     return X, check_numbers("y of eval_set", labels, X.shape[0]), check_qid(qid, X.shape[0])
 
@@ -167,7 +172,7 @@ def read_pairs(eval_set: object, check_matrix: CheckMatrix) -> tuple[Matrix, Pre
     """Pass an evaluation set of pairs through validation: ``(X, pairs)`` or ``(X, pairs, weight)``."""
     if eval_set is None:
         return None
-    given, listed, weight = pairs_to_score(eval_set)
+    given, listed, weight = pairs_of_eval_set(eval_set)
     rows, pairs = read_duels(given, listed)
     X = check_matrix(rows)
     return X, check_pairs(pairs, X.shape[0], weight=weight)

@@ -17,7 +17,7 @@ from rankwise.cli.columns import lacks_columns
 from rankwise.cli.encoding import encoded, numbers_of_table
 from rankwise.cli.inputs import Rows, stored, widen
 from rankwise.cli.printing import remark
-from rankwise.data.matrices import pays_as_array
+from rankwise.data.containers import pays_as_array
 from rankwise.data.wording import how_many
 from rankwise.exceptions import InvalidInputError
 from rankwise.preprocessing.table_encoder import TableEncoder

@@ -1,7 +1,7 @@
 """Where data enters: files, tables, query ids, preferences, and the one validation boundary."""
 
 from rankwise.data.clicks import pairs_from_clicks
-from rankwise.data.preferences import stack_preferred
+from rankwise.data.duels import stack_preferred
 from rankwise.data.runs import JudgedRuns, judge_runs, load_judgements, load_run, save_run
 from rankwise.data.store.reading import Store, open_store
 from rankwise.data.store.writer import save_store

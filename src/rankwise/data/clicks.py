@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from rankwise.arrays import Floats, Ints
 from rankwise.data.arguments import is_number
-from rankwise.data.containers import unmasked
+from rankwise.data.containers import readable
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_choice, check_qid
 from rankwise.exceptions import InvalidInputError
@@ -101,7 +101,7 @@ def pairs_from_clicks(
 
 
 def _check_column(name: str, values: object) -> Floats:
-    values = unmasked(name, values)
+    values = readable(name, values)
     try:
         column = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:

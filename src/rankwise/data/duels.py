@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from rankwise.arrays import AnyArray, ArrayLike, Ints, MatrixLike
-from rankwise.data.containers import as_array, refuse_unreadable
-from rankwise.data.preferences import stack_preferred
+from rankwise.arrays import AnyArray, ArrayLike, InMemory, Ints, MatrixLike
+from rankwise.data.containers import as_array, readable
 from rankwise.exceptions import InvalidInputError
 
 __all__ = [
@@ -23,6 +22,7 @@ __all__ = [
     "row_numbers",
     "same_rows",
     "stack_duels",
+    "stack_preferred",
 ]
 
 # How the names of columns begin: winner_age and loser_age are the age of what won, and of what lost.
@@ -42,8 +42,8 @@ def duel_columns(names: Sequence[str]) -> list[str]:
 
 def are_rows(X: object, other: Any) -> bool:
     """Tell whether what stands beside X are rows that X's are compared with, and not pairs of row numbers."""
-    refuse_unreadable("X", X)
-    refuse_unreadable("pairs", other)
+    readable("X", X)
+    readable("pairs", other)
     if hasattr(X, "columns") and hasattr(other, "columns"):
         return [str(name) for name in X.columns] == [str(name) for name in other.columns]
     shape = as_array("pairs", other).shape if getattr(other, "shape", None) is None else other.shape
@@ -52,8 +52,8 @@ def are_rows(X: object, other: Any) -> bool:
 
 def row_numbers(X: MatrixLike, pairs: ArrayLike | MatrixLike) -> AnyArray | None:
     """Return pairs of row numbers of X as an array; None where `pairs` are rows that X's are compared with."""
-    refuse_unreadable("X", X)
-    refuse_unreadable("pairs", pairs)
+    readable("X", X)
+    readable("pairs", pairs)
     if sp.issparse(pairs) or (hasattr(X, "columns") and hasattr(pairs, "columns") and are_rows(X, pairs)):
         return None
     edges = as_array("pairs", pairs)
@@ -80,7 +80,7 @@ def duel_sides(duels: Any) -> tuple[Any, Any]:
     -------
     winners, losers : tables
     """
-    refuse_unreadable("X", duels)
+    readable("X", duels)
     names = [str(name) for name in getattr(duels, "column_names", getattr(duels, "columns", []))]
     found = duel_columns(names)
     if not found:
@@ -124,6 +124,46 @@ def stack_duels(winners: Any, losers: Any) -> tuple[Any, Ints]:
         )
     rows = np.arange(n_duels, dtype=np.int64)
     return _concatenated(package, [winners, losers]), np.column_stack([rows, rows + n_duels])
+
+
+def stack_preferred(preferred: ArrayLike, rejected: ArrayLike) -> tuple[InMemory, Ints]:
+    """Turn a matrix of preferred rows and a matrix of rejected rows into one matrix and a list of pairs.
+
+    Parameters
+    ----------
+    preferred, rejected : array-like or sparse matrix of shape (pairs, features)
+        Row k of `preferred` was preferred to row k of `rejected`. Data frames become arrays.
+
+    Returns
+    -------
+    X : ndarray or CSR matrix of shape (2 pairs, features)
+        The preferred rows, then the rejected ones.
+    pairs : ndarray of shape (pairs, 2)
+
+    Examples
+    --------
+    >>> from rankwise.data import stack_preferred
+    >>> X, pairs = stack_preferred([[1.0, 2.0], [0.0, 3.0]], [[1.0, 1.0], [0.0, 1.0]])
+    >>> X.shape
+    (4, 2)
+    >>> pairs.tolist()
+    [[0, 2], [1, 3]]
+    """
+    sides = [
+        readable(name, side) if sp.issparse(side) else as_array(name, side)
+        for name, side in (("preferred", preferred), ("rejected", rejected))
+    ]
+    if any(side.ndim != 2 for side in sides) or sides[0].shape != sides[1].shape:
+        raise InvalidInputError(
+            f"preferred and rejected have shapes {sides[0].shape} and {sides[1].shape}.",
+            "pass two matrices of the same shape, row k of both being pair k.",
+        )
+    n_pairs = sides[0].shape[0]
+    rows = np.arange(n_pairs, dtype=np.int64)
+    pairs = np.column_stack([rows, rows + n_pairs])
+    if any(sp.issparse(side) for side in sides):
+        return sp.vstack(sides, format="csr"), pairs
+    return np.vstack(sides), pairs
 
 
 def read_duels(X: Any, pairs: Any) -> tuple[Any, Any]:

@@ -1,42 +1,95 @@
-"""The validation boundary: what comes from the caller is checked here and nowhere below.
+"""The validation boundary: everything that comes from the caller is checked here and nowhere below.
 
-Matrices go through scikit-learn's own validation in the estimators; here is what scikit-learn does not
-know about: query ids, weights of rows and of queries, and options chosen by name.
+Matrices and labels go through scikit-learn's `validate_data`, parameters of estimators through its constraints. The
+rest is unknown to scikit-learn: query ids, pairs, weights of rows, queries and pairs, and evaluation sets.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from difflib import get_close_matches
 from numbers import Integral, Real
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from scipy.sparse.linalg import LinearOperator
+from sklearn.utils._param_validation import (
+    InvalidParameterError,
+    StrOptions,
+    validate_parameter_constraints,
+)
+from sklearn.utils.validation import validate_data
 
-from rankwise.arrays import AnyArray, Importance, RandomSource
-from rankwise.data.containers import check_total, unmasked
+from rankwise.arrays import (
+    AnyArray,
+    ArrayLike,
+    Floats,
+    Importance,
+    Ints,
+    Labels,
+    Matrix,
+    MatrixLike,
+    RandomSource,
+    is_sparse,
+)
+from rankwise.data.containers import as_array, check_magnitude, is_moderate, is_plain, readable
 from rankwise.data.queries import Queries, encode_queries, one_query
-from rankwise.exceptions import InvalidInputError
+from rankwise.data.store.mapped import MappedMatrix
+from rankwise.exceptions import Change, InvalidInputError, MissingQueriesError, NoPairsError
+from rankwise.runtime.memory import fits
 
 __all__ = [
+    "Preferences",
+    "check_alphas",
     "check_choice",
+    "check_columns",
     "check_count",
     "check_flag",
     "check_importance",
+    "check_labelled",
+    "check_labels",
     "check_number",
     "check_numbers",
+    "check_pairs",
+    "check_parameters",
+    "check_precomputed",
     "check_qid",
-    "check_seed",
+    "check_rows",
     "check_weights",
-    "check_weights_of_queries",
+    "pairs_of_eval_set",
     "read_seed",
+    "rows_of_eval_set",
+    "validated",
 ]
 
-# The pairs of a query without a row of this weight weigh so little together that one over it may overflow.
-_SMALLEST_WEIGHT = 1e-100
+_SEEDS = 2**31 - 1  # scikit-learn's own estimators, which get the seeds, take no larger ones
+_SYMMETRY = 1e-8  # of the largest entry of a kernel
+_TILE = 512
 
-_LARGEST_COUNT, _MOST_THREADS = 2**63 - 1, 2**31 - 1  # what compiled code can count to
-_SEEDS = 2**31 - 1  # what scikit-learn's own estimators, to whom seeds are handed on, take
+
+# --- parameters ---
+
+
+def check_parameters(
+    caller: str,
+    constraints: Mapping[str, list[Any]],
+    given: Mapping[str, object],
+    defaults: Mapping[str, object],
+) -> None:
+    """Raise unless parameters satisfy scikit-learn's constraints on them."""
+    for name, value in given.items():
+        if name not in constraints:
+            continue
+        try:
+            validate_parameter_constraints({name: constraints[name]}, {name: value}, caller)
+        except InvalidParameterError as error:
+            options = [one.options for one in constraints[name] if isinstance(one, StrOptions)]
+            close = get_close_matches(str(value), [word for words in options for word in words], n=1)
+            default = f"leave {name} out for its default, {defaults.get(name)!r}."
+            hint = f"did you mean {close[0]!r}?" if close else default
+            raise InvalidInputError(str(error), hint, Change(name)) from None
 
 
 def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
@@ -53,7 +106,7 @@ def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
 
 def check_number(name: str, value: object, *, minimum: float, remedy: str) -> None:
     """Raise unless `value` is a finite real number of at least `minimum`."""
-    if not isinstance(value, Real) or isinstance(value, bool) or not minimum <= float(value) < np.inf:
+    if not isinstance(value, Real) or not minimum <= float(value) < np.inf:
         raise InvalidInputError(
             f"{name}={value!r} is not a finite number of at least {minimum}.", f"{remedy}."
         )
@@ -61,12 +114,10 @@ def check_number(name: str, value: object, *, minimum: float, remedy: str) -> No
 
 def check_count(name: str, value: object, *, optional: bool = True) -> None:
     """Raise unless `value` is a positive integer, or None where that is the default."""
-    if value is None and optional:
+    if (value is None and optional) or (isinstance(value, Integral) and int(value) >= 1):
         return
-    largest = _MOST_THREADS if name == "n_threads" else _LARGEST_COUNT
-    if not isinstance(value, Integral) or isinstance(value, bool) or not 1 <= int(value) <= largest:
-        remedy = "use None for the default" if optional else "use a positive integer"
-        raise InvalidInputError(f"{name}={value!r} is not a positive integer.", f"{remedy}.")
+    remedy = "use None for the default" if optional else "use a positive integer"
+    raise InvalidInputError(f"{name}={value!r} is not a positive integer.", f"{remedy}.")
 
 
 def check_flag(name: str, value: object) -> None:
@@ -75,44 +126,271 @@ def check_flag(name: str, value: object) -> None:
         raise InvalidInputError(f"{name}={value!r} is neither True nor False.", f"use {name}=True or False.")
 
 
-def check_seed(random_state: object) -> None:
-    """Raise unless `random_state` is what `read_seed` takes."""
-    if isinstance(random_state, (np.random.RandomState, np.random.Generator)) or random_state is None:
-        return
+def read_seed(random_state: RandomSource) -> int:
+    """Return a seed: an integer is one, generators draw it, and None asks the system for it."""
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(_SEEDS))
+    if isinstance(random_state, np.random.Generator) or random_state is None:
+        return int(np.random.default_rng(random_state).integers(_SEEDS))
     if not isinstance(random_state, Integral) or random_state < 0:
         raise InvalidInputError(
             f"random_state={random_state!r} is not a seed.",
             "use an integer such as 0, with which the same data give the same result; "
             "None, a RandomState and a Generator give another one in every call.",
         )
-
-
-def read_seed(random_state: RandomSource) -> int:
-    """Return the seed that is meant: an integer is one, generators draw it, and None asks the system for it."""
-    check_seed(random_state)
-    if isinstance(random_state, np.random.RandomState):
-        return int(random_state.randint(_SEEDS))
-    if isinstance(random_state, np.random.Generator) or random_state is None:
-        return int(np.random.default_rng(random_state).integers(_SEEDS))
     return int(random_state)
 
 
-def check_numbers(name: str, values: object, n_rows: int | None = None) -> npt.NDArray[np.float64]:
-    """Return one finite number per row as float64; arrays, lists, and Series of pandas or polars will do."""
-    values = unmasked(name, values)
+def check_alphas(alphas: ArrayLike, *, positive: bool = False) -> Floats:
+    """Return a grid of alphas: finite, not negative, in increasing order, without duplicates."""
+    example = "pass for example alphas=2.0 ** np.arange(-10, 11)."
+    grid = np.unique(_as_numbers("alphas", alphas, example))
+    if grid.size == 0:
+        raise InvalidInputError("alphas is empty.", example)
+    if not np.isfinite(grid).all() or grid[0] < 0:
+        raise InvalidInputError(
+            "alphas must be finite and not negative.", "use powers of two around 1; 0 means no penalty."
+        )
+    if positive and grid[0] == 0:
+        raise InvalidInputError(
+            "alphas contains 0.", "use positive values, such as 10.0 ** -np.arange(1, 7).", Change("alphas")
+        )
+    return grid
+
+
+def rows_of_eval_set(eval_set: object, *, with_qid: bool) -> tuple[Any, Any, Any]:
+    """Return the parts of an evaluation set of labelled rows, which has query ids where the fit has them."""
+    X, y, qid = _parts(eval_set, "y", "qid")
+    if qid is None and with_qid:
+        raise MissingQueriesError(
+            "fit was called with query ids, but eval_set has none; its score would be a global one.",
+            "pass eval_set=(X_val, y_val, qid_val).",
+        )
+    return X, y, qid
+
+
+def pairs_of_eval_set(eval_set: object) -> tuple[Any, Any, Any]:
+    """Return the parts of an evaluation set of listed pairs."""
+    return _parts(eval_set, "pairs", "weight")
+
+
+def _parts(eval_set: Any, second: str, third: str) -> tuple[Any, Any, Any]:
+    """Return the parts of an evaluation set, the last one None where it was left out."""
+    is_one = isinstance(eval_set, (tuple, list)) and len(eval_set) in {2, 3}
+    # XGBoost and LightGBM take a list of tuples.
+    if not is_one or (isinstance(eval_set, list) and isinstance(eval_set[0], tuple)):
+        raise InvalidInputError(
+            f"eval_set must be a tuple (X, {second}) or (X, {second}, {third}).",
+            "pass one evaluation set, not a list of them.",
+        )
+    X, beside, last = (*eval_set, None)[:3]
+    return X, beside, last
+
+
+# --- rows and labels ---
+
+
+class Validated(Protocol):
+    """An estimator that remembers the columns it was fitted with."""
+
+    n_features_in_: int
+
+
+def check_rows(
+    estimator: Validated,
+    X: MatrixLike,
+    *,
+    reset: bool,
+    look_at_values: bool = True,
+    missing: bool = False,
+) -> Matrix:
+    """Return a checked matrix.
+
+    Parameters
+    ----------
+    reset : bool
+        Whether its columns are those of the model from now on.
+    look_at_values : bool
+        Whether to look for numbers that are not finite.
+    missing : bool
+        Whether NaN counts as missing; a sparse matrix then becomes an array.
+    """
+    given: Any = readable("X", X)
+    if missing:
+        _require_array(given)
+    elif isinstance(given, LinearOperator):
+        return check_columns(estimator, given, reset=reset)
+    is_known, is_finite = _looked_at(given) if look_at_values else (False, True)
+    # Where there are no rows, there are no scores.
+    checked: Matrix = validated(
+        estimator, given, reset=reset, is_finite=is_finite, missing=missing, ensure_min_samples=int(reset)
+    )
+    if missing:
+        return _as_array(checked)
+    if reset and not is_known:
+        check_magnitude(checked)
+    return checked
+
+
+def check_labelled(
+    estimator: Validated, X: MatrixLike, y: Labels, *, reset: bool, min_rows: int = 2, missing: bool = False
+) -> tuple[Matrix, Floats]:
+    """Return a checked matrix and the labels of its rows; see `check_rows`."""
+    given: Any = readable("X", X)
+    labels: Any = _numeric(y)
+    if missing:
+        _require_array(given)
+    elif isinstance(given, LinearOperator):
+        return check_columns(estimator, given, reset=reset), check_labels(labels, given.shape[0])
+    elif reset and is_plain(given, labels, min_rows):
+        estimator.n_features_in_ = given.shape[1]
+        estimator.__dict__.pop("feature_names_in_", None)
+        return given, labels.astype(np.float64, copy=False)
+    is_known, is_finite = _looked_at(given)
+    options = {"y": labels, "multi_output": True, "y_numeric": True, "ensure_min_samples": min_rows}
+    checked, target = validated(
+        estimator, given, reset=reset, is_finite=is_finite, missing=missing, **options
+    )
+    if missing:
+        return _as_array(checked), np.asarray(target, dtype=np.float64)
+    if not is_known:
+        check_magnitude(checked)
+    return checked, np.asarray(target, dtype=np.float64)
+
+
+def validated(
+    estimator: object,
+    X: MatrixLike,
+    *,
+    reset: bool,
+    is_finite: bool = False,
+    missing: bool = False,
+    **options: object,
+) -> Any:
+    """Pass a matrix, and labels where there are some, through scikit-learn's validation; add a hint to its errors."""
+    options["ensure_all_finite"] = "allow-nan" if missing else not is_finite
+    options |= {"accept_sparse": "csr", "accept_large_sparse": True, "dtype": (np.float64, np.float32)}
     try:
-        numbers = np.asarray(values)
-        if numbers.dtype.kind != "c":
-            numbers = numbers.astype(np.float64, copy=False)
+        return validate_data(estimator, X, reset=reset, **options)
+    except ValueError as error:
+        text = str(error).strip()
+        if "NaN" in text or "2D" in text:  # scikit-learn goes on to recommend estimators that do not rank
+            text = text.partition("\n")[0].removesuffix(":")
+        text = text if text.endswith((".", "!", "?")) else text + "."
+        hint = next(hint for word, hint in _HINTS.items() if word in text)
+        raise InvalidInputError(text, hint) from error
+
+
+_HINTS = {
+    "2D": "pass a two-dimensional numeric X with one row per item.",
+    "NaN": "use AdditiveRanker, or AutoRanker with a data frame, which take missing values in X, or fill them in, for "
+    "example with sklearn.impute.SimpleImputer in a Pipeline; rows whose label is missing must be dropped.",
+    "infinity": "replace infinite values, or drop those rows.",
+    "eature names": "pass the columns of the fit in their order: X[list(model.feature_names_in_)].",
+    "sample": "a ranker needs at least two rows with different labels, and one label per row.",
+    "feature": "pass a matrix with one row per item and the columns that the model was fitted with.",
+    "could not convert": "encode text and categories as numbers first, for example with "
+    "sklearn.preprocessing.OneHotEncoder.",
+    "": "pass a two-dimensional numeric X with one row per item, and one finite label per row in y.",
+}
+
+
+def check_columns(estimator: Validated, X: Matrix, *, reset: bool) -> Matrix:
+    """Check the number of columns alone, of rows that scikit-learn cannot look into."""
+    if reset:
+        estimator.n_features_in_ = int(X.shape[1])
+    elif X.shape[1] != estimator.n_features_in_:
+        raise InvalidInputError(
+            f"X has {X.shape[1]} columns, but the model was fitted with {estimator.n_features_in_}.",
+            "score rows that have the columns of the training data.",
+        )
+    return X
+
+
+def check_labels(y: Labels, n_rows: int) -> Floats:
+    """Check labels of rows that scikit-learn cannot look into."""
+    labels = np.asarray(_numeric(y), dtype=np.float64)
+    if labels.ndim not in {1, 2} or labels.shape[0] != n_rows or not np.isfinite(labels).all():
+        raise InvalidInputError(
+            f"y must hold one finite number per row ({n_rows}), got shape {labels.shape}.",
+            "drop rows whose label is missing.",
+        )
+    return labels
+
+
+def check_precomputed(K: Matrix) -> None:
+    """Raise unless a precomputed training kernel is square and symmetric."""
+    if K.shape[0] != K.shape[1]:
+        raise InvalidInputError(
+            f"Precomputed matrix must be a square matrix. Input is a {K.shape[0]}x{K.shape[1]} matrix.",
+            "fit takes the kernel between training rows; predict takes that between new and training rows.",
+        )
+    if not isinstance(K, np.ndarray):
+        return  # an operator cannot be looked at
+    largest, size = 0.0, float(np.finfo(np.float64).tiny)
+    # Tile by tile: a kernel on disk is read in pieces that fit in cache, and never copied whole.
+    for first in range(0, K.shape[0], _TILE):
+        for second in range(0, first + 1, _TILE):
+            rows, columns = slice(first, first + _TILE), slice(second, second + _TILE)
+            tile, mirrored = np.asarray(K[rows, columns]), np.asarray(K[columns, rows]).T
+            largest = max(largest, float(np.abs(tile - mirrored).max(initial=0.0)))
+            size = max(size, float(np.abs(tile).max(initial=0.0)))
+    if largest > _SYMMETRY * size:
+        raise InvalidInputError(
+            f"The precomputed kernel is not symmetric: K and its transpose differ by up to {largest:.3g}.",
+            "pass (K + K.T) / 2 if the difference is rounding.",
+        )
+
+
+def _numeric(y: Labels) -> AnyArray:
+    """Return labels as an array, text and objects as numbers; scikit-learn does not say that y holds the text."""
+    labels = as_array("y", y)
+    if labels.dtype.kind in "fiu":
+        return labels
+    try:
+        return labels if labels.dtype.kind == "c" else labels.astype(np.float64)
     except (TypeError, ValueError) as error:
         raise InvalidInputError(
-            f"{name} must be numbers ({error}).",
-            f"pass one number per row as {name}, without missing values.",
+            f"y must be numbers ({error}).",
+            "encode grades as numbers in their order, for example with {'bad': 0, 'good': 1}[grade].",
         ) from error
-    if numbers.dtype.kind == "c":
+
+
+def _looked_at(X: object) -> tuple[bool, bool]:
+    """Return whether the values of X are known to be moderate, and to be finite.
+
+    Stores know it of their values since they were written; looking again is a pass over the disk.
+    """
+    if isinstance(X, MappedMatrix) and X.is_on_disk:
+        return True, bool(X.is_finite)
+    moderate = is_moderate(X)
+    return moderate, moderate
+
+
+def _require_array(given: object) -> None:
+    """Raise where the values of X cannot become an array."""
+    if isinstance(given, LinearOperator):
         raise InvalidInputError(
-            f"{name} holds complex numbers.", "rankings need real numbers: pass the real part."
+            "Curves look at the values of X, and a LinearOperator shows none.",
+            "pass an array or a data frame.",
         )
+    if is_sparse(given) and not fits(8 * given.shape[0] * given.shape[1]):
+        raise InvalidInputError(
+            f"X, a sparse matrix of {given.shape[0]} × {given.shape[1]}, does not fit into memory as an array.",
+            "use RankSVM or RankRLS; curves are for columns that most rows have.",
+        )
+
+
+def _as_array(X: Matrix) -> AnyArray:
+    return X.toarray() if is_sparse(X) else np.asarray(X)
+
+
+# --- one value per row ---
+
+
+def check_numbers(name: str, values: object, n_rows: int | None = None) -> Floats:
+    """Return one finite number per row as float64; arrays, lists, and Series of pandas or polars will do."""
+    numbers = _as_numbers(name, values, f"pass one number per row as {name}, without missing values.")
     if numbers.ndim != 1:
         raise InvalidInputError(
             f"{name} must have one dimension, got an array of shape {numbers.shape}.",
@@ -136,7 +414,7 @@ def check_numbers(name: str, values: object, n_rows: int | None = None) -> npt.N
 def check_qid(
     qid: npt.ArrayLike | None, n_rows: int, *, name: str = "qid", what: str = "query", beside: str = "X"
 ) -> Queries:
-    """Encode query ids; ``None`` means that all rows form one query, and what was encoded before is taken as it is.
+    """Encode query ids; ``None`` means that all rows form one query, and encoded ids are taken as they are.
 
     Parameters
     ----------
@@ -147,7 +425,7 @@ def check_qid(
         return one_query(n_rows)
     if isinstance(qid, Queries) and qid.n_rows == n_rows:
         return qid
-    given = unmasked(name, qid)
+    given = readable(name, qid)
     if not hasattr(given, "__iter__"):
         raise InvalidInputError(f"{name}={qid!r} is a single value.", f"pass one {what} id per row.")
     ids = _as_column(given)
@@ -179,62 +457,17 @@ def check_qid(
 
 def check_weights(
     sample_weight: npt.ArrayLike | None, n_rows: int, *, may_all_be_zero: bool = False
-) -> npt.NDArray[np.float64] | None:
+) -> Floats | None:
     """Return weights of rows as float64, or None where every row weighs 1."""
-    if sample_weight is None:
-        return None
-    try:
-        weights = np.asarray(unmasked("sample_weight", sample_weight))
-        if weights.ndim == 0:
-            weights = np.full(n_rows, weights)
-        weights = weights.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(
-            f"sample_weight must be numbers ({error}).", "pass one non-negative number per row."
-        ) from error
-    if weights.shape != (n_rows,):
-        raise InvalidInputError(
-            f"sample_weight must have shape ({n_rows},), got {weights.shape}.", "pass one weight per row."
-        )
-    if not np.isfinite(weights).all():
-        raise InvalidInputError(
-            "sample_weight contains NaN or infinity.", "replace them; a weight of 0 removes a row."
-        )
-    if (weights < 0).any():
-        raise InvalidInputError(
-            "sample_weight contains negative values.", "weights are counts: use 0 to leave a row out."
-        )
-    with np.errstate(over="ignore"):
-        check_total("sample_weight", float(weights.sum()), "use weights around 1.")
-    if 0 < weights.max(initial=0.0) < _SMALLEST_WEIGHT:
-        raise InvalidInputError(
-            f"No row weighs more than {weights.max():.1e}, and products of such weights are 0.",
-            "use weights around 1.",
-        )
-    if not may_all_be_zero and not (weights > 0).any():
+    weights = _amounts("sample_weight", sample_weight, n_rows, "row", "use 0 to leave a row out.")
+    if weights is not None and not may_all_be_zero and not weights.any():
         raise InvalidInputError(
             "sample_weight is zero everywhere.", "give at least two rows a positive weight."
         )
     return weights
 
 
-def check_weights_of_queries(row_weight: npt.NDArray[np.float64] | None, queries: Queries) -> None:
-    """Raise where a query's rows weigh so little that dividing by the weight of its pairs overflows."""
-    if row_weight is None or row_weight.min(initial=1.0) >= _SMALLEST_WEIGHT:
-        return
-    largest = np.zeros(len(queries))
-    np.maximum.at(largest, queries.codes, row_weight)
-    small = (largest > 0) & (largest < _SMALLEST_WEIGHT)
-    if small.any():
-        at = int(np.argmax(small))
-        raise InvalidInputError(
-            f"No row of query {queries.ids.tolist()[at]!r} weighs more than {largest[at]:.1e}, and "
-            "query_weight='equal' divides by the weight of its pairs.",
-            "use weights around 1 inside each query, and 0 to leave rows out.",
-        )
-
-
-def check_importance(query_importance: Importance | None, queries: Queries) -> npt.NDArray[np.float64] | None:
+def check_importance(query_importance: Importance | None, queries: Queries) -> Floats | None:
     """Return one non-negative factor per query, or None where all are equally important.
 
     Accepts a mapping from query id to factor (missing ids have factor 1) or one value per row, constant
@@ -242,55 +475,152 @@ def check_importance(query_importance: Importance | None, queries: Queries) -> n
     """
     if query_importance is None:
         return None
-    query_importance = unmasked("query_importance", query_importance)
-    try:
-        values = _importance_of_queries(query_importance, queries)
-    except (TypeError, ValueError) as error:
-        if isinstance(error, InvalidInputError):
-            raise
-        raise InvalidInputError(
-            f"query_importance must be numbers ({error}).", "pass one non-negative number per query."
-        ) from error
-    if not np.isfinite(values).all() or (values < 0).any():
-        raise InvalidInputError(
-            "query_importance must be finite and not negative.", "use 0 to leave a query out."
-        )
-    check_total("query_importance", float(values.max()), "use numbers around 1.")
-    if not (values > 0).any():
+    if isinstance(query_importance, Mapping):
+        given = _importance_by_id(query_importance, queries)
+        values = _amounts("query_importance", given, len(queries), "query", "use 0 to leave a query out.")
+    else:
+        rows = _amounts("query_importance", query_importance, queries.n_rows, "row", "use 0 to leave it out.")
+        values = np.zeros(len(queries))
+        values[queries.codes] = rows
+        if not np.array_equal(values[queries.codes], rows):  # type: ignore[arg-type]
+            raise InvalidInputError(
+                "query_importance changes inside a query.", "give all rows of a query the same importance."
+            )
+    if values is not None and not values.any():
         raise InvalidInputError(
             "query_importance is zero for every query.", "give at least one query a positive importance."
         )
     return values
 
 
-def _importance_of_queries(query_importance: Importance, queries: Queries) -> npt.NDArray[np.float64]:
-    if isinstance(query_importance, Mapping):
-        keys = queries.ids.tolist()
-        if queries.ids.dtype.kind in "mM":  # of which a list may hold plain integers
-            names = np.array(list(query_importance), dtype=queries.ids.dtype).tolist()
-            query_importance = dict(zip(names, query_importance.values(), strict=True))
-        unknown = set(query_importance) - set(keys)
-        if unknown:
-            raise InvalidInputError(
-                f"query_importance names {len(unknown)} queries that are not in qid, for example "
-                f"{next(iter(unknown))!r}.",
-                "use the ids that qid holds.",
-            )
-        values = np.array([query_importance.get(key, 1.0) for key in keys], dtype=np.float64)
-    else:
-        rows = np.asarray(query_importance, dtype=np.float64)
-        if rows.shape != (queries.n_rows,):
-            raise InvalidInputError(
-                f"query_importance must have one value per row ({queries.n_rows}), got shape {rows.shape}.",
-                "pass a dictionary {query id: importance}, or one value per row.",
-            )
-        values = np.zeros(len(queries))
-        values[queries.codes] = rows
-        if not np.array_equal(values[queries.codes], rows, equal_nan=True):
-            raise InvalidInputError(
-                "query_importance changes inside a query.", "give all rows of a query the same importance."
-            )
-    return values
+def _importance_by_id(given: Mapping[Any, Any], queries: Queries) -> list[object]:
+    keys = queries.ids.tolist()
+    if queries.ids.dtype.kind in "mM":  # of which a list may hold plain integers
+        given = dict(
+            zip(np.array(list(given), dtype=queries.ids.dtype).tolist(), given.values(), strict=True)
+        )
+    unknown = set(given) - set(keys)
+    if unknown:
+        raise InvalidInputError(
+            f"query_importance names {len(unknown)} queries that are not in qid, for example "
+            f"{next(iter(unknown))!r}.",
+            "use the ids that qid holds.",
+        )
+    return [given.get(key, 1.0) for key in keys]
+
+
+# --- pairs ---
+
+
+@dataclass(frozen=True)
+class Preferences:
+    """A list of pairs that came through validation.
+
+    Attributes
+    ----------
+    winner, loser : (pairs,) int64
+        Row numbers of X.
+    magnitude : (pairs,) float64 or None
+        By how much the winner is preferred; None where magnitudes were not given.
+    weight : (pairs,) float64 or None
+        None where every pair weighs 1.
+    """
+
+    winner: Ints
+    loser: Ints
+    magnitude: Floats | None = None
+    weight: Floats | None = None
+
+    def __len__(self) -> int:
+        return int(self.winner.shape[0])
+
+
+def check_pairs(
+    pairs: object,
+    n_rows: int,
+    magnitude: npt.ArrayLike | None = None,
+    weight: npt.ArrayLike | None = None,
+) -> Preferences:
+    """Check an array of shape (pairs, 2) whose rows are (winner, loser), as row numbers of X.
+
+    Pairs that come twice or contradict each other are legal: the first is weight, the second noise.
+    """
+    if pairs is None:
+        raise InvalidInputError(
+            "There are no pairs.",
+            "pass pairs of row numbers (winner, loser); AutoRanker also takes tables of duels.",
+        )
+    edges = as_array("pairs", pairs)
+    if edges.size == 0:
+        raise NoPairsError(
+            "The list of pairs is empty.", "pass at least one pair (winner, loser) of row numbers."
+        )
+    if edges.ndim != 2 or edges.shape[1] != 2:
+        raise InvalidInputError(
+            f"pairs must have shape (pairs, 2), got {edges.shape}.", "pass np.column_stack([winner, loser])."
+        )
+    # Data frames and joins turn integers into floats.
+    if edges.dtype.kind not in "iu" and not (
+        edges.dtype.kind == "f" and bool((edges == np.floor(edges)).all())
+    ):
+        raise InvalidInputError(
+            f"pairs must hold row numbers (integers), got {edges.dtype}.",
+            "translate item ids to row numbers first, for example with np.unique(ids, return_inverse=True); drop "
+            "pairs with missing entries.",
+        )
+    outside = (edges < 0) | (edges >= n_rows)
+    if outside.any():
+        first = int(np.argmax(outside.any(axis=1)))
+        raise InvalidInputError(
+            f"Pair {first} is ({edges[first, 0]:.0f}, {edges[first, 1]:.0f}), but rows are numbered from 0 to "
+            f"{n_rows - 1}.",
+            "pairs hold row numbers of X, counted from 0; translate item ids to row numbers first.",
+        )
+    winner, loser = (np.ascontiguousarray(side, dtype=np.int64) for side in edges.T)
+    itself = winner == loser
+    if itself.any():
+        raise InvalidInputError(
+            f"Pair {int(np.argmax(itself))} prefers row {int(winner[np.argmax(itself)])} to itself.",
+            "drop such pairs; two equal rows of X have two row numbers.",
+        )
+    instead = "swap winner and loser instead; 0 says that they tie."
+    by = _amounts("magnitude", magnitude, winner.size, "pair", instead)
+    weights = _amounts("weight", weight, winner.size, "pair", "use 0 to leave a pair out.")
+    if weights is not None and not weights.any():
+        raise NoPairsError("weight is zero for every pair.", "give at least one pair a positive weight.")
+    return Preferences(winner, loser, by, weights)
+
+
+# --- shared ---
+
+
+def _as_numbers(name: str, values: object, hint: str) -> Floats:
+    given = readable(name, values)
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{name} must be numbers ({error}).", hint) from error
+
+
+def _amounts(name: str, values: object, n: int, unit: str, if_negative: str) -> Floats | None:
+    """Return finite numbers that are not negative, one per unit; a single one counts for all, None stays None."""
+    if values is None:
+        return None
+    amounts = _as_numbers(name, values, f"pass one non-negative number per {unit}.")
+    if amounts.ndim == 0:
+        amounts = np.full(n, amounts)
+    if amounts.shape != (n,):
+        raise InvalidInputError(
+            f"{name} must have shape ({n},), got {amounts.shape}.", f"pass one number per {unit}."
+        )
+    if not np.isfinite(amounts).all():
+        raise InvalidInputError(
+            f"{name} contains NaN or infinity, first for {unit} {int(np.argmin(np.isfinite(amounts)))}.",
+            "replace them; a weight of 0 leaves something out.",
+        )
+    if amounts.min(initial=0.0) < 0:
+        raise InvalidInputError(f"{name} of {unit} {int(np.argmax(amounts < 0))} is negative.", if_negative)
+    return amounts
 
 
 def _as_column(values: Iterable[object]) -> AnyArray:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rankwise.arrays import Floats
-from rankwise.data.parameters import check_alphas
+from rankwise.data.validation import check_alphas
 from rankwise.displays.reading import Reading, check_axes, import_pyplot, write_alphas
 from rankwise.exceptions import InvalidInputError
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import AnyArray, Estimator, Floats, InMemory, Ints, Labels, MatrixLike
-from rankwise.data.matrices import check_columns, through_scikit_learn
+from rankwise.data.validation import check_columns, validated
 from rankwise.distributed.blocks import blocks_of, rows_of, uniform
 from rankwise.distributed.cluster import current_client, release_clusters
 from rankwise.distributed.data import TIMEOUT, ClusterRows, distribute, local_values
@@ -69,7 +69,7 @@ def check_rows(estimator: Estimator, X: object, *, reset: bool) -> ClusterRows:
     if rows.columns is not None:
         # scikit-learn checks the names of a data frame and their order.
         frame = cast("MatrixLike", rows.empty_frame())
-        through_scikit_learn(estimator, frame, reset=reset, is_finite=True, ensure_min_samples=0)
+        validated(estimator, frame, reset=reset, is_finite=True, ensure_min_samples=0)
     else:
         check_columns(estimator, rows, reset=reset)  # type: ignore[arg-type]
         if reset:

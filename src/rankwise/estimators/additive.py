@@ -15,7 +15,7 @@ from rankwise.additive.problem import AdditiveProblem
 from rankwise.additive.settings import Knots, Split, Wanted
 from rankwise.arrays import RandomSource
 from rankwise.estimators.additive_model import AUTO_COUNTS, AdditiveModel, notices_of
-from rankwise.estimators.refusals import say
+from rankwise.estimators.base import say
 from rankwise.exceptions import NoPairsError, UndefinedMetricError
 from rankwise.fitting.notices import Notice
 from rankwise.metrics import Metric

@@ -17,14 +17,14 @@ from rankwise.additive.settings import Candidate, Knots, Wanted
 from rankwise.additive.squared import SquaredSearch
 from rankwise.arrays import AnyArray, ArrayLike, RandomSource
 from rankwise.data.containers import as_array
-from rankwise.data.parameters import check_alphas, is_exact_name
-from rankwise.data.validation import check_choice
+from rankwise.data.validation import check_alphas, check_choice
 from rankwise.estimators.additive_model import AUTO_COUNTS, AdditiveModel, notices_of
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric
 from rankwise.problems.training import TrainingProblem
 from rankwise.selection.closed_form import exact_for_columns
 from rankwise.selection.scorers import oriented
+from rankwise.selection.splits import is_exact_name
 from rankwise.solvers.solution import Solution, Status
 
 __all__ = ["AdditiveRankerCV"]
@@ -152,7 +152,7 @@ class AdditiveRankerCV(AdditiveModel):
         n_knots, surface_knots = (self._affordable(name, n_rows) for name in ("n_knots", "surface_knots"))
         problem = self._problem(data, n_knots[0], surface_knots[0])
         listed = self._listed_surfaces(problem.blueprints.at(n_knots[0], surface_knots[0]))
-        ladder = Ladder.of_grid(check_alphas(self.alphas).tolist())
+        ladder = Ladder.of_grid(check_alphas(self.alphas, positive=True).tolist())
         rounds = Rounds(int(self.adaptive), int(self.selective))
         wanted = Wanted(ladder, n_knots, surface_knots, self._counts(), listed, rounds)
         if self.loss == "squared" and not problem.blueprints.directions and not any(wanted.counts):

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from numbers import Integral
 from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.additive.choosing import Search
 from rankwise.additive.coordinates import PENALTIES
 from rankwise.additive.fitting import Blueprint, Blueprints, Layout
 from rankwise.additive.parameters import (
-    check_rounds,
     lists_pairs,
     read_columns,
     read_directions,
@@ -24,10 +25,9 @@ from rankwise.additive.problem import AdditiveProblem, queries_of
 from rankwise.additive.shapes import FittedCurve, FittedSurface, FittedTerms
 from rankwise.additive.training import LOSSES
 from rankwise.arrays import AnyArray, Floats, MatrixLike
-from rankwise.data.validation import check_count
 from rankwise.design.additive import predict
 from rankwise.design.terms import Terms
-from rankwise.estimators.base import Ranker
+from rankwise.estimators.base import POSITIVE, SHARE, Constraints, Ranker
 from rankwise.exceptions import InvalidInputError
 from rankwise.fitting.notices import Notice, interrupted
 from rankwise.pairs.labels import Cost, Ties
@@ -49,10 +49,17 @@ class AdditiveModel(Ranker):
 
     _coefficients = "values_"
     _has_gap = True
-    _choices: ClassVar = {"loss": LOSSES, "penalty": PENALTIES}
+    _parameter_constraints: ClassVar[Constraints] = {
+        **Ranker._parameter_constraints,
+        "adaptive": [Interval(Integral, 0, None, closed="left")],
+        "alpha": [POSITIVE],
+        "loss": [StrOptions(set(LOSSES))],
+        "penalty": [StrOptions(set(PENALTIES))],
+        "selective": [Interval(Integral, 0, None, closed="left")],
+        "tol": [SHARE],
+    }
     _takes_missing = True
     _takes_outputs = False
-    _multiplies_columns = False  # only where a value lies between knots counts
 
     terms_: Terms
     constant_columns_: npt.NDArray[np.int64]
@@ -92,15 +99,12 @@ class AdditiveModel(Ranker):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for name in ("adaptive", "selective"):
-            check_rounds(name, getattr(self, name))
-        for name, what, example in (("n_knots", "curve", 8), ("surface_knots", "surface", 5)):
+        for name, example in (("n_knots", 8), ("surface_knots", 5)):
             for given in self._tried(name):
-                check_count(name, given, optional=False)
-                if given < 2:
+                if not isinstance(given, Integral) or given < 2:
                     raise InvalidInputError(
-                        f"{name}=1 makes every {what} a constant.",
-                        f"use at least 2; {example} is a good start.",
+                        f"{name}={given!r} is not a number of knots.",
+                        f"use at least 2, for example {example}.",
                     )
         if self.monotone is not None and self.penalty != "difference":
             raise InvalidInputError(

@@ -2,47 +2,89 @@
 
 from __future__ import annotations
 
+import warnings
 from abc import abstractmethod
-from collections.abc import Collection, Mapping, Sequence
-from typing import ClassVar, Never, Self
+from collections.abc import Mapping, Sequence
+from numbers import Integral, Real
+from typing import Any, ClassVar, Never, Self
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from rankwise.arrays import ArrayLike, Floats, Importance, Labels, Matrix, MatrixLike
-from rankwise.data.matrices import check_row_values, check_weighted
-from rankwise.data.parameters import check_outputs, pairs_to_score, rows_to_score
-from rankwise.data.preferences import check_pairs, check_pairs_to_score
-from rankwise.data.validation import check_choice, check_qid, read_seed
+from rankwise.data.validation import (
+    check_choice,
+    check_importance,
+    check_pairs,
+    check_parameters,
+    check_qid,
+    check_weights,
+    pairs_of_eval_set,
+    read_seed,
+    rows_of_eval_set,
+)
 from rankwise.design import Design, as_design
-from rankwise.estimators.checks import check_parameters
-from rankwise.estimators.fitted import FittedRanker, is_on_cluster
-from rankwise.estimators.refusals import refuse_unknown, say, warn_of_near_ties
-from rankwise.exceptions import InvalidInputError
+from rankwise.estimators.fitted import FittedRanker, is_on_cluster, refuse_unknown
+from rankwise.exceptions import InvalidInputError, caller_level
+from rankwise.fitting.notices import Notice
+from rankwise.kernels import KERNELS
 from rankwise.metrics import Metric
-from rankwise.pairs.labels import Cost, Ties
+from rankwise.pairs.labels import COSTS, QUERY_WEIGHTS, TIES, Cost, Ties
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
+from rankwise.runtime.interrupts import tell_interrupted
 from rankwise.runtime.threads import one_blas_thread
 from rankwise.selection.cv import Decomposition, Sampling, held_out_share, notices_of_time, plan_of
 from rankwise.selection.grids import POWERS_OF_TWO, notices_of_edges
 from rankwise.selection.held_out import HeldOut
 from rankwise.selection.result import WRITTEN, Selection, one_or_all
 from rankwise.selection.scorers import EvalSet, pair_eval_set, resolve_scoring, row_eval_set
+from rankwise.selection.splits import EXACT_CV
+from rankwise.selection.surface import AVERAGING, METHODS
 
-__all__ = ["Ranker"]
+__all__ = ["COUNT", "NOT_NEGATIVE", "POSITIVE", "SHARE", "Constraints", "Ranker", "say"]
+
+# Differences below this share of the largest one dominate the relative cost.
+_NEAR_TIE = 1e-4
+
+Constraints = dict[str, list[Any]]
+COUNT = Interval(Integral, 1, None, closed="left")
+NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
+POSITIVE = Interval(Real, 0, None, closed="neither")
+SHARE = Interval(Real, 0, 1, closed="left")
 
 
 class Ranker(FittedRanker):
     """The base of the estimators: everything that does not depend on how a model is found."""
 
-    # Whether columns are multiplied by anything at all, so that they must not be too large.
-    _multiplies_columns: ClassVar[bool] = True
     # Whether solvers end by a proved gap, which takes a penalty: alpha must not be 0.
     _has_gap: ClassVar[bool] = False
     # Where the coefficients of a model are kept, if it has some.
     _coefficients: ClassVar[str] = "coef_"
-    # What parameters may be that have other names to choose from in other classes.
-    _choices: ClassVar[Mapping[str, Collection[str]]] = {}
+    # Parameters that several estimators share: one name has one meaning.
+    _parameter_constraints: ClassVar[Constraints] = {
+        "alpha": [NOT_NEGATIVE],
+        "averaging": [StrOptions(set(AVERAGING))],
+        "cost": [StrOptions(set(COSTS))],
+        "cv": [Interval(Integral, 2, None, closed="left"), HasMethods("split"), list, tuple],
+        "degree": [Interval(Real, 1, None, closed="left")],
+        "early_stopping": ["boolean"],
+        "judge_rows": [COUNT, None],
+        "kernel": [StrOptions(set(KERNELS)), callable],
+        "kernel_params": [Mapping, None],
+        "max_iter": [COUNT, None],
+        "memory_limit": [COUNT, None],
+        "method": [StrOptions({"auto", *METHODS})],
+        "n_threads": [COUNT, None],
+        "nested": ["boolean", Interval(Integral, 2, None, closed="left")],
+        "patience": [COUNT],
+        "query_weight": [StrOptions(set(QUERY_WEIGHTS))],
+        "random_state": ["random_state", np.random.Generator],
+        "ties": [StrOptions(set(TIES))],
+        "tol": [NOT_NEGATIVE],
+        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
+        "warm_start": ["boolean"],
+    }
     # Whether folds of pairs that nobody named divide no connected component of the rows.
     _whole_components: ClassVar[bool] = False
     # The default of `alphas`, for those who choose.
@@ -202,14 +244,16 @@ class Ranker(FittedRanker):
         """Choose what there is to choose, fit, and keep the model."""
 
     def _check_parameters(self) -> None:
-        """Raise unless the arguments of `__init__` make sense."""
-        for name, choices in self._choices.items():
-            check_choice(name, getattr(self, name), choices)
+        """Raise unless arguments of `__init__` make sense; to check defaults would take half as long as a small fit."""
+        given = {
+            name: vars(self)[name] for name, value in self._defaults.items() if vars(self)[name] is not value
+        }
+        check_parameters(type(self).__name__, self._parameter_constraints, given, self._defaults)
+        if isinstance(given.get("cv"), str):  # which has a method split, too
+            check_choice("cv", self.cv, ("auto", *EXACT_CV))
+        if "scoring" in given:
+            resolve_scoring(self.scoring)
         ties, cost = self._which_pairs()
-        given = {name: value for name, value in vars(self).items() if value is not self._defaults.get(name)}
-        if hasattr(self, "alphas"):
-            given["alphas"] = self.alphas  # every grid is read before anything is computed
-        check_parameters(given, has_gap=self._has_gap)
         if ties == "include" and cost == "relative":
             raise InvalidInputError(
                 "cost='relative' divides by the difference of the labels, which is 0 for tied rows.",
@@ -233,11 +277,10 @@ class Ranker(FittedRanker):
                 self, X, y, qid, sample_weight, query_importance
             )
         rows, labels = self._check_labelled(X, y, reset=True)
-        by_query = self.query_weight == "equal"
-        values = check_row_values(labels, qid, sample_weight, query_importance, by_query=by_query)
-        if self._multiplies_columns:
-            check_weighted(rows, values.row_weight)
-        data = TrainingData(self._design(rows), labels, *values, *self._which_pairs(), self.query_weight)
+        queries = check_qid(qid, labels.shape[0])
+        weights = check_weights(sample_weight, labels.shape[0]), check_importance(query_importance, queries)
+        design = self._design(rows)
+        data = TrainingData(design, labels, queries, *weights, *self._which_pairs(), self.query_weight)
         self._describe(data, with_qid=qid is not None)
         return data
 
@@ -263,7 +306,7 @@ class Ranker(FittedRanker):
         self._forget("n_components_", "n_unpaired_rows_")
         self.__dict__.update(data.attributes, fitted_with_qid_=with_qid)
         if self._which_pairs()[1] == "relative":
-            warn_of_near_ties(data)
+            _warn_of_near_ties(data)
 
     def _require_labels(self, y: Labels | None) -> None:
         """Raise unless there are labels, and the ranker learns from labels."""
@@ -308,13 +351,17 @@ class Ranker(FittedRanker):
     def _eval_set(self, data: TrainingProblem, eval_set: object) -> EvalSet:
         """Pass rows or pairs to score by through validation."""
         if isinstance(data, PairData):
-            rows, pairs, weight = pairs_to_score(eval_set)
+            rows, pairs, weight = pairs_of_eval_set(eval_set)
             X = self._check_rows(rows, reset=False)
-            listed = check_pairs_to_score(pairs, X.shape[0], weight)
-            return pair_eval_set(X, listed, data, self._metric)
-        rows, labels, qid = rows_to_score(eval_set, with_qid=self.fitted_with_qid_)
+            return pair_eval_set(X, check_pairs(pairs, X.shape[0], weight=weight), data, self._metric)
+        rows, labels, qid = rows_of_eval_set(eval_set, with_qid=self.fitted_with_qid_)
         X, y = self._check_labelled(rows, labels, reset=False)
-        check_outputs(y, data.n_outputs)
+        given = 1 if y.ndim == 1 else y.shape[1]
+        if given != data.n_outputs:
+            raise InvalidInputError(
+                f"eval_set has {given} outputs, but y has {data.n_outputs}.",
+                "give both the same columns of labels.",
+            )
         return row_eval_set(X, y, check_qid(qid, y.shape[0]), data, self._metric)
 
     def _watched(self, data: TrainingProblem, eval_set: object) -> HeldOut:
@@ -349,7 +396,13 @@ class Ranker(FittedRanker):
     ) -> None:
         """Set the coefficients of every output and further attributes; nothing of another fit lingers there."""
         self._forget(*WRITTEN)
-        setattr(self, self._coefficients, np.ascontiguousarray(one_or_all(models, data.several_outputs)))
+        coef = np.ascontiguousarray(one_or_all(models, data.several_outputs))
+        if not np.isfinite(coef).all():
+            raise InvalidInputError(
+                "The coefficients are too large for floating-point numbers.",
+                "bring X, y and the weights to values around 1.",
+            )
+        setattr(self, self._coefficients, coef)
         self.__dict__.update(attributes)
 
     def _store(self, parameters: Mapping[str, object]) -> None:
@@ -360,3 +413,30 @@ class Ranker(FittedRanker):
         """Drop what another kind of fit set, so that it does not linger beside this one."""
         for name in attributes:
             self.__dict__.pop(name, None)
+
+
+def _warn_of_near_ties(data: TrainingProblem) -> None:
+    """Say it where the relative cost is all about a few small differences."""
+    if isinstance(data, PairData):
+        magnitude = data.preferences.magnitude
+        parts = [] if magnitude is None else [magnitude[magnitude > 0]]
+        what, by, which = "Pairs of a magnitude of", "magnitude", "magnitudes"
+    else:
+        parts = [np.diff(one.value)[one.query[1:] == one.query[:-1]] for one in data.levels]
+        what, by, which = "Labels that differ by", "difference", "labels"
+    for differences in parts:
+        if differences.size and differences.min() < _NEAR_TIE * differences.max():
+            seen = (
+                f"{what} only {differences.min():.3g} weigh 1/{by}² in cost='relative' and dominate the fit"
+            )
+            say([Notice(seen, f"round the {which}, or use cost='magnitude'", UserWarning)])
+
+
+def say(notices: Sequence[Notice]) -> None:
+    """Warn of what a fit is to be warned of; Ctrl-C is told of when the estimator has its attributes."""
+    for what, remedy, category in notices:
+        if category is KeyboardInterrupt:
+            tell_interrupted(what, remedy)
+        else:
+            assert issubclass(category, Warning)
+            warnings.warn(f"{what}. Hint: {remedy}.", category, stacklevel=caller_level())

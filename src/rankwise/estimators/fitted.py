@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import wraps
 from inspect import signature
 from os import PathLike
 from types import ModuleType
@@ -13,35 +14,76 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from rankwise.arrays import ArrayLike, Floats, Labels, Matrix, MatrixLike
 from rankwise.data.containers import as_array
 from rankwise.data.duels import row_numbers
-from rankwise.data.matrices import (
-    check_array,
-    check_labelled,
-    check_labelled_array,
-    check_labels,
-    check_rows,
-    one_output,
-)
-from rankwise.data.preferences import check_pairs
 from rankwise.data.queries import ranks_inside
-from rankwise.data.validation import check_qid
-from rankwise.estimators.refusals import hinting, refuse_unknown
+from rankwise.data.validation import check_labelled, check_labels, check_pairs, check_qid, check_rows
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.metrics import concordance, preference_error
 
-__all__ = ["FittedRanker", "is_on_cluster"]
+__all__ = ["FittedRanker", "is_on_cluster", "refuse_unknown", "require_finite"]
 
 # What holds the model of a fit, whichever class it is of.
 _MODELS = ("coef_", "dual_coef_", "values_", "best_estimator_", "rankers_")
+_OTHER_NAMES_OF_QID = ("group", "groups", "group_id", "query", "queries", "query_id", "query_ids", "qids")
+_EVAL_QID = "pass the query id of each row in eval_set=(X_val, y_val, qid_val)."
+_STOPPING = "leave it out; to stop early use RankSVM or RankRLS with early_stopping=True and patience=10."
+# Arguments of XGBoost and LightGBM, of `fit` or of the estimator, and the way to write them here.
+_ELSEWHERE = {
+    "eval_group": _EVAL_QID,
+    "eval_qid": _EVAL_QID,
+    "callbacks": _STOPPING,
+    "early_stopping_rounds": _STOPPING,
+    "n_jobs": "set n_threads of the estimator.",
+}
 
 
 def is_on_cluster(X: object) -> bool:
     """Tell whether this is a Dask collection, or rows that `rankwise.distributed` knows; Dask is not imported."""
     return hasattr(type(X), "__dask_graph__") or type(X).__module__.startswith("rankwise.distributed.")
+
+
+def refuse_unknown(method: str, unknown: Mapping[str, object]) -> None:
+    """Raise where a method got arguments that it does not have: query ids go by other names elsewhere."""
+    for name in unknown:
+        if name in _OTHER_NAMES_OF_QID:
+            raise InvalidInputError(
+                f"{method} has no argument {name!r}.",
+                "leave it out: pairs says which rows are compared."
+                if method == "fit_pairs"
+                else "pass the query id of each row as qid; sizes of groups become ids by "
+                "np.repeat(np.arange(len(sizes)), sizes).",
+            )
+        if name in _ELSEWHERE:
+            raise InvalidInputError(f"{method} has no argument {name!r}.", _ELSEWHERE[name])
+        raise TypeError(f"{method}() got an unexpected keyword argument {name!r}")
+
+
+def require_finite(scores: Floats) -> Floats:
+    """Return scores; raise where rows are so large that they have none."""
+    if not np.isfinite(scores).all():
+        row = int(np.argmin(np.isfinite(scores.reshape(scores.shape[0], -1)).all(axis=1)))
+        raise InvalidInputError(
+            f"The score of row {row} is too large for floating-point numbers.",
+            "score rows that are like those of the training data; if a number stands for a missing value, replace it.",
+        )
+    return scores
+
+
+def _hinting(init: Callable[..., None]) -> Callable[..., None]:
+    """Decorate `__init__` with hints for arguments of other packages."""
+    own = signature(init).parameters
+
+    @wraps(init)
+    def __init__(self: object, *args: object, **kwargs: object) -> None:  # noqa: N807
+        for name in kwargs.keys() & _ELSEWHERE.keys() - own.keys():
+            raise InvalidInputError(f"{type(self).__name__} has no argument {name!r}.", _ELSEWHERE[name])
+        init(self, *args, **kwargs)
+
+    return __init__
 
 
 class FittedRanker(BaseEstimator, ABC):  # type: ignore[misc]
@@ -51,8 +93,6 @@ class FittedRanker(BaseEstimator, ABC):  # type: ignore[misc]
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
     __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True}
 
-    # Whether columns are multiplied with each other whatever alpha is, so that they must not vanish.
-    _squares_columns: ClassVar[bool] = True
     # Whether X may be rows of a Dask cluster.
     _takes_clusters: ClassVar[bool] = False
     # Whether values of X may be missing, and whether y may have several columns.
@@ -69,7 +109,7 @@ class FittedRanker(BaseEstimator, ABC):  # type: ignore[misc]
     def __init_subclass__(cls, **options: object) -> None:
         super().__init_subclass__(**options)
         if "__init__" in vars(cls):
-            cls.__init__ = hinting(cls.__init__)  # type: ignore[method-assign]
+            cls.__init__ = _hinting(cls.__init__)  # type: ignore[method-assign]
         parameters = signature(cls.__init__).parameters.values()
         cls._defaults = {one.name: one.default for one in parameters if one.default is not one.empty}
 
@@ -238,25 +278,26 @@ class FittedRanker(BaseEstimator, ABC):  # type: ignore[misc]
 
     def _check_rows(self, X: MatrixLike, *, reset: bool, look_at_values: bool = True) -> Matrix:
         """Return a checked matrix; `reset` takes its columns for those of the model."""
-        if self._takes_missing:
-            return check_array(self, X, reset=reset)
-        if is_on_cluster(X):
+        if is_on_cluster(X) and not self._takes_missing:
             return self._cluster.check_rows(self, X, reset=reset)  # type: ignore[no-any-return]
-        may_vanish = not self._squares_columns
-        return check_rows(self, X, reset=reset, look_at_values=look_at_values, may_vanish=may_vanish)
+        return check_rows(self, X, reset=reset, look_at_values=look_at_values, missing=self._takes_missing)
 
     def _check_labelled(
         self, X: MatrixLike, y: Labels, *, reset: bool, min_rows: int = 2
     ) -> tuple[Matrix, Floats]:
         """Return a checked matrix and the labels of its rows."""
-        if self._takes_missing:
-            return check_labelled_array(self, X, y, reset=reset)
-        if is_on_cluster(X):
+        if is_on_cluster(X) and not self._takes_missing:
             rows: Any = self._cluster.check_rows(self, X, reset=reset)
             return rows, check_labels(y, rows.shape[0])
-        may_vanish = not self._squares_columns
-        rows, labels = check_labelled(self, X, y, reset=reset, min_rows=min_rows, may_vanish=may_vanish)
-        return rows, labels if self._takes_outputs else one_output(labels)
+        rows, labels = check_labelled(self, X, y, reset=reset, min_rows=min_rows, missing=self._takes_missing)
+        if self._takes_outputs:
+            return rows, labels
+        if labels.ndim == 2 and labels.shape[1] > 1:
+            raise InvalidInputError(
+                f"y has {labels.shape[1]} columns, and {type(self).__name__} learns from one.",
+                "fit one model per column of labels.",
+            )
+        return rows, column_or_1d(labels, warn=True)
 
     @property
     def _cluster(self) -> ModuleType:

@@ -7,11 +7,10 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import Floats, Matrix, MatrixLike, Rows
-from rankwise.data.matrices import check_precomputed
-from rankwise.data.validation import read_seed
+from rankwise.data.validation import check_precomputed, read_seed
 from rankwise.design import Design, whole_entries
 from rankwise.estimators.base import Ranker
-from rankwise.estimators.refusals import require_finite
+from rankwise.estimators.fitted import require_finite
 from rankwise.exceptions import InvalidInputError
 from rankwise.kernels import Kernel, resolve_gamma
 from rankwise.kernels.basis import choose_basis

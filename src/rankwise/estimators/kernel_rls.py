@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
+from sklearn.utils._param_validation import StrOptions
+
 from rankwise.arrays import ArrayLike, RandomSource
 from rankwise.data.validation import read_seed
+from rankwise.estimators.base import Constraints, say
 from rankwise.estimators.kernel_ranker import KernelRanker
-from rankwise.estimators.refusals import say
 from rankwise.fitting.kernel_squares import KernelLeastSquares
 from rankwise.kernels.basis import Basis
 from rankwise.problems.training import TrainingProblem
@@ -82,7 +84,10 @@ class KernelRankRLS(KernelRanker):
     True
     """
 
-    _choices: ClassVar = {"solver": ("auto", *SOLVERS)}
+    _parameter_constraints: ClassVar[Constraints] = {
+        **KernelRanker._parameter_constraints,
+        "solver": [StrOptions({"auto", *SOLVERS})],
+    }
 
     def __init__(
         self,

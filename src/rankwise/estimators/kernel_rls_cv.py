@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
+from sklearn.utils._param_validation import StrOptions
 
 from rankwise.arrays import ArrayLike, Floats, RandomSource
 from rankwise.data.containers import as_array
-from rankwise.data.parameters import check_alphas
-from rankwise.data.validation import read_seed
+from rankwise.data.validation import check_alphas, read_seed
+from rankwise.estimators.base import Constraints
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.exceptions import InvalidInputError
 from rankwise.fitting.notices import notices_of_extremes
@@ -85,6 +86,7 @@ class KernelRankRLSCV(KernelRanker):
     Examples
     --------
     >>> import numpy as np
+    from sklearn.utils._param_validation import StrOptions
     >>> from rankwise import KernelRankRLSCV
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-2, 2, size=(120, 1))
@@ -96,7 +98,10 @@ class KernelRankRLSCV(KernelRanker):
     ((2, 21), True)
     """
 
-    _choices: ClassVar = {"solver": ("auto", "eigen", "cg")}
+    _parameter_constraints: ClassVar[Constraints] = {
+        **KernelRanker._parameter_constraints,
+        "solver": [StrOptions({"auto", "eigen", "cg"})],
+    }
     _whole_components = True
 
     def __init__(

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 from scipy.sparse import issparse
 from sklearn.utils.validation import check_is_fitted
 
-from rankwise.arrays import Floats, Matrix, MatrixLike
+from rankwise.arrays import ArrayLike, Floats, Matrix, MatrixLike
+from rankwise.data.containers import as_array
 from rankwise.design import Design, as_design, comparing_design
 from rankwise.estimators.base import Ranker
-from rankwise.estimators.checks import read_restriction
-from rankwise.estimators.fitted import is_on_cluster
-from rankwise.estimators.refusals import require_finite
+from rankwise.estimators.fitted import is_on_cluster, require_finite
 from rankwise.exceptions import InvalidInputError
 from rankwise.problems.restriction import Restriction
 from rankwise.runtime.memory import check_columns_fit
@@ -21,7 +21,6 @@ from rankwise.runtime.threads import blas_held
 
 __all__ = ["LinearRanker"]
 
-_VANISHING = 1e-290  # products below have fewer digits than other numbers, or none
 _MANY_ENTRIES = 1 << 13  # below, OpenBLAS takes no second thread, and holding it would be a tenth of the time
 
 
@@ -53,14 +52,13 @@ class LinearRanker(Ranker):
                     scores = design.dot(coef)
         if not np.isfinite(scores).all():
             self._check_rows(X, reset=False)
-        _check_not_vanished(scores, checked, coef)
         return require_finite(scores)
 
     def _quick_scores(self, X: MatrixLike) -> Floats | None:
         """Return the scores of a small plain array; None where something has to be looked at.
 
         One query of some rows is what a service scores at a time, and the checks of scikit-learn take ten times as
-        long as the product. A value that is not finite shows in the scores, and one that vanished makes them 0.
+        long as the product. A value that is not finite shows in the scores.
         """
         coef = self.__dict__.get("coef_")
         if (
@@ -76,7 +74,7 @@ class LinearRanker(Ranker):
             return None
         with np.errstate(over="ignore", invalid="ignore"):
             scores: Floats = X @ np.ascontiguousarray(coef.T)
-        return scores if np.isfinite(scores).all() and np.abs(scores).max() >= _VANISHING else None
+        return scores if np.isfinite(scores).all() else None
 
     def _design(self, X: Matrix) -> Design:
         check_columns_fit(self.n_features_in_)
@@ -84,10 +82,17 @@ class LinearRanker(Ranker):
 
     def _restriction(self) -> Restriction | None:
         """Return what `positive`, `prior` and `column_penalty` say of the coefficients; None where nothing."""
-        known = (self.positive, self.prior, self.column_penalty)
-        found = read_restriction(self.n_features_in_, *known)
-        solver = getattr(self, "solver", "auto")
-        if found is None or solver == "auto":
+        prior, penalty = self._one_per_column("prior"), self._one_per_column("column_penalty")
+        signs = self._signs()
+        if signs is None and prior is None and penalty is None:
+            return None
+        if penalty is not None and (penalty.min() < 0 or not penalty.any()):
+            raise InvalidInputError(
+                "column_penalty is negative, or 0 everywhere.",
+                "use positive numbers, and 0 for free columns.",
+            )
+        found, solver = Restriction(signs, prior, penalty), getattr(self, "solver", "auto")
+        if solver == "auto":
             return found
         if found.is_signed:
             raise InvalidInputError(f"solver={solver!r} knows no signs.", "use solver='auto' with positive.")
@@ -98,24 +103,30 @@ class LinearRanker(Ranker):
             )
         return found
 
+    def _signs(self) -> npt.NDArray[np.int64] | None:
+        if self.positive is None or isinstance(self.positive, bool | np.bool_):
+            return np.ones(self.n_features_in_, dtype=np.int64) if self.positive else None
+        signs = self._one_per_column("positive")
+        if signs is None or not np.isin(signs, (-1, 0, 1)).all():
+            raise InvalidInputError("positive has other entries than 1, -1 and 0.", "use 0 for any sign.")
+        return signs.astype(np.int64) if signs.any() else None
+
+    def _one_per_column(self, name: str) -> Floats | None:
+        given: ArrayLike | None = getattr(self, name)
+        if given is None:
+            return None
+        numbers = as_array(name, given)
+        shape = (self.n_features_in_,)
+        if numbers.shape != shape or numbers.dtype.kind not in "biuf" or not np.isfinite(numbers).all():
+            raise InvalidInputError(
+                f"{name} must be {shape[0]} finite numbers, one per column of X.",
+                "pass an array of that length.",
+            )
+        return numbers.astype(np.float64)
+
     def _refuse_restriction(self, what: str, remedy: str) -> None:
         """Raise where a parameter says something of the coefficients."""
         for name in ("positive", "prior", "column_penalty"):
             value = getattr(self, name)
             if value is not None and value is not False:
                 raise InvalidInputError(f"{name} does not go with {what}.", remedy)
-
-
-def _check_not_vanished(scores: Floats, X: Matrix, coef: Floats) -> None:
-    """Raise where scores are zero, or rounding errors, because products of two numbers that are not zero vanish."""
-    if np.abs(scores).max(initial=0.0) >= _VANISHING or not coef.any():
-        return
-    values = getattr(X, "data", None) if issparse(X) else X
-    if not isinstance(values, np.ndarray):
-        return  # an operator does not show its numbers
-    largest = float(np.abs(values).max(initial=0.0))
-    if 0 < largest < _VANISHING / float(np.abs(coef).max()):
-        raise InvalidInputError(
-            f"The scores of rows without a value larger than {largest:.1e} are too small for floating-point numbers.",
-            "bring X to values around 1, for example with sklearn.preprocessing.MaxAbsScaler, and fit again.",
-        )

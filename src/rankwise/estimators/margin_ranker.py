@@ -9,10 +9,11 @@ from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit
+from sklearn.utils._param_validation import StrOptions
 
 from rankwise.arrays import AnyArray, ArrayLike, Floats, Labels, MatrixLike
 from rankwise.design import Design
-from rankwise.estimators.base import Ranker
+from rankwise.estimators.base import POSITIVE, SHARE, Constraints, Ranker
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
 from rankwise.fitting.margins import MarginFit, curvature_of
 from rankwise.losses import LOSSES, MARGIN_LOSSES
@@ -39,7 +40,13 @@ class MarginRanker(Ranker):
     ties: ClassVar[Ties] = "exclude"
     cost: ClassVar[Cost] = "magnitude"
     _has_gap = True
-    _choices: ClassVar = {"loss": MARGIN_LOSSES, "solver": ("auto", *MARGIN_SOLVERS)}
+    _parameter_constraints: ClassVar[Constraints] = {
+        **Ranker._parameter_constraints,
+        "alpha": [POSITIVE],
+        "loss": [StrOptions(set(MARGIN_LOSSES))],
+        "solver": [StrOptions({"auto", *MARGIN_SOLVERS})],
+        "tol": [SHARE],
+    }
 
     def predict_pairs(self, X: MatrixLike, pairs: ArrayLike | MatrixLike) -> Floats:  # noqa: D102 - as in FittedRanker
         difference = super().predict_pairs(X, pairs)

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import ClassVar, Never, Self
 
 import numpy as np
+from sklearn.utils._param_validation import StrOptions
 
 from rankwise.arrays import ArrayLike, Labels, MatrixLike, RandomSource
-from rankwise.data.validation import check_number, check_qid, check_weights
+from rankwise.data.validation import check_qid, check_weights
 from rankwise.design import shifted_design
+from rankwise.estimators.base import POSITIVE, SHARE, Constraints, say
+from rankwise.estimators.fitted import refuse_unknown
 from rankwise.estimators.linear import LinearRanker
-from rankwise.estimators.refusals import refuse_unknown, say
 from rankwise.exceptions import InvalidInputError
 from rankwise.fitting.squares import LeastSquares
 from rankwise.metrics import Metric
@@ -115,6 +118,7 @@ class RankRLS(LinearRanker):
     Examples
     --------
     >>> import numpy as np
+    from sklearn.utils._param_validation import StrOptions
     >>> from rankwise import RankRLS
     >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [0.0, 0.0], [3.0, 1.0]])
     >>> y = [0, 1, 2, 0, 3]
@@ -130,8 +134,14 @@ class RankRLS(LinearRanker):
 
     n_samples_seen_: int
 
-    _squares_columns = False  # every solver tells by its status whether alpha leaves something to compute
-    _choices: ClassVar = {"solver": ("auto", *SOLVERS)}
+    _parameter_constraints: ClassVar[Constraints] = {
+        **LinearRanker._parameter_constraints,
+        "learning_rate": [POSITIVE, None],
+        "momentum": [SHARE],
+        "precondition": [StrOptions({"jacobi"}), None],
+        "scaling": [Real],
+        "solver": [StrOptions({"auto", *SOLVERS})],
+    }
 
     def __init__(
         self,
@@ -215,6 +225,7 @@ class RankRLS(LinearRanker):
         Examples
         --------
         >>> import numpy as np
+        from sklearn.utils._param_validation import StrOptions
         >>> from rankwise import RankRLS
         >>> rng = np.random.default_rng(0)
         >>> X, y = rng.normal(size=(90, 4)), rng.normal(size=90)
@@ -278,7 +289,6 @@ class RankRLS(LinearRanker):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_number("scaling", self.scaling, minimum=-np.inf, remedy="use 0 (off) or 0.25")
         if self.early_stopping and self.solver not in {"auto", *ITERATIVE}:
             raise InvalidInputError(
                 f"early_stopping chooses among iterates, and solver={self.solver!r} has none.",

@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import ArrayLike, Floats, RandomSource
-from rankwise.data.parameters import check_alphas, check_positive, check_powers, is_exact_name
-from rankwise.data.validation import check_number
+from rankwise.data.containers import as_array
+from rankwise.data.validation import check_alphas, check_number
 from rankwise.design import matrix_rows
 from rankwise.estimators.linear import LinearRanker
 from rankwise.exceptions import InvalidInputError
@@ -27,6 +27,7 @@ from rankwise.selection.grids import POWERS_OF_TWO
 from rankwise.selection.krylov_run import KrylovRun
 from rankwise.selection.nested import check_can_nest, nested_score
 from rankwise.selection.scorers import EvalSet
+from rankwise.selection.splits import is_exact_name
 from rankwise.selection.surface import SurfaceSearch, table_tolerance
 from rankwise.solvers.choose import SolverOptions
 
@@ -180,7 +181,7 @@ class RankRLSCV(LinearRanker):
             self.nested_score_ = nested_score(self, matrix_rows(data.design), data, self._metric)
 
     def _choose_freely(self, data: TrainingProblem, eval_set: object) -> None:
-        alphas, powers, metric = check_alphas(self.alphas), check_powers(self.scaling), self._metric
+        alphas, powers, metric = check_alphas(self.alphas), self._powers(), self._metric
         by = exact_for_columns(self.cv, self.method, data, alphas.size, self.averaging)
         held_out = self._held_out(data, eval_set, by)
         self.cv_ = held_out.description
@@ -206,8 +207,7 @@ class RankRLSCV(LinearRanker):
 
     def _choose_restricted(self, data: TrainingProblem, eval_set: object, restriction: Restriction) -> None:
         """Fit every alpha by itself."""
-        powers = check_powers(self.scaling)
-        check_positive(self.alphas)
+        alphas, powers = check_alphas(self.alphas, positive=True), self._powers()
         if is_exact_name(self.cv) or self.method not in {"auto", "tikhonov"} or len(powers) > 1:
             raise InvalidInputError(
                 "positive, prior and column_penalty have models that are fitted one by one: there is neither a surface "
@@ -219,12 +219,20 @@ class RankRLSCV(LinearRanker):
         fit = LeastSquares("auto", 1.0, powers[0], options, restriction)
         fit = fit.resolved(data.design, forms_matrix=isinstance(data, TrainingData))
         paths = paths_of(squared_problems(fit, data), data, held_out, self._metric)
-        selection, solutions, note = choose_on_paths(paths, check_alphas(self.alphas), POWERS_OF_TWO)
+        selection, solutions, note = choose_on_paths(paths, alphas, POWERS_OF_TWO)
         self.cv_, self.method_, self._runs = held_out.description + note, "tikhonov", ()
         n_iter = max(one.n_iter for one in solutions)
         notices = fit.notices(solutions)
         selection = replace(selection, choices={"tikhonov": selection.chosen}, notices=notices)
         self._keep(selection.with_facts(scaling_=powers[0], n_iter_=n_iter, n_products_=0), data)
+
+    def _powers(self) -> list[float]:
+        powers = np.atleast_1d(as_array("scaling", self.scaling))
+        if powers.size == 0 or powers.dtype.kind not in "iuf" or not np.isfinite(powers).all():
+            raise InvalidInputError(
+                f"scaling={self.scaling!r} is not a number or a list of numbers.", "use 0 (off) or 0.25."
+            )
+        return [float(power) for power in powers]
 
     def coef_path(self, alpha: float, output: int = 0) -> Floats:
         """Return the coefficients of any alpha after every iteration, (iterations, features).
@@ -257,7 +265,6 @@ class RankRLSCV(LinearRanker):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        check_powers(self.scaling)
         if is_exact_name(self.cv) and self.method not in {"auto", "tikhonov"}:
             raise InvalidInputError(
                 f"cv={self.cv!r} knows the converged models only, and method={self.method!r} stops early.",

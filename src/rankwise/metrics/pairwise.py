@@ -16,9 +16,8 @@ import numpy as np
 from rankwise import _core
 from rankwise.arrays import ArrayLike, Ints
 from rankwise.data.arguments import check_real
-from rankwise.data.preferences import check_pairs
 from rankwise.data.queries import Queries
-from rankwise.data.validation import check_choice, check_numbers
+from rankwise.data.validation import check_choice, check_numbers, check_pairs
 from rankwise.exceptions import Change, InvalidInputError, NoPairsError
 from rankwise.metrics.metric import Doubles, Evaluator, Grouping, Kind, declare, value_of
 

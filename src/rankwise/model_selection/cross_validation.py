@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.model_selection import KFold, check_cv, cross_validate
 
 from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike, shape_of
-from rankwise.data.containers import unmasked
+from rankwise.data.containers import readable
 from rankwise.data.validation import check_numbers
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
@@ -89,7 +89,7 @@ def cross_validate_ranker(
     >>> found["test_ndcg@3"].shape, bool((found["test_pairwise_error"] <= 0).all())
     ((5,), True)
     """
-    X = unmasked("X", X)  # before scikit-learn takes rows of it
+    X = readable("X", X)  # before scikit-learn takes rows of it
     if type(estimator).__module__.split(".")[0] in GROUPED:
         estimator = _Grouped(estimator)
     if not isinstance(scoring, (str, Metric, list, tuple)):

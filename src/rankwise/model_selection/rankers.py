@@ -11,7 +11,7 @@ import sklearn
 from sklearn.base import BaseEstimator
 
 from rankwise.arrays import ArrayLike, Floats, Ints, Labels, MatrixLike
-from rankwise.data.containers import as_array, unmasked
+from rankwise.data.containers import as_array, readable
 from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError
 
@@ -49,7 +49,7 @@ def predict_scores(estimator: BaseEstimator, X: MatrixLike, qid: ArrayLike | Non
     >>> bool(np.isclose(scores[1] - scores[0], scores[3] - scores[2]))
     True
     """
-    rows = unmasked("X", X)
+    rows = readable("X", X)
     _check_has(estimator, "predict")
     with sklearn.config_context(enable_metadata_routing=True):
         wanted = qid is not None and hasattr(estimator, "get_metadata_routing")

@@ -18,8 +18,7 @@ from sklearn.model_selection import GroupKFold
 
 from rankwise.arrays import AnyArray, ArrayLike, Bools, Labels, MatrixLike, RandomSource, Rows
 from rankwise.data.containers import as_array
-from rankwise.data.preferences import check_pairs
-from rankwise.data.validation import check_choice, check_qid, read_seed
+from rankwise.data.validation import check_choice, check_pairs, check_qid, read_seed
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 
 __all__ = ["ROUTING_HINT", "PreferenceKFold", "QueryKFold"]

@@ -13,7 +13,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankwise.arrays import AnyArray, ArrayLike, Floats, Labels, Matrix, MatrixLike, is_sparse
-from rankwise.data.containers import unmasked
+from rankwise.data.containers import readable
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_choice, check_flag, check_qid
 from rankwise.exceptions import MissingQueriesError
@@ -158,7 +158,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
     def _check(self, X: MatrixLike, *, reset: bool) -> Matrix:
         rows: Matrix = validate_data(
             self,
-            unmasked("X", X),
+            readable("X", X),
             accept_sparse="csr",
             dtype=(np.float64, np.float32),
             ensure_all_finite="allow-nan",

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import AnyArray, Floats, MatrixLike
-from rankwise.data.containers import as_array, refuse_unreadable
+from rankwise.data.containers import as_array, readable
 from rankwise.data.tables.arrow_columns import entries_of
 from rankwise.exceptions import InvalidInputError
 
@@ -48,7 +48,7 @@ class Column:
 
 def is_table_like(X: object) -> bool:
     """Tell whether something has named columns of different types."""
-    refuse_unreadable("X", X)
+    readable("X", X)
     return hasattr(X, "columns") or (hasattr(X, "column_names") and hasattr(X, "column"))
 
 

@@ -11,8 +11,8 @@ import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
 from rankwise.arrays import Bools, Floats, Ints, Rows
-from rankwise.data.preferences import Preferences
 from rankwise.data.queries import Queries
+from rankwise.data.validation import Preferences
 from rankwise.design import Design, matrix_rows
 from rankwise.exceptions import NoPairsError
 from rankwise.pairs.labels import (

@@ -9,10 +9,9 @@ from typing import cast
 import numpy as np
 
 from rankwise.arrays import ArrayLike, Floats, Ints, MatrixLike
-from rankwise.data.containers import unmasked
-from rankwise.data.preferences import check_pairs
+from rankwise.data.containers import readable
 from rankwise.data.queries import Queries
-from rankwise.data.validation import check_numbers, check_qid
+from rankwise.data.validation import check_numbers, check_pairs, check_qid
 from rankwise.exceptions import InvalidInputError
 from rankwise.formula.view import ModelView, without_encoder
 from rankwise.metrics import Comparison, Interval, bootstrap_interval, compare_rankings, get_metric
@@ -98,7 +97,7 @@ def on_training(
             "train is not a tuple of two or three.", "pass (X, y), (X, y, qid) or (X, pairs)."
         )
     X, y, qid = (
-        unmasked("X of train", train[0])
+        readable("X of train", train[0])
         if encoder is None
         else encoder.transform(cast("MatrixLike", train[0])),
         train[1],

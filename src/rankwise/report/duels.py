@@ -11,7 +11,7 @@ from scipy.special import expit
 
 from rankwise.arrays import ArrayLike, Floats, Ints
 from rankwise.automatic.calibration import Calibration
-from rankwise.data.preferences import check_pairs
+from rankwise.data.validation import check_pairs
 from rankwise.losses import LOSSES
 from rankwise.report.markup import alike, counted, decimals, name, number, section, table
 

@@ -10,9 +10,9 @@ import numpy.typing as npt
 import scipy.sparse
 
 from rankwise.arrays import InMemory, MatrixLike, is_sparse
-from rankwise.data.preferences import check_pairs
 from rankwise.data.queries import Queries
 from rankwise.data.summary import is_graded
+from rankwise.data.validation import check_pairs
 from rankwise.exceptions import InvalidInputError
 from rankwise.formula.view import Doubles
 from rankwise.metrics import (

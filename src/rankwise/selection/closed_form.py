@@ -10,7 +10,6 @@ from functools import cached_property
 import numpy as np
 
 from rankwise.arrays import Floats, Ints, Rows, is_sparse
-from rankwise.data.parameters import is_exact_name
 from rankwise.design import matrix_rows
 from rankwise.holdout import groups_of, held_out_residuals
 from rankwise.holdout.leave_pair_out import pair_out_errors
@@ -24,6 +23,7 @@ from rankwise.selection.grids import POWERS_OF_TWO, choose_among
 from rankwise.selection.held_out import HeldOut, held_out_scorer, require_pairs_left, trained_on
 from rankwise.selection.result import Selection
 from rankwise.selection.scorers import EvalSet, MetricScorer, oriented, pair_scorer
+from rankwise.selection.splits import is_exact_name
 
 __all__ = ["choose_in_closed_form", "exact_for_columns"]
 

@@ -14,7 +14,6 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import AnyArray, Bools, Floats, Ints, Rows
-from rankwise.data.parameters import is_exact_name
 from rankwise.data.queries import Queries, encode_queries
 from rankwise.exceptions import Change, InvalidInputError, MissingQueriesError
 from rankwise.fitting.notices import Notice
@@ -23,7 +22,15 @@ from rankwise.metrics import Metric
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 from rankwise.runtime.progress import in_words
 from rankwise.selection.folds import FoldAssigner, PairAssigner, assigner_of, pair_assigner
-from rankwise.selection.splits import FOLDS, Splitter, as_splitter, count_folds, read_splits, requests_groups
+from rankwise.selection.splits import (
+    FOLDS,
+    Splitter,
+    as_splitter,
+    count_folds,
+    is_exact_name,
+    read_splits,
+    requests_groups,
+)
 
 __all__ = [
     "Decomposition",

@@ -9,8 +9,8 @@ from typing import Protocol, TypeVar
 import numpy as np
 
 from rankwise.arrays import Floats, Ints, Matrix, Rows
-from rankwise.data.preferences import Preferences
 from rankwise.data.queries import Queries
+from rankwise.data.validation import Preferences
 from rankwise.design import Design, shifted_design
 from rankwise.exceptions import InvalidInputError, NoPairsError
 from rankwise.losses import LOSSES

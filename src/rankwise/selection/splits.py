@@ -10,7 +10,18 @@ import numpy as np
 from rankwise.arrays import Ints
 from rankwise.exceptions import Change, InvalidInputError
 
-__all__ = ["FOLDS", "Splitter", "as_splitter", "count_folds", "read_splits", "requests_groups"]
+__all__ = [
+    "EXACT_CV",
+    "FOLDS",
+    "Splitter",
+    "as_splitter",
+    "count_folds",
+    "is_exact_name",
+    "read_splits",
+    "requests_groups",
+]
+
+EXACT_CV = ("leave-query-out", "leave-pair-out")
 
 FOLDS = 5  # what "auto" makes where it leaves out neither queries nor pairs
 
@@ -20,6 +31,11 @@ class Splitter(Protocol):
 
     def split(self, X: object, y: object = None, groups: object = None) -> Iterable[tuple[object, object]]:
         """Yield training and test positions."""
+
+
+def is_exact_name(cv: object) -> bool:
+    """Tell whether `cv` names an exact hold-out, which takes a decomposition."""
+    return isinstance(cv, str) and cv in EXACT_CV
 
 
 def count_folds(cv: object, n_units: int, unit: str) -> int:

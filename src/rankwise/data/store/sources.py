@@ -11,7 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from rankwise.arrays import AnyArray, Ints, MatrixLike
-from rankwise.data.containers import unmasked
+from rankwise.data.containers import readable
 from rankwise.data.store.reading import Store
 from rankwise.data.tables.arrow_files import is_table, open_sources
 from rankwise.data.tables.column_names import first_column_of
@@ -263,7 +263,7 @@ class _Blocks:
         return _item_texts(items)
 
     def _matrix(self, number: int, X: MatrixLike) -> sp.csr_matrix:
-        X = unmasked(f"X of block {number}", X)
+        X = readable(f"X of block {number}", X)
         try:
             matrix = sp.csr_matrix(X if sp.issparse(X) else np.asarray(X))
         except (TypeError, ValueError) as error:

@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import AnyArray
-from rankwise.data.preferences import check_pairs
 from rankwise.data.tables.arrow_columns import amounts_of, entries_of, ids_of
 from rankwise.data.tables.arrow_files import open_sources
 from rankwise.data.tables.column_names import check_columns
 from rankwise.data.tables.plan import TablePlan
 from rankwise.data.tables.table_source import TableSource, import_pyarrow
+from rankwise.data.validation import check_pairs
 from rankwise.exceptions import InvalidInputError
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from rankwise.arrays import AnyArray, MatrixLike
 from rankwise.data.arguments import check_name, check_names, check_path
-from rankwise.data.containers import as_array, unmasked
+from rankwise.data.containers import as_array, readable
 from rankwise.data.tables.sparse_columns import INDICES, SPARSE_KEY, VALUES
 from rankwise.data.tables.table_source import import_pyarrow
 from rankwise.data.validation import check_flag
@@ -171,7 +171,7 @@ class TableWriter:
         pa = import_pyarrow()
         if self._stream is None:
             raise InvalidInputError("The writer is not open.", "use it in a with statement.")
-        given, y, qid = unmasked("X", X), unmasked("y", y), unmasked("qid", qid)
+        given, y, qid = readable("X", X), readable("y", y), readable("qid", qid)
         rows = given.tocsr() if sp.issparse(given) else as_array("X", given)
         if rows.ndim != 2:
             raise InvalidInputError(f"X has shape {rows.shape}.", "pass one row per item.")

@@ -20,7 +20,7 @@ import scipy.sparse as sp
 from rankwise import _core
 from rankwise.arrays import AnyArray, InMemory, MatrixLike, is_sparse
 from rankwise.data.arguments import check_names
-from rankwise.data.containers import as_array, unmasked
+from rankwise.data.containers import as_array, readable
 from rankwise.data.text.query_ids import encode_ids
 from rankwise.data.text.sources import import_zstandard
 from rankwise.data.validation import check_choice, check_count, check_flag, check_numbers, check_qid
@@ -165,7 +165,7 @@ def save_svmlight(
     check_flag("durable", durable)
     if not isinstance(comment, str | None):
         raise InvalidInputError(f"comment={comment!r} is no text.", "pass a text, or leave it out.")
-    given = unmasked("X", X)
+    given = readable("X", X)
     rows: InMemory = given.tocsr() if is_sparse(given) else as_array("X", given)
     if len(rows.shape) != 2 or rows.dtype.kind not in "biuf":
         raise InvalidInputError(
