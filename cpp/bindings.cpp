@@ -9,7 +9,6 @@ NB_MODULE(_core, m) {
     bind_held_out(m);
     bind_input(m);
     bind_metrics(m);
-    bind_models(m);
     bind_order_statistics(m);
     bind_preferences(m);
     bind_products(m);

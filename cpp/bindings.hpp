@@ -21,7 +21,6 @@ void bind_additive(nanobind::module_& m);
 void bind_held_out(nanobind::module_& m);
 void bind_input(nanobind::module_& m);
 void bind_metrics(nanobind::module_& m);
-void bind_models(nanobind::module_& m);
 void bind_order_statistics(nanobind::module_& m);
 void bind_preferences(nanobind::module_& m);
 void bind_products(nanobind::module_& m);
