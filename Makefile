@@ -8,7 +8,7 @@ NATIVE := CMakeLists.txt pyproject.toml $(wildcard cpp/*.hpp) $(wildcard cpp/*.c
 MODULES := $(shell find src -name '*.py' | sort)
 
 .PHONY: demo test lint docs bench test-long test-faults test-sanitize test-oldest test-wheel wheel coverage mutation fuzz fuzz-text \
-	fuzz-store fuzz-mutations fuzz-again clean always
+	fuzz-mutations clean always
 
 # --- environments: editable, so that Python edits need no reinstall; new modules and the compiled core do ---
 
@@ -134,16 +134,14 @@ test-sanitize:
 			$$source -o build/sanitize/kernel_test && build/sanitize/kernel_test || exit 1; \
 	done; done
 
-# Any bytes as text, and damaged stores and model files, guided by coverage and under sanitizers (needs clang with
-# them): so many inputs each, or as many as come through in the time there is. What is worth keeping is merged into the
-# corpora that the tests read.
+# Any bytes as text, guided by coverage and under sanitizers (needs clang with them): this many inputs, or as many as
+# are possible in the time. Inputs worth keeping are merged into the corpus that the tests read.
 FUZZ_SECONDS ?= 300
 FUZZ_RUNS ?= 2000000
 FUZZ_LIMITS = -runs=$(FUZZ_RUNS) -max_total_time=$(FUZZ_SECONDS) -timeout=60 -rss_limit_mb=4096
 FUZZ_TEXTS := tests/data/svmlight_corpus.txt
-FUZZ_STORES := tests/data/store_corpus.txt
 
-fuzz: fuzz-text fuzz-store fuzz-mutations
+fuzz: fuzz-text fuzz-mutations
 
 # Stores, models, tables, text, preferences, runs and command lines, damaged at random and quickly, without sanitizers; each input is
 # told by its number.
@@ -163,40 +161,6 @@ fuzz-text: $(BIN)/python
 	rm -rf build/fuzz/merged-text && mkdir build/fuzz/merged-text
 	cd build/fuzz && ./svmlight -set_cover_merge=1 merged-text text
 	$(BIN)/python fuzz/corpus.py pack build/fuzz/merged-text $(FUZZ_TEXTS)
-
-# The core with sanitizers stands beside the ordinary one, and is loaded in its place by the fuzzers only. Their runtime
-# comes with atheris and must be there before Python is, and so must atheris's hook for mutators, for the runtime looks
-# for it once; merging needs no mutator, and starts a shell that could not load it. Python leaks at its end. Wide red
-# zones show reads that go far astray.
-$(VENV)/.fuzz: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --editable ".[fuzz]"
-	touch $@
-
-build/sanitized/.built: $(VENV)/.fuzz $(NATIVE)
-	cmake -S . -B build/sanitized -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_COMPILER=$(FUZZ_CXX) \
-		-DPython_EXECUTABLE=$(abspath $(BIN)/python) -DRANKWISE_FUZZ=ON
-	cmake --build build/sanitized --parallel 2
-	touch $@
-
-ATHERIS = $$(../../$(BIN)/python -c "import atheris; print(atheris.path())")
-SANITIZERS = RANKWISE_CORE=$$(ls ../sanitized/_core*.so) UBSAN_OPTIONS=print_stacktrace=1 \
-	ASAN_OPTIONS=detect_leaks=0:redzone=128:malloc_context_size=1:quarantine_size_mb=32 \
-	LD_PRELOAD=$(ATHERIS)/asan_with_fuzzer.so
-FUZZING = env $(SANITIZERS):$$(ls $(ATHERIS)/atheris/custom_mutator.*.so) ../../$(BIN)/python
-MERGING = env $(SANITIZERS) ../../$(BIN)/python
-
-fuzz-store: build/sanitized/.built
-	mkdir -p build/fuzz/stores
-	$(BIN)/python fuzz/corpus.py unpack $(FUZZ_STORES) build/fuzz/stores
-	cd build/fuzz && ../../$(BIN)/python ../../fuzz/store.py seed stores
-	cd build/fuzz && $(FUZZING) ../../fuzz/store.py stores -max_len=4096 $(FUZZ_LIMITS)
-	rm -rf build/fuzz/merged-store && mkdir build/fuzz/merged-store
-	cd build/fuzz && $(MERGING) ../../fuzz/store.py -set_cover_merge=1 merged-store stores
-	$(BIN)/python fuzz/corpus.py compress build/fuzz/merged-store $(FUZZ_STORES)
-
-# One input again, with the lines of the compiled code: make fuzz-again FUZZER=store INPUT=build/fuzz/crash-...
-fuzz-again: build/sanitized/.built
-	cd build/fuzz && $(MERGING) ../../fuzz/$(FUZZER).py $(abspath $(INPUT))
 
 bench: $(VENV)/.bench
 	for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done

@@ -70,7 +70,7 @@ def rows_of(gigabytes):
 
 
 def arrays_of(folder):
-    return [Path(folder, name) for name in ("values.bin", "columns.bin")]
+    return [Path(folder, name) for name in ("data.npy", "indices.npy")]
 
 
 def read_plainly(folder):
@@ -139,9 +139,9 @@ def counted_fit(store, **options):
 
 def speed_run(folder, iterations, rounds):
     """What runs under the limit; prints what it measured."""
-    store = open_store(folder, verify=False)
+    store = open_store(folder)
     size = store.X.data.nbytes + store.X.indices.nbytes
-    report = {"matrix_gb": size / 1e9, "rows": store.header.rows, "rounds": []}
+    report = {"matrix_gb": size / 1e9, "rows": store.X.shape[0], "rounds": []}
     before = read_alone(folder)
     for _ in range(rounds):
         _, reads, seconds, memory = counted_fit(store, max_iter=iterations, patience=iterations)
@@ -164,9 +164,7 @@ def speed_run(folder, iterations, rounds):
 
 def coefficient_run(folder, iterations):
     """Fit, and keep the coefficients."""
-    model, reads, _, memory = counted_fit(
-        open_store(folder, verify=False), max_iter=iterations, patience=iterations
-    )
+    model, reads, _, memory = counted_fit(open_store(folder), max_iter=iterations, patience=iterations)
     np.save(Path(folder).with_suffix(".npy"), model.coef_)
     print(json.dumps({"reads": reads, "peak_anonymous_mb": memory.most / 1e6}))
 
@@ -194,7 +192,7 @@ def compare_coefficients(folder, gigabytes, iterations):
     in_memory, *_ = counted_fit(store, max_iter=iterations, patience=iterations)
     on_disk = np.load(path.with_suffix(".npy"))
     difference = float(np.abs(on_disk - in_memory.coef_).max() / np.abs(in_memory.coef_).max())
-    return {**report, "rows": store.header.rows, "difference_from_memory": difference}
+    return {**report, "rows": store.X.shape[0], "difference_from_memory": difference}
 
 
 def main():

@@ -77,7 +77,7 @@ sys.path.insert(0, {benchmarks!r})
 from memory_group import AnonymousPeak
 from rankwise.data import save_store
 with AnonymousPeak(0.002) as memory:
-    save_store({path!r}, {store!r}, dtype="float32", n_threads=2)
+    save_store({path!r}, {store!r}, dtype="float32")
 print((memory.most - memory.before) / 1e6)
 """
 

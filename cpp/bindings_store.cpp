@@ -1,35 +1,19 @@
-// The bindings of the store.
+// The bindings of matrices on disk.
 #include <nanobind/stl/shared_ptr.h>
 
 #include <memory>
 
 #include "bindings.hpp"
-#include "bus_error.hpp"
-#include "checksum.hpp"
 #include "disk.hpp"
 
 using namespace bindings;
 
 void bind_store(nb::module_& m) {
-    m.def(
-        "checksum",
-        [](Vector<const uint8_t> content) {
-            return without_gil([&] { return rankwise::checksum(content.data(), content.size()); });
-        },
-        "content"_a.noconvert());
-
-    m.def(
-        "watch_mapping",
-        [](Vector<const uint8_t> content, const char* name) {
-            return rankwise::MappedFiles::all().watch(content.data(), content.size(), name);
-        },
-        "content"_a.noconvert(), "name"_a);
-    m.def("forget_mapping", [](int slot) { rankwise::MappedFiles::all().forget(slot); }, "slot"_a);
-
     using rankwise::DirectFiles;
     using rankwise::Disk;
 
-    nb::class_<DirectFiles>(m, "DirectFiles").def(nb::init<int, int>(), "values"_a, "ids"_a);
+    nb::class_<DirectFiles>(m, "DirectFiles")
+        .def(nb::init<int, int, int64_t, int64_t>(), "values"_a, "ids"_a, "values_begin"_a, "ids_begin"_a);
 
     nb::class_<Disk>(m, "Disk")
         .def(

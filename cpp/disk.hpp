@@ -64,11 +64,12 @@ private:
     std::size_t size_ = 0;
 };
 
-// The files of values and column numbers, open for direct reads.
+// The files of values and column numbers, open for direct reads, and where their arrays begin.
 class DirectFiles {
 public:
     // Takes the descriptors over.
-    DirectFiles(int values, int ids) : values_(values), ids_(ids) {}
+    DirectFiles(int values, int ids, int64_t values_begin, int64_t ids_begin)
+        : values_begin(values_begin), ids_begin(ids_begin), values_(values), ids_(ids) {}
     DirectFiles(const DirectFiles&) = delete;
     DirectFiles& operator=(const DirectFiles&) = delete;
 
@@ -81,6 +82,7 @@ public:
 
     int values() const { return values_; }
     int ids() const { return ids_; }
+    const int64_t values_begin, ids_begin;
 
 private:
     int values_, ids_;

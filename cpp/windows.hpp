@@ -172,9 +172,11 @@ private:
     void read(const Window& window, Slot& slot) const {
         slot.window = window;
         slot.view = X_;
-        const char* values = read_array(files().values(), sizeof(Value), window, slot.room.data(), values_size_);
+        const char* values = read_array(files().values(), files().values_begin, sizeof(Value), window, slot.room.data(), values_size_);
         const char* ids = nullptr;
-        if (values) ids = read_array(files().ids(), sizeof(Column), window, slot.room.data() + values_size_, ids_size_);
+        if (values)
+            ids = read_array(files().ids(), files().ids_begin, sizeof(Column), window, slot.room.data() + values_size_,
+                             ids_size_);
         slot.is_mapped = !ids;
         if (slot.is_mapped) {
             advise_on(X_, window, true);
@@ -186,10 +188,11 @@ private:
         slot.view.rows = window.rows.last;
     }
 
-    const char* read_array(int file, std::size_t item, const Window& window, char* room, std::size_t capacity) const {
+    const char* read_array(int file, int64_t begin, std::size_t item, const Window& window, char* room,
+                           std::size_t capacity) const {
         const auto size = static_cast<int64_t>(item);
-        return read_directly(file, (X_.disk->first + window.from) * size, (X_.disk->first + window.to) * size, room,
-                             static_cast<int64_t>(capacity));
+        return read_directly(file, begin + (X_.disk->first + window.from) * size,
+                             begin + (X_.disk->first + window.to) * size, room, static_cast<int64_t>(capacity));
     }
 
     const Matrix& X_;

@@ -1,13 +1,11 @@
 #!/usr/bin/env python3
-"""A corpus as one text file, as the tests read it, or as a folder with a file an input, as fuzzers do.
+"""A corpus as one text file, as the tests read it, or as a folder with one file per input, as fuzzers do.
 
 python fuzz/corpus.py pack folder file
-python fuzz/corpus.py compress folder file
 python fuzz/corpus.py unpack file folder
 """
 
 import sys
-from functools import partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -16,8 +14,8 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))
 from fuzz_corpus import read_corpus, write_corpus
 
 
-def pack(folder, file, *, compressed=False):
-    write_corpus(file, (path.read_bytes() for path in Path(folder).iterdir()), compressed=compressed)
+def pack(folder, file):
+    write_corpus(file, (path.read_bytes() for path in Path(folder).iterdir()))
 
 
 def unpack(file, folder):
@@ -26,5 +24,4 @@ def unpack(file, folder):
 
 
 if __name__ == "__main__":
-    verbs = {"pack": pack, "compress": partial(pack, compressed=True), "unpack": unpack}
-    verbs[sys.argv[1]](*sys.argv[2:])
+    {"pack": pack, "unpack": unpack}[sys.argv[1]](*sys.argv[2:])

@@ -18,11 +18,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.feather
 import pyarrow.parquet as pq
+import scipy.sparse
 
 import model_changes
 import rankwise
-import store_changes
-import store_checks
 from byte_changes import ODD, mutate, overwrite, replace_cell
 from rankwise.cli import main
 from rankwise.cli.parser import COMMANDS, build_parser
@@ -35,9 +34,12 @@ from rankwise.data import (
     load_run,
     load_svmlight,
     load_table,
+    open_store,
+    save_store,
     save_svmlight,
 )
 from rankwise.data.tables.arrow_files import open_sources
+from rankwise.design import as_design
 from rankwise.exceptions import ModelFileError, RankwiseError
 
 
@@ -333,28 +335,22 @@ def _load_and_use(data):
 
 
 def check_store(rng, folder):
-    """Damage a store, open it, and use it once."""
-    options, files, header = store_changes.mutate(
-        *rng.choice(store_changes.whole()), rng, functools.partial(mutate, rng=rng)
-    )
+    """Damage a file of a store, open it, and use it once."""
     place = Path(folder, "damaged.store")
-    if options & store_checks.ON_DISK:
-        return outcome(
-            _use_on_disk, store_checks.put_together(options, files, store_checks.text_of(header)), place
-        )
-    if not place.exists():
-        place.mkdir()
-        (place / store_checks.HEADER).touch()  # opening looks whether it is there
-    use = rng.randrange(len(store_checks.USES))
-    return outcome(_use_store, options, files, header, place, slice(use, use + 1))
+    X = scipy.sparse.csr_matrix(np.eye(6)) if rng.random() < 0.7 else np.eye(6)
+    qid = rng.choice([None, [1, 1, 1, 2, 2, 2], list("aaabbb")])
+    save_store([(X, np.arange(6.0), qid, rng.choice([None, list("uvwxyz")]))], place)
+    path = rng.choice(sorted(place.iterdir()))
+    path.write_bytes(mutate(path.read_bytes(), rng))
+    return outcome(_use_store, place)
 
 
-def _use_on_disk(data, place):
-    return "used on disk" if store_checks.check_input(data, place) else "refused on disk"
-
-
-def _use_store(options, files, header, place, uses):
-    store_checks.use(store_changes.opened(options, files, header, str(place)), uses)
+def _use_store(place):
+    store = open_store(place)
+    as_design(store.X).dot(np.ones(store.X.shape[1]))
+    as_design(store.X).tdot(store.y)
+    for _ in store.named_blocks(100):
+        pass
     return "used"
 
 

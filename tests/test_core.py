@@ -486,9 +486,6 @@ CASES: dict[str, Callable[[], Case]] = {
     "values_fit": lambda: Case(
         _core.values_fit, {"values": np.ones(3), "limit": 2.0, "n_threads": 1}, free=(("values", 0),)
     ),
-    "checksum": lambda: Case(
-        _core.checksum, {"content": np.arange(40, dtype=np.uint8)}, free=(("content", 0),)
-    ),
     "read_json": lambda: Case(
         _core.read_json,
         {"content": np.frombuffer(b"[1, 2]", np.uint8), "begin": 0, "end": 6, "deepest": 9, "arrays": {}},
@@ -508,13 +505,9 @@ CASES: dict[str, Callable[[], Case]] = {
     "Xxh3": lambda: Case(
         _core.Xxh3().update, {"content": np.arange(40, dtype=np.uint8)}, free=(("content", 0),)
     ),
-    "watch_mapping": lambda: Case(
-        lambda **file: _core.forget_mapping(_core.watch_mapping(**file)),
-        {"content": np.arange(40, dtype=np.uint8), "name": "a file"},
-        free=(("content", 0),),
+    "DirectFiles": lambda: Case(
+        _core.DirectFiles, {"values": os.dup(0), "ids": os.dup(0), "values_begin": 0, "ids_begin": 0}
     ),
-    "forget_mapping": lambda: Case(_core.forget_mapping, {"slot": 1 << 20}),
-    "DirectFiles": lambda: Case(_core.DirectFiles, {"values": os.dup(0), "ids": os.dup(0)}),
     "Disk": lambda: Case(_core.Disk, {"files": None, "first": 0, "window": 4}),
     "write_table_rows": lambda: Case(
         _core.write_table_rows,

@@ -15,9 +15,8 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 from making_blocks import make_blocks
 from rankwise import RankRLS, RankRLSCV, RankSVM, RankSVMCV, _core
-from rankwise.data import open_store, save_store
+from rankwise.data import mapped, open_store, save_store
 from rankwise.data.queries import encode_queries, one_query
-from rankwise.data.store import mapped
 from rankwise.design import CsrDesign, OperatorDesign, as_design, csr
 from rankwise.design.row_order import in_row_order, is_scattered
 from rankwise.exceptions import MemoryLimitError
@@ -117,7 +116,7 @@ def test_what_direct_reads_cannot_have_comes_from_the_mapping(data, store):
     """Descriptors of something else: every read fails."""
     folder = os.open(store.path, os.O_RDONLY)
     design = as_design(store.X, 2)
-    design.disk = _core.Disk(_core.DirectFiles(folder, os.dup(folder)), 0, 5000)
+    design.disk = _core.Disk(_core.DirectFiles(folder, os.dup(folder), 128, 128), 0, 5000)
     assert_array_equal(design.dot(np.ones(300)), as_design(data[0], 2).dot(np.ones(300)))
 
 
@@ -126,10 +125,10 @@ def test_what_direct_reads_cannot_have_comes_from_the_mapping(data, store):
 def test_a_file_that_ends_too_early_is_left_to_the_mapping(data, store, tmp_path, size):
     """Direct reads that meet its end give up, and do not begin again for ever."""
     short = tmp_path / "short"
-    short.write_bytes(Path(store.path, "values.bin").read_bytes()[:size])
-    files = [os.open(path, os.O_RDONLY) for path in (short, Path(store.path, "columns.bin"))]
+    short.write_bytes(Path(store.path, "data.npy").read_bytes()[:size])
+    files = [os.open(path, os.O_RDONLY) for path in (short, Path(store.path, "indices.npy"))]
     design = as_design(store.X, 2)
-    design.disk = _core.Disk(_core.DirectFiles(*files), 0, 20_000)
+    design.disk = _core.Disk(_core.DirectFiles(*files, 128, 128), 0, 20_000)
     assert_array_equal(design.dot(np.ones(300)), as_design(data[0], 2).dot(np.ones(300)))
 
 

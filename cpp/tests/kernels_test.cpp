@@ -389,7 +389,8 @@ struct StoredMatrix : RandomMatrix<Value, Column, Offset> {
           disk{nullptr, static_cast<int64_t>(StoredArray<Value>::before), window} {
         if (reading == Reading::mapped) return;
         const bool works = reading == Reading::direct;
-        disk.files = std::make_shared<DirectFiles>(works ? stored_values.open_again() : -1, works ? stored_ids.open_again() : -1);
+        disk.files = std::make_shared<DirectFiles>(works ? stored_values.open_again() : -1,
+                                                       works ? stored_ids.open_again() : -1, 0, 0);
     }
 
     Csr<Value, Column, Offset> view() const {

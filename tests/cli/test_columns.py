@@ -1,15 +1,11 @@
 """Columns on the command line: how many, what they are called, from which number they count."""
 
-import json
-
 import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
 
 from command_line import call, call_json
-from rankwise.data import open_store
-from rankwise.data.store import format as store_format
 from rankwise.data.summary import summarise
 
 
@@ -81,17 +77,6 @@ def test_a_store_that_counts_otherwise_than_the_model_is_refused(capsys, tmp_pat
     code, out, err = call(capsys, "predict", tmp_path / "m.rw", tmp_path / "test.store")
     assert code == 0, err
     assert out == call(capsys, "predict", tmp_path / "m.rw", test)[1]
-
-
-def test_a_header_without_the_first_column_means_1(capsys, tmp_path):
-    (tmp_path / "rows.txt").write_text("1 qid:1 0:1\n0 qid:1 1:2\n")
-    assert call(capsys, "convert", tmp_path / "rows.txt", "-o", tmp_path / "rows.store")[0] == 0
-    assert open_store(tmp_path / "rows.store").header.first_column == 0
-    place = tmp_path / "rows.store" / store_format.HEADER
-    content = json.loads(place.read_text())
-    del content["checksum"], content["first_column"]
-    place.write_text(json.dumps({**content, "checksum": store_format._own_checksum(content)}))
-    assert open_store(tmp_path / "rows.store").header.first_column == 1
 
 
 def test_options_of_text_say_the_number_of_columns_and_the_first(capsys, tmp_path):

@@ -439,7 +439,7 @@ def test_a_store_is_made_of_a_store(capsys, files, tmp_path):
     for name in ("test", "zero"):
         assert call(capsys, "convert", files / f"{name}.store", "-o", tmp_path / f"{name}.store")[0] == 0
         old, new = open_store(files / f"{name}.store"), open_store(tmp_path / f"{name}.store")
-        assert old.header.first_column == new.header.first_column
+        assert old.first_column == new.first_column
         assert (old.X.tocsr() != new.X.tocsr()).nnz == 0
         assert old.y.tolist() == new.y.tolist()
         assert old.qid.tolist() == new.qid.tolist()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rankwise import RankRLS
 from rankwise.data import pairs_from_clicks, save_store, validation
 from rankwise.data.containers import check_magnitude, check_sparse, is_moderate, is_plain, readable
-from rankwise.data.store.reading import open_store
+from rankwise.data.store import open_store, reopen_store
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import ndcg
 
@@ -76,10 +76,11 @@ def test_sparse_arrays_of_other_dimensions_are_refused():
 def test_a_matrix_on_disk_is_not_read_again(tmp_path):
     """Its store was checked when it was opened: here it was not, on purpose, and nobody notices."""
     save_store([(X, Y, QID)], tmp_path / "store")
-    columns = np.fromfile(tmp_path / "store" / "columns.bin", dtype=np.int32)
+    identity = open_store(tmp_path / "store").identity
+    columns = np.load(tmp_path / "store" / "indices.npy")
     columns[0] = 99
-    columns.tofile(tmp_path / "store" / "columns.bin")
-    matrix = open_store(tmp_path / "store", verify=False).X
+    np.save(tmp_path / "store" / "indices.npy", columns)
+    matrix = reopen_store(str(tmp_path / "store"), identity).X
     check_sparse("X", matrix)
     matrix.indices = matrix.indices.copy()  # no longer that of the store
     with pytest.raises(InvalidInputError, match="do not fit its shape"):

@@ -186,28 +186,6 @@ def test_ids_beyond_signed_numbers_come_back_from_a_store(tmp_path):
     assert open_store(tmp_path / "rows.store").qid.tolist() == [str(2**64 - 1)] * 2 + ["3"]
 
 
-def test_ids_that_differ_by_their_type_only_are_refused_by_stores(tmp_path):
-    ids = np.array([1, "1", "2"], dtype=object)
-    with pytest.raises(InvalidInputError, match="differ only by their type"):
-        save_store([(np.eye(3), np.arange(3.0), ids)], tmp_path / "rows.store")
-
-
-def test_a_store_that_is_written_all_the_time_cannot_be_opened(tmp_path, monkeypatch):
-    save_store([(X, [0, 1], ["a", "a"])], tmp_path / "rows.store")
-    (tmp_path / "rows.store" / "values.bin").write_bytes(b"")
-    with pytest.raises(InvalidInputError, match="values"):
-        open_store(tmp_path / "rows.store")
-    monkeypatch.setattr("rankwise.data.store.reading._Folder.is_current", lambda _: False)
-    with pytest.raises(InvalidInputError, match="written again and again"):
-        open_store(tmp_path / "rows.store")
-
-
-def test_a_store_is_written_where_the_system_takes_no_advice(tmp_path, monkeypatch):
-    monkeypatch.delattr("rankwise.data.store.files.os.posix_fadvise")
-    save_store([(X, [0, 1], ["a", "a"])], tmp_path / "rows.store")
-    assert open_store(tmp_path / "rows.store").X.toarray().tolist() == X.tolist()
-
-
 def test_what_is_read_whole_has_to_fit(monkeypatch):
     assert Metered(io.BytesIO(b"abc"), "rows").read() == b"abc"
     monkeypatch.setattr("rankwise.data.text.sources.fits", lambda n_bytes: n_bytes < 3)

@@ -36,7 +36,7 @@ model.coef_ = np.full(2, own)
 n, until = 0, time.monotonic() + seconds
 while time.monotonic() < until:
     if kind == "store":
-        save_store([(X, np.full(300, own), np.arange(300) // 10)], target, durable=n % 10 == 0)
+        save_store([(X, np.full(300, own), np.arange(300) // 10)], target)
     else:
         model.save(target)
     n += 1

@@ -12,7 +12,7 @@ from rankwise.arrays import is_sparse
 from rankwise.automatic.candidates import KERNELS, METHODS, SCALINGS, Candidate
 from rankwise.automatic.labelled_rows import LabelledRows
 from rankwise.automatic.problems import Problem
-from rankwise.data.store.mapped import MappedMatrix
+from rankwise.data.mapped import MappedMatrix
 
 __all__ = ["Facts", "SoFar", "stages"]
 

@@ -28,8 +28,7 @@ from rankwise.cli.preferences import read_preferences
 from rankwise.cli.row_ids import item_column, naming_rows, text_columns
 from rankwise.cli.rows import Rows
 from rankwise.cli.table_files import open_tables
-from rankwise.data.store.format import HEADER
-from rankwise.data.store.reading import open_store
+from rankwise.data.store import META, open_store
 from rankwise.data.tables.arrow_columns import texts_of
 from rankwise.data.tables.arrow_files import is_table
 from rankwise.data.tables.plan import TablePlan
@@ -70,7 +69,7 @@ def kind_of(path: str, given: str = "auto") -> str:
     if (
         path != "-"
         and folder.is_dir()
-        and not (folder / HEADER).exists()
+        and not (folder / META).exists()
         and any(map(is_table, folder.iterdir()))
     ):
         return "table"
@@ -248,12 +247,12 @@ def _read_store(paths: list[str], source: str, options: argparse.Namespace) -> R
         raise InvalidInputError(
             "Several stores were named.", "convert them to one: rankwise convert A B -o C.store."
         )
-    store = open_store(paths[0], n_threads=options.threads)
+    store = open_store(paths[0])
     X: Any = store.X
-    if X.nnz * _BYTES_A_VALUE * 4 < available_memory():
+    if scipy.sparse.issparse(X) and X.nnz * _BYTES_A_VALUE * 4 < available_memory():
         X = scipy.sparse.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
     items = store.item_ids if getattr(options, "wants_items", False) else None
-    return Rows(source, X, store.y, store.qid, None, store.header.first_column, item_ids=items)
+    return Rows(source, X, store.y, store.qid, None, store.first_column, item_ids=items)
 
 
 def stored(rows: Rows, *, is_dense: bool) -> Rows:

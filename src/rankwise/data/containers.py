@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from rankwise import _core
 from rankwise.arrays import AnyArray, Matrix, MatrixLike, is_sparse
-from rankwise.data.store.mapped import MappedMatrix
+from rankwise.data.mapped import MappedMatrix
 from rankwise.exceptions import InvalidInputError
 from rankwise.runtime.threads import default_threads
 

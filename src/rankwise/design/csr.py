@@ -7,14 +7,13 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from scipy.sparse.linalg import LinearOperator
 
 from rankwise import _core
 from rankwise.arrays import AnyArray, DType, Floats
-from rankwise.data.store.mapped import MappedMatrix, gather_rows, part_of
+from rankwise.data.mapped import MappedMatrix, gather_rows, part_of
 from rankwise.design import fused, gram
 from rankwise.design.offsets import Shift
-from rankwise.design.operator import OperatorDesign
+from rankwise.design.operator import OperatorDesign, selected_rows
 from rankwise.design.protocol import Design, RowIndex, accepted_dtype
 from rankwise.design.row_order import in_row_order, is_scattered
 from rankwise.pairs.blocks import Folds, QueryBlocks, as_table
@@ -133,7 +132,7 @@ class CsrDesign(Design):
         """Return ``Σ weight_k (x_one[k] - x_other[k])²``, column by column."""
         self.reads += 1
         out = np.zeros(self.shape[1])
-        step = max(1, SPARSE_BLOCK * self.shape[0] // max(1, self.nnz))
+        step = self._block_rows()
         for first in range(0, one.size, step):
             pairs = slice(first, first + step)
             difference = self._take(one[pairs]).astype(np.float64) - self._take(other[pairs]).astype(
@@ -158,7 +157,7 @@ class CsrDesign(Design):
             return CsrDesign(self.matrix()[index], self.n_threads)
         rows = np.arange(self.shape[0])[index]
         if int(self.row_lengths()[rows].sum()) > SPARSE_BLOCK:
-            return OperatorDesign(self._selection(rows), self.n_threads)
+            return selected_rows(self, rows, self._block_rows())
         return self.gathered(rows)
 
     def gathered(self, rows: npt.NDArray[np.int64]) -> CsrDesign:
@@ -183,24 +182,9 @@ class CsrDesign(Design):
         # SciPy would first bring all column numbers to the type of the row pointers.
         return sp.csr_matrix(gather_rows(self.arrays, rows), shape=(rows.size, self.shape[1]))
 
-    def _selection(self, rows: npt.NDArray[np.int64]) -> LinearOperator:
-        """Return products with some rows, which are read a block at a time."""
-        step = max(1, SPARSE_BLOCK * self.shape[0] // max(1, self.nnz))
-        parts = [slice(first, first + step) for first in range(0, rows.size, step)]
-
-        def dot(v: Floats) -> Floats:
-            return np.concatenate(
-                [CsrDesign(self._take(rows[part]), self._threads()).dot(v) for part in parts]
-            )
-
-        def tdot(u: Floats) -> Floats:
-            total = np.zeros((self.shape[1], *u.shape[1:]))
-            for part in parts:
-                total += CsrDesign(self._take(rows[part]), self._threads()).tdot(u[part])
-            return total
-
-        shape = (rows.size, self.shape[1])
-        return LinearOperator(shape, matvec=dot, rmatvec=tdot, matmat=dot, rmatmat=tdot, dtype=np.float64)
+    def _block_rows(self) -> int:
+        """Return how many rows have about `SPARSE_BLOCK` non-zeros."""
+        return max(1, SPARSE_BLOCK * self.shape[0] // max(1, self.nnz))
 
     def row_lengths(self) -> AnyArray:
         """Return the number of stored values of each row."""
@@ -228,7 +212,7 @@ class CsrDesign(Design):
         G = np.zeros((self.shape[1], self.shape[1]))
         degree = np.repeat(blocks.degree, np.diff(blocks.segment_start))
         weight = np.ones(blocks.order.size) if blocks.row_weight is None else blocks.row_weight
-        step = max(1, SPARSE_BLOCK * self.shape[0] // max(1, self.nnz))
+        step = self._block_rows()
         sums, segments = [], []
         for first in range(0, blocks.order.size, step):
             last = min(first + step, blocks.order.size)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
-from rankwise.arrays import DType, Floats
+from rankwise.arrays import DType, Floats, Ints
 from rankwise.design.protocol import Design, RowIndex
 from rankwise.exceptions import InvalidInputError
 
-__all__ = ["OperatorDesign"]
+__all__ = ["OperatorDesign", "selected_rows"]
 
 
 class OperatorDesign(Design):
@@ -68,3 +68,21 @@ class OperatorDesign(Design):
             dtype=self.dtype,
         )
         return OperatorDesign(subset)
+
+
+def selected_rows(design: Design, rows: Ints, step: int) -> OperatorDesign:
+    """Return the design of some rows of one on disk, which are read `step` rows at a time for each product."""
+    parts = [slice(first, first + step) for first in range(0, rows.size, step)]
+
+    def dot(v: Floats) -> Floats:
+        return np.concatenate([design.gathered(rows[part]).dot(v) for part in parts])
+
+    def tdot(u: Floats) -> Floats:
+        total = np.zeros((design.shape[1], *u.shape[1:]))
+        for part in parts:
+            total += design.gathered(rows[part]).tdot(u[part])
+        return total
+
+    shape = (rows.size, design.shape[1])
+    operator = LinearOperator(shape, matvec=dot, rmatvec=tdot, matmat=dot, rmatmat=tdot, dtype=np.float64)
+    return OperatorDesign(operator, design.n_threads)

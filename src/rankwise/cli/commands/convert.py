@@ -28,8 +28,7 @@ from rankwise.cli.outputs import check_target
 from rankwise.cli.printing import print_facts, print_json, remark, size_of
 from rankwise.cli.row_ids import item_column, text_columns
 from rankwise.cli.table_files import open_tables
-from rankwise.data import open_store, save_store, save_svmlight
-from rankwise.data.store.format import Header
+from rankwise.data import Store, open_store, save_store, save_svmlight
 from rankwise.data.tables.table_source import TABLE_ENDINGS
 from rankwise.data.tables.writer import is_flat, save_table
 from rankwise.data.text.writer import TextWriter, open_text
@@ -70,9 +69,9 @@ def run(options: argparse.Namespace) -> int:
     return 0
 
 
-def _counts(header: Header) -> dict[str, int]:
-    queries = {"queries": header.queries} if header.queries else {}
-    return {"rows": header.rows, **queries, "columns": header.columns}
+def _counts(store: Store) -> dict[str, int]:
+    queries = {} if store.query_ids is None else {"queries": store.query_ids.size}
+    return {"rows": store.X.shape[0], **queries, "columns": store.X.shape[1]}
 
 
 def _convert(target: str, options: argparse.Namespace) -> tuple[dict[str, int], bool]:
@@ -82,10 +81,10 @@ def _convert(target: str, options: argparse.Namespace) -> tuple[dict[str, int], 
         # Block by block: neither need fit in memory.
         reader = open_reader(options.data, options)
         save_store(reader, options.output, regroup=options.regroup)
-        return _counts(open_store(options.output, verify=False).header), reader.has_comments
+        return _counts(open_store(options.output)), reader.has_comments
     if target == "store" and sources == {"table"}:
         _tables_to_store(options)
-        return _counts(open_store(options.output, verify=False).header), False
+        return _counts(open_store(options.output)), False
     if target == "text" and sources == {"store"} and len(options.data) == 1:
         return _store_to_text(options), False
     rows = read_rows(options.data, options, needs_labels=target != "table")
@@ -108,29 +107,22 @@ def _tables_to_store(options: argparse.Namespace) -> None:
             missing=options.missing,
             **roles,
             item_id=item_column(opened[0].schema, options),
-            n_threads=options.threads,
         )
 
 
 def _store_to_text(options: argparse.Namespace) -> dict[str, int]:
-    store = open_store(options.data[0], n_threads=options.threads)
+    store = open_store(options.data[0])
     with open_text(options.output) as stream, _named(options.data[0]):
         writer = TextWriter(
             stream,
-            zero_based=store.header.first_column == 0,
+            zero_based=store.first_column == 0,
             missing=_written(options),
             n_threads=options.threads,
         )
-        first = 0
-        for X, y, qid in store.blocks():
-            items = store.item_texts(first, first + y.size)
-            writer.write(X, y, qid, None if items is None else _comments(map(_decoded, items)))
-            first += y.size
-    return _counts(store.header)
-
-
-def _decoded(text: bytes) -> str:
-    return text.decode("utf-8", "surrogateescape")
+        for X, y, qid, items in store.named_blocks():
+            comments = None if items is None else _comments(items.tolist())
+            writer.write(scipy.sparse.csr_matrix(X), y, qid, comments)
+    return _counts(store)
 
 
 def _comments(items: Iterable[str]) -> list[str]:
@@ -189,7 +181,6 @@ def _write(rows: Rows, target: str, options: argparse.Namespace) -> None:
             regroup=options.regroup,
             zero_based=rows.counts_from == 0,
             missing=options.missing,
-            n_threads=options.threads,
         )
     else:
         assert rows.y is not None

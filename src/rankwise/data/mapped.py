@@ -1,6 +1,8 @@
-"""A CSR matrix whose arrays are mapped from a store on disk."""
+"""Matrices that are mapped from disk: a CSR matrix that knows its files, and arrays backed by `numpy.memmap`."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
@@ -8,10 +10,9 @@ import scipy.sparse as sp
 
 from rankwise import _core
 from rankwise.arrays import AnyArray
-from rankwise.exceptions import InvalidInputError
 from rankwise.runtime.memory import MemoryBudget
 
-__all__ = ["MappedMatrix", "gather_rows", "part_of"]
+__all__ = ["MappedMatrix", "exceeds_memory", "gather_rows", "part_of"]
 
 # Non-zeros that a thread asks the system for while it works on as many: 4 M of them are 32 MiB in float32.
 READ_AHEAD = 1 << 22
@@ -23,39 +24,32 @@ _MANY_THREADS = 12
 
 
 class MappedMatrix(sp.csr_matrix):  # type: ignore[misc]
-    """A SciPy CSR matrix over arrays that are mapped from disk, read-only; everything sparse matrices do works.
+    """A SciPy CSR matrix over arrays that are mapped from disk, read-only; it supports all operations of SciPy.
 
-    What SciPy makes of it (rows chosen, products) lies in memory. Pickled, it is the path of its store, and what tells
-    whether that still holds the same rows.
+    Results of SciPy operations (selected rows, products) are in memory. A pickle contains the path of the store.
 
     Attributes
     ----------
-    path : str or None
-        The store; None for a matrix that SciPy made of another one.
-    identity : str
-        The checksum of the store's header, which holds the checksums of all else.
     is_finite : bool
         Whether all values are known to be finite.
     files : DirectFiles or None
-        For reads past the page cache, where the system has them.
+        For reads past the page cache, where the system supports them.
     """
 
-    path: str | None = None
-    identity = ""
     is_finite = False
     files: _core.DirectFiles | None = None
     _mapped: tuple[AnyArray, ...] = ()
+    _reopen: tuple[Callable[..., MappedMatrix], tuple[str, str]] | None = None
 
     @classmethod
     def over(
         cls,
         arrays: tuple[AnyArray, npt.NDArray[np.int32], AnyArray],
         shape: tuple[int, int],
-        path: str,
         *,
-        identity: str,
         is_finite: bool,
         files: _core.DirectFiles | None,
+        reopen: tuple[Callable[..., MappedMatrix], tuple[str, str]],
     ) -> MappedMatrix:
         """Return the matrix over values, column numbers and row pointers; none of them is copied."""
         matrix = cls((0, 0), dtype=arrays[0].dtype)
@@ -63,8 +57,8 @@ class MappedMatrix(sp.csr_matrix):  # type: ignore[misc]
         matrix.data, matrix.indices, matrix.indptr = arrays
         matrix._shape = shape
         matrix.has_sorted_indices = matrix.has_canonical_format = True
-        matrix.path, matrix.identity, matrix.is_finite, matrix.files = path, identity, is_finite, files
-        matrix._mapped = arrays
+        matrix.is_finite, matrix.files = is_finite, files
+        matrix._mapped, matrix._reopen = arrays, reopen
         return matrix
 
     @property
@@ -76,10 +70,10 @@ class MappedMatrix(sp.csr_matrix):  # type: ignore[misc]
         )
 
     def disk(self, n_threads: int) -> _core.Disk | None:
-        """Return how products of so many threads get at the matrix; None in memory.
+        """Return how products with this many threads read the matrix; None in memory.
 
-        What fits in memory is read once and stays in the page cache. What does not is read past it: through a cache
-        that cannot hold it, each GB would cost twice the processor time that a product takes.
+        A matrix that fits in memory is read once and stays in the page cache. A larger one is read past it: through a
+        cache that cannot hold it, each GB would cost twice the processor time that a product takes.
         """
         if not self.is_on_disk:
             return None
@@ -89,27 +83,23 @@ class MappedMatrix(sp.csr_matrix):  # type: ignore[misc]
         return _core.Disk(self.files, 0, n_bytes // max(self.data.itemsize, self.indices.itemsize))
 
     def __reduce__(self) -> tuple[object, ...]:
-        if self.is_on_disk:
-            return _reopen, (self.path, self.identity)
+        if self._reopen is not None and self.is_on_disk:
+            return self._reopen
         return sp.csr_matrix, ((self.data, self.indices, self.indptr), self.shape)
 
 
-def _reopen(path: str, identity: str) -> MappedMatrix:
-    from rankwise.data.store.reading import open_store  # noqa: PLC0415  # the store is made of this module's matrices
-
-    matrix = open_store(path, verify=False).X
-    if matrix.identity != identity:
-        raise InvalidInputError(
-            f"The store {path} was written again after its matrix was pickled, and holds other rows now.",
-            "let stores be while other processes work on them, and pass a matrix of the store as it is now.",
-        )
-    return matrix
+def exceeds_memory(array: AnyArray) -> bool:
+    """Tell whether an array is mapped from a file and does not fit in memory."""
+    base: object = array
+    while isinstance(base, np.ndarray) and not isinstance(base, np.memmap):
+        base = base.base
+    return isinstance(base, np.memmap) and not MemoryBudget().allows(array.nbytes)
 
 
 def part_of(disk: _core.Disk, first: int, n_bytes: int) -> _core.Disk:
-    """Return how products get at consecutive entries, which take so many bytes.
+    """Return how products read consecutive entries, which take this many bytes.
 
-    Whoever takes a part multiplies by it several times: one that fits in memory is left to the page cache.
+    Callers multiply by a part several times: one that fits in memory is left to the page cache.
     """
     if MemoryBudget().allows(n_bytes):
         return _core.Disk(None, 0, READ_AHEAD)

@@ -1,1 +1,0 @@
-"""The store: rows on disk that are trained on without being loaded."""
