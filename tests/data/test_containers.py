@@ -75,7 +75,7 @@ def test_sparse_arrays_of_other_dimensions_are_refused():
 
 def test_a_matrix_on_disk_is_not_read_again(tmp_path):
     """Its store was checked when it was opened: here it was not, on purpose, and nobody notices."""
-    save_store([(X, Y, QID)], tmp_path / "store")
+    save_store([(sp.csr_matrix(X), Y, QID)], tmp_path / "store")
     identity = open_store(tmp_path / "store").identity
     columns = np.load(tmp_path / "store" / "indices.npy")
     columns[0] = 99
