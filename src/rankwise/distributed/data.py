@@ -17,8 +17,7 @@ import numpy.typing as npt
 
 from rankwise.arrays import AnyArray, DType, Floats, Labels
 from rankwise.data.queries import Queries
-from rankwise.data.store.format import HEADER
-from rankwise.data.store.reading import Store, open_store
+from rankwise.data.store import META, Store, open_store, reopen_store
 from rankwise.data.tables.arrow_files import is_table
 from rankwise.data.tables.reading import load_table
 from rankwise.data.text.svmlight import load_svmlight
@@ -237,11 +236,12 @@ class _Stored:
     """Some rows of a store."""
 
     path: str
+    identity: str
     first: int
     last: int
 
     def __call__(self) -> LabelledRows:
-        store, rows = open_store(self.path), slice(self.first, self.last)
+        store, rows = reopen_store(self.path, self.identity), slice(self.first, self.last)
         qid = store.qid
         return LabelledRows(store.X[rows], store.y[rows], None if qid is None else qid[rows])
 
@@ -295,7 +295,7 @@ def read(
     if not given:
         raise InvalidInputError("There are no files to read.", "pass at least one path.")
     kind, names, width, one_based = np.dtype(dtype).name, None, n_features, False
-    stores = [own for own in given if isinstance(own, Store) or Path(own, HEADER).is_file()]
+    stores = [own for own in given if isinstance(own, Store) or Path(own, META).is_file()]
     if stores and len(given) > 1:
         raise InvalidInputError(
             f"{len(given)} sources, {len(stores)} of them stores.", "read one store at a time."
@@ -331,7 +331,9 @@ def _parts_of_store(store: Store, block_bytes: int) -> list[_Stored]:
     n_rows = store.X.shape[0]
     step = max(1, int(block_bytes / max(store.n_bytes / max(n_rows, 1), 1)))
     path = os.path.abspath(store.path)  # noqa: PTH100 - workers are in other folders
-    return [_Stored(path, first, min(first + step, n_rows)) for first in range(0, n_rows, step)]
+    return [
+        _Stored(path, store.identity, first, min(first + step, n_rows)) for first in range(0, n_rows, step)
+    ]
 
 
 def _parts_of_text(path: str, block_bytes: int, dtype: str) -> list[_Text]:
