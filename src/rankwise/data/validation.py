@@ -35,8 +35,8 @@ from rankwise.arrays import (
     is_sparse,
 )
 from rankwise.data.containers import as_array, check_magnitude, is_moderate, is_plain, readable
-from rankwise.data.queries import Queries, encode_queries, one_query
 from rankwise.data.mapped import MappedMatrix
+from rankwise.data.queries import Queries, encode_queries, one_query
 from rankwise.exceptions import Change, InvalidInputError, MissingQueriesError, NoPairsError
 from rankwise.runtime.memory import fits
 
