@@ -138,7 +138,7 @@ def use(model):
 
     A model of nonsense may raise an error. It may not end the process, and needs little time and memory.
     """
-    n_features = min(int(getattr(model, "n_features_in_", 3)), 1 << 12)
+    n_features = min(int(getattr(model, "n_features_in_", None) or 3), 1 << 12)
     rows = np.linspace(-1.0, 1.0, 8 * n_features).reshape(8, n_features)
     done = 0
     with np.errstate(all="ignore"), warnings.catch_warnings():

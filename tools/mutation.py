@@ -59,7 +59,7 @@ ROOMS: dict[str, tuple[str, ...]] = {
         "tests/estimators/test_kernel_pairs.py",
     ),
     "metrics": ("tests/metrics",),
-    "persistence": ("tests/persistence",),
+    "persistence.py": ("tests/persistence",),
     "files.py": ("tests/test_files.py",),
 }
 

@@ -15,7 +15,7 @@ from rankwise.data.validation import check_qid, check_weights
 from rankwise.estimators.fitted import FittedRanker, refuse_unknown, require_finite
 from rankwise.exceptions import InvalidInputError
 from rankwise.model_selection import fit_ranker, predict_scores
-from rankwise.persistence.checks import features_taken
+from rankwise.persistence import features_taken
 
 __all__ = ["AverageRanker", "mean_of", "spread_inside"]
 

@@ -41,7 +41,7 @@ class SavedModel:
     @property
     def n_columns(self) -> int:
         """How many columns the model takes."""
-        from rankwise.persistence.checks import features_taken  # noqa: PLC0415 - imports every estimator
+        from rankwise.persistence import features_taken  # noqa: PLC0415 - imports every estimator
 
         found = features_taken(self.model)
         assert found is not None  # every model that was read says so

@@ -16,7 +16,7 @@ from rankwise.data.validation import check_number
 from rankwise.displays.reading import import_pyplot
 from rankwise.exceptions import InvalidInputError
 from rankwise.formula.view import ModelView, without_encoder
-from rankwise.persistence.checks import features_taken
+from rankwise.persistence import features_taken
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

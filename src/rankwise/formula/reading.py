@@ -19,7 +19,7 @@ from rankwise.formula.steps import Curve, Fill, IsMissing, Levels, Step
 from rankwise.formula.tables import inputs_of, rows_as_read
 from rankwise.formula.transformers import columns_after
 from rankwise.formula.view import ModelView
-from rankwise.persistence.checks import features_taken
+from rankwise.persistence import features_taken
 from rankwise.preprocessing import TableEncoder
 
 __all__ = ["formula_of", "formula_of_encoder", "rows_for"]

@@ -14,14 +14,18 @@ import json
 import math
 import os
 import re
+import warnings
 import zipfile
 from collections import UserList
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import is_dataclass
 from functools import cache
 from importlib import import_module
 from inspect import signature
-from typing import Any, BinaryIO, Self
+from numbers import Integral, Real
+from types import UnionType
+from typing import Any, BinaryIO, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,21 +35,12 @@ from sklearn.utils.validation import check_is_fitted
 
 import rankwise
 from rankwise.arrays import AnyArray
+from rankwise.design.terms import Terms
 from rankwise.exceptions import ModelFileError
 from rankwise.files import replacing
 from rankwise.json_values import Json, json_value
 from rankwise.kernels import KERNELS, Kernel
 from rankwise.metrics import METRICS, Metric, get_metric
-from rankwise.persistence.checks import (
-    MOST_COLUMNS,
-    NUMERIC,
-    RANKERS,
-    check_estimator,
-    check_fields,
-    is_number,
-    last_step,
-    require,
-)
 
 __all__ = ["load", "read_header", "save"]
 
@@ -60,6 +55,19 @@ _SCALARS = [
     "float64",
 ]  # fmt: skip
 _SPARSE = {kind.__name__: kind for kind in (sp.csr_matrix, sp.csr_array, sp.csc_matrix, sp.csc_array)}
+
+RANKERS = [
+    "AdditiveRanker", "AdditiveRankerCV", "AutoRanker", "AverageRanker", "KernelRankRLS", "KernelRankRLSCV",
+    "KernelRankSVM", "RankRLS", "RankRLSCV", "RankSVM", "RankSVMCV",
+]  # fmt: skip
+# Transformers of numbers, which are tried on a row of ones.
+_NUMERIC = [
+    "KBinsDiscretizer", "MaxAbsScaler", "MinMaxScaler", "Normalizer", "PowerTransformer", "QuantileTransformer",
+    "RobustScaler", "SplineTransformer", "StandardScaler",
+]  # fmt: skip
+_MOST_COLUMNS = 1 << 24  # of models whose arrays do not have one entry per column
+_MOST_CURVES = 1 << 20  # columns of additive models, which exports list
+_MOST_KNOTS = 1 << 16
 
 _MODULES = {
     name: module
@@ -76,7 +84,7 @@ _MODULES = {
             "GroupKFold", "KFold", "LeaveOneGroupOut", "StratifiedGroupKFold", "StratifiedKFold",
         ],
         "sklearn.pipeline": ["FeatureUnion", "Pipeline"],
-        "sklearn.preprocessing": [*NUMERIC, "OneHotEncoder", "OrdinalEncoder", "FunctionTransformer"],
+        "sklearn.preprocessing": [*_NUMERIC, "OneHotEncoder", "OrdinalEncoder", "FunctionTransformer"],
     }.items()
     for name in names
 }  # fmt: skip
@@ -106,6 +114,29 @@ _SUMMARY = [
     "n_features_in_", "n_queries_", "n_pairs_", "n_ignored_queries_", "alpha_", "gamma_", "scaling_", "solver_",
     "method_", "cv_", "best_score_", "best_iteration_", "n_iter_", "duality_gap_",
 ]  # fmt: skip
+# Types of the fitted attributes of rankers. Several outputs make an array of a number.
+_TYPES: Mapping[str, tuple[Any, ...]] = {
+    name: kinds
+    for kinds, names in {
+        (
+            Integral,
+        ): "n_components_ n_features_in_ n_iter_ n_knots_ n_products_ n_queries_ n_reads_ n_samples_seen_ "
+        "n_unpaired_rows_ adaptive_ selective_ surface_knots_",
+        (Integral, np.ndarray): "best_iteration_ n_ignored_queries_ n_pairs_",
+        (Real,): "gamma_ log_loss_ nested_error_ nested_score_ scaling_",
+        (Real, np.ndarray): "alpha_ best_score_ duality_gap_",
+        (bool,): "fitted_with_qid_ is_dense_ keeps_basis_",
+        (str,): "cv_ loss_ method_ solver_ stopped_",
+        (list,): "calibration_ history_ rankers_ skipped_",
+        (dict,): "choices_ cv_results_",
+        (
+            np.ndarray,
+        ): "alphas_ constant_columns_ cv_errors_ importances_ interactions_ shares_ surface_ unpenalised_ "
+        "values_ weights_",
+        (Metric,): "metric_",
+    }.items()
+    for name in names.split()
+}
 
 
 def save(model: BaseEstimator, path: File, *, notes: Mapping[str, object] | None = None) -> None:
@@ -136,14 +167,14 @@ def save(model: BaseEstimator, path: File, *, notes: Mapping[str, object] | None
     >>> bool((again.predict(X) == model.predict(X)).all())
     True
     """
-    ranker = last_step(model)
+    ranker = _last_step(model)
     if type(ranker).__name__ not in RANKERS:
         raise ModelFileError(
             f"The model is a {type(ranker).__name__}, which is not a ranker of rankwise.",
             f"save one of {', '.join(RANKERS)}, or a Pipeline that ends in one.",
         )
     check_is_fitted(ranker)
-    chosen = last_step(getattr(ranker, "best_estimator_", ranker))
+    chosen = _last_step(getattr(ranker, "best_estimator_", ranker))
     summary = {name.rstrip("_"): getattr(chosen, name) for name in _SUMMARY if hasattr(chosen, name)}
     arrays: dict[str, AnyArray] = {}
     try:
@@ -213,9 +244,9 @@ def load(path: File) -> BaseEstimator:
     >>> rankwise.load(io.BytesIO(file.getvalue())).predict([[0.0], [3.0]]).round(6).tolist()
     [0.0, 1.0]
     """
-    with _Archive(path) as archive:
-        model = archive.read(archive.header["model"])
-        require(type(last_step(model)).__name__ in RANKERS, "its last step is not a ranker")
+    with _opened(path) as (header, archive):
+        model: BaseEstimator = _read(header["model"], archive)
+        _require(_is_ranker(model), "its last step is not a ranker")
         return model
 
 
@@ -243,8 +274,8 @@ def read_header(path: File) -> dict[str, Any]:
     >>> header["estimator"], header["notes"]
     ('RankRLS', {'by': 'me'})
     """
-    with _Archive(path) as archive:
-        return {key: value for key, value in archive.header.items() if key != "model"}
+    with _opened(path) as (header, _):
+        return {key: value for key, value in header.items() if key != "model"}
 
 
 def _feature_names(model: Any) -> list[Json] | None:
@@ -256,7 +287,7 @@ def _feature_names(model: Any) -> list[Json] | None:
 
 @cache
 def _class(name: str) -> type:
-    require(name in _MODULES, f"class {name!r:.80} is unknown")
+    _require(name in _MODULES, f"class {name!r:.80} is unknown")
     found: type = getattr(import_module(_MODULES[name]), name)
     return found
 
@@ -383,126 +414,96 @@ def _unsuitable(value: object, name: str) -> ModelFileError:
 # --- reading ---
 
 
-class _Archive:
-    """An open model file: the JSON, and the values that it describes. Any error inside its block is a ModelFileError.
-
-    Parameters
-    ----------
-    path : path or binary stream
-    """
-
-    def __init__(self, path: File) -> None:
-        self._path = path
-        self.header: dict[str, Any] = {}
-
-    def __enter__(self) -> Self:
-        stream: Any = self._path
-        stream = io.BytesIO(stream.read()) if hasattr(stream, "read") else open(stream, "rb")  # noqa: PTH123
-        self._stream = stream
-        try:
-            self._zip = zipfile.ZipFile(stream)
-            self._members = self._checked_members()
-            require(self._members[_HEADER].file_size <= _LONGEST_HEADER, "its header is too long")
-            self.header = json.loads(self._zip.read(_HEADER))
-            version = self.header["format"]
-        except Exception as error:
-            stream.close()
-            raise self._failure(error) from error
-        if version != _FORMAT:
-            stream.close()
-            raise ModelFileError(
-                f"{self._name}The model file has format {version!r:.20}, and this version reads format {_FORMAT}.",
-                "upgrade rankwise (pip install --upgrade rankwise).",
+@contextmanager
+def _opened(path: File) -> Iterator[tuple[dict[str, Any], zipfile.ZipFile]]:
+    """Open a model file, and yield its JSON and the archive; whatever fails in the block is due to the file."""
+    name = f"{os.fspath(path)}: " if isinstance(path, str | os.PathLike) else ""
+    source: Any = io.BytesIO(path.read()) if hasattr(path, "read") else path
+    try:
+        with zipfile.ZipFile(source) as archive:
+            _check_members(archive)
+            header = json.loads(archive.read(_HEADER))
+            version = header["format"]
+            _require(
+                version == _FORMAT, f"it has format {version!r:.20}, and this version reads format {_FORMAT}"
             )
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        self._stream.close()
-        if isinstance(error, Exception) and not isinstance(error, MemoryError):
-            raise self._failure(error) from error
-
-    @property
-    def _name(self) -> str:
-        return f"{os.fspath(self._path)}: " if isinstance(self._path, str | os.PathLike) else ""
-
-    def _failure(self, error: Exception) -> ModelFileError:
-        """Return the error to raise: whatever fails while a file is read is due to the file."""
-        if isinstance(error, ModelFileError):
-            return error.restated(f"{self._name}{error.problem}")
-        return ModelFileError(
-            f"{self._name}The model file is damaged, or is not one ({type(error).__name__}: {error!s:.200}).",
+            yield header, archive
+    except (FileNotFoundError, IsADirectoryError, PermissionError, MemoryError):
+        raise
+    except ModelFileError as error:
+        raise error.restated(f"{name}{error.problem}") from error
+    except Exception as error:
+        raise ModelFileError(
+            f"{name}The model file is damaged, or is not one ({type(error).__name__}: {error!s:.200}).",
             "name a file that save wrote; if it is damaged, save the model again.",
+        ) from error
+
+
+def _check_members(archive: zipfile.ZipFile) -> None:
+    """Raise unless the members are stored one after the other, as save does: together they fit in the file."""
+    members, end = archive.infolist(), 0
+    for member in members:
+        is_plain = member.compress_type == zipfile.ZIP_STORED and member.flag_bits == 0
+        is_plain = is_plain and member.file_size == member.compress_size
+        _require(is_plain and member.header_offset >= end, "its members are not stored as save does")
+        end = member.header_offset + member.file_size + 1
+    _require(end <= archive.start_dir, "its members overlap")
+    _require(len(set(archive.namelist())) == len(members), "two members have one name")
+    first = members[0]
+    _require(first.filename == _HEADER and first.header_offset == 0, "it does not begin with a model")
+    _require(first.file_size <= _LONGEST_HEADER, "its header is too long")
+
+
+def _array(name: str, archive: zipfile.ZipFile) -> AnyArray:
+    data = archive.read(f"{name}.npy")
+    stream = io.BytesIO(data)
+    _require(np.lib.format.read_magic(stream) == (1, 0), f"{name} is not an array")
+    shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(stream)
+    content = len(data) - stream.tell()
+    is_whole = math.prod(shape) * dtype.itemsize == content and (
+        content or max(shape, default=0) <= _MOST_COLUMNS
+    )
+    _require(
+        is_whole and dtype.kind in "biufU", f"{name} declares {shape!r:.80} of {dtype!s:.20}: {content} bytes"
+    )
+    flat = np.frombuffer(data, dtype, offset=stream.tell()) if content else np.empty(0, dtype)
+    if dtype.kind in "bU" and content:  # numbers that are neither a truth value nor a character
+        codes = flat.view("u1" if dtype.kind == "b" else f"{dtype.byteorder}u4")
+        _require(
+            codes.max() <= (1 if dtype.kind == "b" else 0x10FFFF), f"{name} is not of type {dtype!s:.20}"
         )
+    return flat.astype(dtype.newbyteorder("=")).reshape(shape, order="F" if is_fortran else "C")
 
-    def _checked_members(self) -> dict[str, zipfile.ZipInfo]:
-        """Return the members, which must be stored one after the other: together they fit in the file."""
-        end, found = 0, {}
-        for member in self._zip.infolist():
-            is_plain = member.compress_type == zipfile.ZIP_STORED and member.flag_bits == 0
-            require(
-                is_plain and member.header_offset >= end and member.file_size == member.compress_size,
-                "its members are not stored as save does",
-            )
-            end = member.header_offset + 30 + len(member.filename) + member.file_size
-            found[member.filename] = member
-        members = self._zip.infolist()
-        require(
-            members[0].header_offset == 0 and members[0].filename == _HEADER, "it does not begin with a model"
-        )
-        require(end <= self._zip.start_dir and len(found) == len(members), "its members overlap")
-        return found
 
-    def _array(self, name: str) -> AnyArray:
-        data = self._zip.read(self._members[f"{name}.npy"])
-        stream = io.BytesIO(data)
-        require(np.lib.format.read_magic(stream) == (1, 0), f"{name} is not an array")
-        shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-        content = len(data) - stream.tell()
-        require(
-            dtype.kind in "biufU"
-            and not dtype.hasobject
-            and math.prod(shape) * dtype.itemsize == content
-            and (content or max(shape, default=0) <= MOST_COLUMNS),
-            f"{name} declares shape {shape!r:.80} of {dtype!s:.20}, and has {content} bytes",
-        )
-        flat = np.frombuffer(data, dtype, offset=stream.tell()) if content else np.empty(0, dtype)
-        if dtype.kind == "U" and content:
-            require(flat.view(f"{dtype.byteorder}u4").max() <= 0x10FFFF, f"{name} is not text")
-        if dtype.kind == "b" and content:
-            require(flat.view(np.uint8).max() <= 1, f"{name} is not boolean")
-        return flat.astype(dtype.newbyteorder("=")).reshape(shape, order="F" if is_fortran else "C")
+def _read(value: Any, archive: zipfile.ZipFile, depth: int = 0) -> Any:
+    """Return the value that some JSON describes."""
+    _require(depth < _DEEPEST, "it is nested too deeply")
+    if isinstance(value, list):
+        return [_read(one, archive, depth + 1) for one in value]
+    if not isinstance(value, dict):
+        return value
+    kind = next(iter(value), "")
+    if kind == "$array":
+        return _array(value[kind], archive)
+    parts = {key: _read(one, archive, depth + 1) for key, one in value.items()}
+    if not kind.startswith("$"):
+        return parts
+    return _made(*parts.values()) if kind == "$class" else _KINDS[kind](*parts.values())
 
-    def read(self, value: Any, depth: int = 0) -> Any:
-        """Return the value that some JSON describes."""
-        require(depth < _DEEPEST, "it is nested too deeply")
-        if isinstance(value, list):
-            return [self.read(one, depth + 1) for one in value]
-        if not isinstance(value, dict):
-            return value
-        kind = next(iter(value), "")
-        if not kind.startswith("$"):
-            return {key: self.read(one, depth + 1) for key, one in value.items()}
-        if kind == "$class":
-            return self._object(value, depth)
-        content = self.read(value[kind], depth + 1)
-        others = [self.read(one, depth + 1) for key, one in value.items() if key != kind]
-        return self._array(content) if kind == "$array" else _KINDS[kind](content, *others)
 
-    def _object(self, written: dict[str, Any], depth: int) -> Any:
-        kind = _class(written["$class"])
-        parameters = _kept(self.read(written["parameters"], depth + 1))
-        unknown = set(parameters).difference(_parameter_names(kind))
-        require(not unknown, f"{kind.__name__} has no parameter {unknown!r:.80}")
-        if is_dataclass(kind):
-            check_fields(kind, parameters)
-        made = kind(**parameters)
-        if isinstance(made, BaseEstimator):
-            attributes = self.read(written["attributes"], depth + 1)
-            for name in attributes:
-                require(_is_attribute(kind, name), f"{kind.__name__} has no attribute {name!r:.80}")
-            vars(made).update(attributes)
-            check_estimator(made)
-        return made
+def _made(name: str, parameters: dict[str, Any], attributes: Mapping[str, Any] | None = None) -> Any:
+    kind, parameters = _class(name), _kept(parameters)
+    unknown = set(parameters).difference(_parameter_names(kind))
+    _require(not unknown, f"{name} has no parameter {unknown!r:.80}")
+    if is_dataclass(kind):
+        _check_fields(kind, parameters)
+    made: Any = kind(**parameters)
+    if isinstance(made, BaseEstimator):
+        for key in attributes or ():
+            _require(_is_attribute(kind, key), f"{name} has no attribute {key!r:.80}")
+        vars(made).update(attributes or {})
+        _check_estimator(made)
+    return made
 
 
 def _objects(items: list[Any], shape: list[int]) -> AnyArray:
@@ -513,13 +514,13 @@ def _objects(items: list[Any], shape: list[int]) -> AnyArray:
 
 
 def _scalar(kind: str, value: Any) -> Any:
-    require(kind in _SCALARS and type(value) in {bool, int, float}, f"{value!r:.80} is not a number")
+    _require(kind in _SCALARS and type(value) in {bool, int, float}, f"{value!r:.80} is not a number")
     return np.dtype(kind).type(value)
 
 
 def _sparse(kind: str, parts: list[Any], shape: list[int]) -> Any:
     data, indices, indptr = parts
-    require(
+    _require(
         data.dtype.kind in "biuf" and {indices.dtype.str, indptr.dtype.str} <= {"<i4", "<i8"},
         "a sparse matrix has other types than numbers",
     )
@@ -532,14 +533,14 @@ def _spline(parts: list[Any]) -> Any:
     from scipy.interpolate import BSpline  # noqa: PLC0415 - a tenth of a second that most models do not need
 
     knots, coefficients, degree, extrapolate = parts
-    require(degree < 100, "a spline has a high degree")
+    _require(degree < 100, "a spline has a high degree")
     return BSpline(knots, coefficients, degree, extrapolate)
 
 
 def _kernel(name: str, parameters: dict[str, Any]) -> Kernel:
     own = _kept(parameters)
-    require(
-        name in KERNELS and all(value is None or is_number(value) for value in own.values()),
+    _require(
+        name in KERNELS and all(value is None or _is_number(value) for value in own.values()),
         f"kernel {name!r:.80} has parameters {own!r:.80}",
     )
     return Kernel(name, own)
@@ -566,3 +567,221 @@ _KINDS: Mapping[str, Any] = {
     "$tuple": tuple,
     "$type": lambda name: np.dtype(_SCALARS[_SCALARS.index(name)]).type,
 }
+
+
+# --- checks of models that were read ---
+
+
+def _require(condition: object, problem: str) -> None:
+    """Raise the error of a file that is invalid unless a condition holds."""
+    if not condition:
+        raise ModelFileError(
+            f"The model file is invalid: {problem}.",
+            "upgrade rankwise if a newer version wrote it, else save the model again.",
+        )
+
+
+def features_taken(step: object) -> int | None:
+    """Return the number of columns that a step takes; None if it does not tell.
+
+    A FeatureUnion or Pipeline asks its first step; if that is a word such as "passthrough", the next one.
+    """
+    found = getattr(step, "n_features_in_", None)
+    inner = getattr(step, "transformer_list", getattr(step, "steps", ())) if found is None else ()
+    first = next((one for _, one in inner if not isinstance(one, str | None)), None)
+    if first is not None:
+        return features_taken(first)
+    return int(found) if isinstance(found, Integral) else None
+
+
+def _last_step(model: Any) -> Any:
+    """Return the last step of a pipeline, or the model itself."""
+    return model.steps[-1][1] if type(model).__name__ == "Pipeline" else model
+
+
+def _is_number(value: object) -> bool:
+    """Tell whether this is a number, and not a truth value."""
+    return isinstance(value, Real) and not isinstance(value, bool)
+
+
+_hints = cache(get_type_hints)
+
+
+def _check_fields(kind: type, fields: Mapping[str, object]) -> None:
+    """Raise unless the values of a dataclass have the types of its fields, and curves have increasing knots."""
+    hints = _hints(kind)
+    for name, value in fields.items():
+        _require(_fits(value, hints[name]), f"{kind.__name__} cannot have a {type(value).__name__} as {name}")
+    if kind.__name__ == "Curve":
+        knots: Any = fields["knots"]
+        _require(
+            0 <= int(fields["column"]) < _MOST_CURVES  # type: ignore[call-overload]
+            and knots.dtype == np.float64
+            and knots.ndim == 1
+            and knots.size < _MOST_KNOTS
+            and np.isfinite(knots).all()
+            and (knots[1:] > knots[:-1]).all(),
+            "a curve does not have a column and increasing knots",
+        )
+
+
+def _fits(value: object, hint: Any) -> bool:
+    kind, inner = get_origin(hint) or hint, get_args(hint)
+    if kind is Any:
+        return True
+    if kind in {Union, UnionType}:
+        return any(_fits(value, one) for one in inner)
+    if kind is tuple:
+        return isinstance(value, tuple) and all(_fits(one, inner[0]) for one in value)
+    if kind in {int, float}:
+        return isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)
+    return isinstance(value, kind)
+
+
+def _check_estimator(step: Any) -> None:
+    """Raise unless the parameters and fitted attributes of an estimator can be used without harm."""
+    kind = type(step).__name__
+    if hasattr(step, "_parameter_constraints"):
+        step._validate_params()  # noqa: SLF001 - as fit does
+    output = vars(step).get("_sklearn_output_config", {})
+    _require(
+        set(output) <= {"transform"} and set(output.values()) <= {"default", "pandas", "polars"},
+        "an output container is unknown",
+    )
+    n_features, names = vars(step).get("n_features_in_"), vars(step).get("feature_names_in_")
+    if n_features is not None:
+        _require(type(n_features) is int and n_features > 0, f"n_features_in_ is {n_features!r:.80}")
+    if names is not None:
+        is_named = names.shape == (n_features,) and all(isinstance(name, str) for name in names)
+        _require(is_named and len(set(names)) == len(names), "the feature names are not one per column")
+    if kind in RANKERS:
+        _check_ranker(step, kind)
+    elif kind == "OneHotEncoder" and hasattr(step, "categories_"):
+        _check_encoder(step)
+    elif kind == "TableEncoder" and hasattr(step, "columns_"):
+        step.describe()
+        _require(
+            len(step.columns_) == n_features and len(step.get_feature_names_out()), "an encoder lacks columns"
+        )
+    elif kind in _NUMERIC and n_features is not None:
+        _try(step)
+    elif kind == "Pipeline":
+        names = [name for name, _ in step.steps]
+        _require(
+            names and len(set(names)) == len(names), "the steps of a pipeline do not have different names"
+        )
+
+
+def _try(step: Any) -> None:
+    """Raise where the arrays of a transformer do not fit its columns: scikit-learn's errors would come later."""
+    _require(step.n_features_in_ <= _MOST_COLUMNS, f"n_features_in_ is {step.n_features_in_}")
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        step.transform(np.ones((1, step.n_features_in_)))
+
+
+def _check_encoder(step: Any) -> None:
+    """Raise unless the categories of an encoder agree with the sparse matrix that it makes of them."""
+    categories = step.categories_
+    mappings = getattr(step, "_default_to_infrequent_mappings", [None] * len(categories))
+    dropped = getattr(step, "_drop_idx_after_grouping", None)
+    dropped = [None] * len(categories) if dropped is None else list(dropped)
+    sizes = []
+    for values, mapping, drop in zip(categories, mappings, dropped, strict=True):
+        size = values.size
+        _require(values.ndim == 1 and size, "an encoder has a column without categories")
+        if mapping is not None:
+            is_whole = mapping.shape == (size,) and mapping.dtype.kind in "iu"
+            _require(
+                is_whole and 0 <= mapping.min() <= mapping.max() < size, "an encoder groups other categories"
+            )
+            size = int(mapping.max()) + 1
+        if drop is not None:
+            _require(
+                isinstance(drop, int | np.integer) and 0 <= drop < size, "an encoder drops a missing category"
+            )
+            size -= 1
+        sizes.append(size)
+    _require(step.n_features_in_ == len(sizes), "an encoder has categories of other columns")
+    _require(list(getattr(step, "_n_features_outs", sizes)) == sizes, "an encoder makes other columns")
+
+
+def _check_ranker(step: Any, kind: str) -> None:
+    """Raise unless the arrays that compiled code reads have the sizes that it expects."""
+    for name, value in vars(step).items():
+        kinds = _TYPES.get(name)
+        is_right = kinds is None or (isinstance(value, kinds) and isinstance(value, bool) == (bool in kinds))
+        _require(is_right, f"{name} is a {type(value).__name__}")
+    n_features = step.n_features_in_
+    if kind == "AutoRanker":
+        _check_choice(step)
+    elif kind == "AverageRanker":
+        for ranker in step.rankers_:
+            _require(
+                _is_ranker(ranker) and features_taken(ranker) == n_features, "the models of a mean differ"
+            )
+        _require(step.rankers_ and _numbers(step.weights_, len(step.rankers_)), "a mean lacks weights")
+    elif kind.startswith("Additive"):
+        _check_terms(step, n_features)
+    elif kind.startswith("Kernel"):
+        _check_kernel(step, n_features)
+    else:
+        _require(_coefficients(step.coef_, n_features), f"coef_ does not have {n_features} columns")
+
+
+def _is_ranker(model: object) -> bool:
+    return isinstance(model, BaseEstimator) and type(_last_step(model)).__name__ in RANKERS
+
+
+def _check_choice(step: Any) -> None:
+    _require(_is_ranker(step.best_estimator_), "the chosen model is not a ranker")
+    first = step.best_estimator_ if step.encoder_ is None else step.encoder_
+    _require(features_taken(first) == step.n_features_in_, "the chosen model takes other columns")
+    if step.encoder_ is not None:
+        _require(type(step.encoder_).__name__ == "TableEncoder", "the encoder does not encode tables")
+        made = len(step.encoder_.get_feature_names_out())
+        _require(made == features_taken(step.best_estimator_), "the encoder makes other columns")
+    board = step.leaderboard_
+    _require(type(board).__name__ == "Leaderboard", "there is no leaderboard")
+    _require(sum(entry.is_chosen for entry in board) == 1, "the leaderboard does not name one choice")
+    str(board)
+
+
+def _check_kernel(step: Any, n_features: int) -> None:
+    basis = step.basis_
+    _require(isinstance(step.kernel_, Kernel) and n_features <= _MOST_COLUMNS, "the model has no kernel")
+    if basis is not None:
+        _require(basis.ndim == 1 and basis.dtype.kind in "iu" and basis.size, "the basis does not list rows")
+    if step.kernel_.is_precomputed:
+        _require(basis is None or 0 <= basis.min() <= basis.max() < n_features, "the basis lists other rows")
+        n_rows = n_features if basis is None else basis.size
+    else:
+        rows = step.X_fit_
+        _require(isinstance(rows, np.ndarray) or sp.issparse(rows), "the model has no basis rows")
+        _require(
+            rows.ndim == 2 and rows.dtype.kind == "f" and rows.shape[1] == n_features,
+            "X_fit_ has other columns",
+        )
+        n_rows = rows.shape[0]
+        _require(n_rows and (basis is None or basis.size == n_rows), "the basis has other rows")
+    _require(_coefficients(step.dual_coef_, n_rows), f"dual_coef_ does not have {n_rows} columns")
+
+
+def _check_terms(step: Any, n_features: int) -> None:
+    terms = step.terms_
+    _require(isinstance(terms, Terms) and n_features <= _MOST_CURVES, "the model has no curves")
+    _require(
+        all(side.column < n_features for side in terms.sides), "a curve has a column beyond the last one"
+    )
+    sizes = {"values_": terms.n_values, "shares_": terms.n_values, "importances_": len(terms.all_terms)}
+    for name, size in sizes.items():
+        _require(_numbers(getattr(step, name), size), f"{name} does not have {size} numbers")
+
+
+def _numbers(array: Any, size: int) -> bool:
+    return isinstance(array, np.ndarray) and array.dtype == np.float64 and array.shape == (size,)
+
+
+def _coefficients(array: Any, size: int) -> bool:
+    is_array = isinstance(array, np.ndarray) and array.dtype == np.float64 and array.ndim in {1, 2}
+    return is_array and array.size > 0 and array.shape[-1] == size

@@ -1,5 +1,0 @@
-"""Model files: arrays and JSON in one archive, and never any code."""
-
-from rankwise.persistence.files import load, read_header, save
-
-__all__ = ["load", "read_header", "save"]
