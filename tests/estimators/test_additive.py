@@ -528,7 +528,7 @@ def test_more_mistakes_end_in_a_remedy():
         AdditiveRanker(monotone={0: 1}, penalty="ridge").fit(X, y, qid=qid)
     with pytest.raises(InvalidInputError, match=r"constant inside each query.*Hint"):
         AdditiveRanker().fit(X[:, 4:], y, qid=qid)
-    with pytest.raises(InvalidInputError, match=r"2 columns.*Hint: fit one model per output"):
+    with pytest.raises(InvalidInputError, match=r"2 columns.*Hint: fit one model per column"):
         AdditiveRanker().fit(X, np.column_stack([y, y]), qid=qid)
     with pytest.raises(InvalidInputError, match=r"infinity.*Hint"):
         AdditiveRanker().fit(np.where(X > 0.9, np.inf, X), y, qid=qid)

@@ -216,10 +216,10 @@ def test_stopping_short_warns():
         ({"basis": [1, 1, 2]}, "names a row twice"),
         ({"basis": [1, 40]}, "from 0 to 39"),
         ({"basis": [0.5]}, "from 0 to 39"),
-        ({"alpha": -1}, "alpha=-1"),
-        ({"solver": "newton"}, "'direct', 'eigen', 'cg'"),
-        ({"degree": 0}, "degree=0"),
-        ({"memory_limit": -1}, "memory_limit=-1"),
+        ({"alpha": -1}, "'alpha' parameter"),
+        ({"solver": "newton"}, "'solver' parameter"),
+        ({"degree": 0}, "'degree' parameter"),
+        ({"memory_limit": -1}, "'memory_limit' parameter"),
     ],
 )
 def test_bad_parameters(options, message):

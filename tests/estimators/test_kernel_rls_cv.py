@@ -224,12 +224,11 @@ def test_rows_that_weigh_nothing_do_not_judge():
         ({"cv": "leave-pair-out", "scoring": "ndcg"}, False, 20, "scores pairs"),
         ({"cv": "leave-query-out"}, False, 20, "two queries"),
         ({"cv": "leave-one-out"}, False, 20, "did you mean"),
-        ({"cv": 1}, False, 20, "nothing to train on"),
+        ({"cv": 1}, False, 20, "'cv' parameter"),
         ({"cv": 21}, False, 20, "21 folds are more than the 20 rows"),
         ({"gamma": []}, False, 20, "gamma is an empty list"),
         ({"gamma": [1.0, -1.0]}, False, 20, "gamma=-1.0"),
         ({"alphas": [-1.0]}, False, 20, "not negative"),
-        ({"nested": 0}, False, 20, "nested=0"),
     ],
 )
 def test_bad_input(options, with_qid, rows, message):

@@ -93,7 +93,7 @@ def test_bad_input():
     problem = make_problem(3, rows=80)
     with pytest.raises(InvalidInputError, match="kernel"):
         KernelRankSVM("rbv").fit(problem.X, problem.y)
-    with pytest.raises(InvalidInputError, match="alpha=0"):
+    with pytest.raises(InvalidInputError, match="'alpha' parameter"):
         KernelRankSVM(alpha=0).fit(problem.X, problem.y)
     with pytest.raises(InvalidInputError, match="basis"):
         KernelRankSVM(basis=81).fit(problem.X, problem.y)

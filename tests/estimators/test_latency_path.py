@@ -36,10 +36,8 @@ def test_anything_unusual_takes_the_long_way():
         X.astype(np.float32),
         X.tolist(),
         np.full((3, 7), np.nan),
-        X * 0.0,
     ):
         assert model._quick_scores(rows) is None
-    assert model._quick_scores(X * 1e-320) is None
     assert named._quick_scores(X) is None
     assert RankRLS()._quick_scores(X) is None
 

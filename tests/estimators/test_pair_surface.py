@@ -270,8 +270,8 @@ def test_an_interruption_keeps_the_best_model_so_far(monkeypatch):
 X4, PAIRS = np.array([[0.0], [1.0], [2.0], [3.0]]), [[1, 0], [3, 2], [2, 0], [3, 1]]
 BAD_EVAL_SETS = [
     (X4, InvalidInputError, r"tuple \(X, pairs\)"),
-    ((X4, []), NoPairsError, "eval_set has no pair"),
-    ((X4, PAIRS, np.zeros(4)), NoPairsError, "eval_set has no pair"),
+    ((X4, []), NoPairsError, "list of pairs is empty"),
+    ((X4, PAIRS, np.zeros(4)), NoPairsError, "zero for every pair"),
     ((X4, [[0, 4]]), InvalidInputError, "rows are numbered from 0 to 3"),
     ((X4, [0.0, 1.0, 2.0, 1.0]), InvalidInputError, "shape"),
     ((np.ones((4, 2)), PAIRS), InvalidInputError, "features"),

@@ -416,14 +416,13 @@ Q6 = np.array([0, 0, 1, 1, 2, 2])
         ({"method": "tichonov"}, "did you mean 'tikhonov'"),
         ({"averaging": "mean"}, "'folds', 'pooled'"),
         ({"scoring": "ndcq"}, "did you mean 'ndcg'"),
-        ({"cv": 1}, "nothing to train on"),
-        ({"cv": 0}, "positive integer"),
+        ({"cv": 1}, "'cv' parameter"),
+        ({"cv": 0}, "'cv' parameter"),
         ({"cv": "loo"}, "'auto'"),
         ({"cv": 7}, "more than the 3 queries"),
         ({"scaling": np.inf}, "scaling"),
         ({"scaling": "a"}, "scaling='a' is not a number.*Hint: "),
         ({"patience": 0}, "patience"),
-        ({"judge_rows": None}, "judge_rows"),
     ],
 )
 def test_bad_parameters(parameters, message):
