@@ -643,13 +643,13 @@ def test_model_files(graded, scaling):
 def test_mistakes(graded):
     X, y, qid = graded
     for options, message in (
-        ({"rule": "worst"}, "rule='worst'"),
+        ({"rule": "worst"}, "'rule' parameter of AutoRanker"),
         ({"methods": ["forest"]}, "methods='forest'"),
         ({"scalings": "log"}, "scalings='log'"),
         ({"time_limit": -1}, "time_limit"),
         ({"cv": 100}, "100"),
-        ({"fixed": ["ties"]}, "is no mapping"),
-        ({"rivals": RankRLS()}, "is no list"),
+        ({"fixed": ["ties"]}, "'fixed' parameter"),
+        ({"rivals": RankRLS()}, "'rivals' parameter"),
         ({"methods": ["kernel"], "target": "solr"}, "No candidate can run in 'solr'"),
     ):
         with pytest.raises(InvalidInputError, match=message):

@@ -89,7 +89,7 @@ def check_parameters(
             close = get_close_matches(str(value), [word for words in options for word in words], n=1)
             default = f"leave {name} out for its default, {defaults.get(name)!r}."
             hint = f"did you mean {close[0]!r}?" if close else default
-            raise InvalidInputError(str(error), hint, Change(name)) from None
+            raise InvalidInputError(str(error), hint) from None
 
 
 def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
@@ -274,8 +274,8 @@ def validated(
         return validate_data(estimator, X, reset=reset, **options)
     except ValueError as error:
         text = str(error).strip()
-        if "NaN" in text or "2D" in text:  # scikit-learn goes on to recommend estimators that do not rank
-            text = text.partition("\n")[0].removesuffix(":")
+        if "NaN" in text:  # scikit-learn goes on to recommend estimators that do not rank
+            text = text.partition("\n")[0]
         text = text if text.endswith((".", "!", "?")) else text + "."
         hint = next(hint for word, hint in _HINTS.items() if word in text)
         raise InvalidInputError(text, hint) from error

@@ -152,7 +152,7 @@ class AdditiveRankerCV(AdditiveModel):
         n_knots, surface_knots = (self._affordable(name, n_rows) for name in ("n_knots", "surface_knots"))
         problem = self._problem(data, n_knots[0], surface_knots[0])
         listed = self._listed_surfaces(problem.blueprints.at(n_knots[0], surface_knots[0]))
-        ladder = Ladder.of_grid(check_alphas(self.alphas, positive=True).tolist())
+        ladder = Ladder.of_grid(check_alphas(self.alphas).tolist())
         rounds = Rounds(int(self.adaptive), int(self.selective))
         wanted = Wanted(ladder, n_knots, surface_knots, self._counts(), listed, rounds)
         if self.loss == "squared" and not problem.blueprints.directions and not any(wanted.counts):

@@ -14,6 +14,7 @@ from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from rankwise.arrays import ArrayLike, Floats, Importance, Labels, Matrix, MatrixLike
 from rankwise.data.validation import (
+    check_alphas,
     check_choice,
     check_importance,
     check_pairs,
@@ -251,6 +252,8 @@ class Ranker(FittedRanker):
         check_parameters(type(self).__name__, self._parameter_constraints, given, self._defaults)
         if isinstance(given.get("cv"), str):  # which has a method split, too
             check_choice("cv", self.cv, ("auto", *EXACT_CV))
+        if "alphas" in given:
+            check_alphas(self.alphas, positive=self._has_gap)
         if "scoring" in given:
             resolve_scoring(self.scoring)
         ties, cost = self._which_pairs()

@@ -97,6 +97,6 @@ class RankSVMCV(MarginRanker, LinearRanker):
         held_out = self._held_out(data, eval_set)
         reads, fit = data.design.reads, self._margin_fit(whole[0], self._restriction())
         paths = paths_of(margin_problems(fit, data, whole), data, held_out, self._metric)
-        selection, solutions, note = choose_on_paths(paths, check_alphas(self.alphas, positive=True), _GRID)
+        selection, solutions, note = choose_on_paths(paths, check_alphas(self.alphas), _GRID)
         self.cv_ = held_out.description + note
         self._keep_solutions(selection, fit, solutions, data.design.reads - reads, data)
