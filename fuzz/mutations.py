@@ -34,7 +34,6 @@ import pyarrow as pa
 
 import bad_input
 from rankwise.cli import parser
-from rankwise.data.tables import plan
 from rankwise.runtime import memory
 
 ADDRESSES = 8 << 30  # bytes; what asks for more is a fault
@@ -44,11 +43,9 @@ REPORT = "came-of-it.json"
 MOST_FAULTS = 20  # in different places
 ROUND = 2000  # inputs between two looks at the clock and at the counts
 AS_USED = {
-    (plan, "read_ahead"): plan.read_ahead,
     (parser, "build_parser"): parser.build_parser,
 }
 QUICK = {
-    (plan, "read_ahead"): lambda items: items,
     (parser, "build_parser"): functools.cache(parser.build_parser),
 }
 

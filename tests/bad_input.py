@@ -38,7 +38,7 @@ from rankwise.data import (
     save_store,
     save_svmlight,
 )
-from rankwise.data.tables.arrow_files import open_sources
+from rankwise.data.tables import open_tables
 from rankwise.design import as_design
 from rankwise.exceptions import ModelFileError, RankwiseError
 
@@ -152,7 +152,7 @@ def _soft_places(ending, data, rng):
         for at in rng.sample(range(len(data)), 48):
             file.write_bytes(data[:at] + bytes([data[at] ^ 4]) + data[at + 1 :])
             with contextlib.suppress(RankwiseError):
-                open_sources(file)
+                open_tables(file)
                 soft.append(at)
     return soft
 

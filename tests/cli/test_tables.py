@@ -356,7 +356,7 @@ def test_errors_of_preferences_show_the_line(capsys, tmp_path):
     (tmp_path / "negative.csv").write_text("\n".join(rows) + "\n")
     code, _, err = call(capsys, "inspect", tmp_path / "negative.csv", *items)
     assert code == 1
-    assert "negative.csv, column 'weight', row 2 (line 4): -1.5 is negative" in err
+    assert "negative.csv, column 'weight', row 2 (line 4): a number is negative" in err
     (tmp_path / "itself.csv").write_text("winner,loser\nitem 1,item 2\nitem 3,item 3\n")
     err = call(capsys, "inspect", tmp_path / "itself.csv", *items)[2]
     assert "itself.csv, row 1 (line 3): 'item 3' is preferred to itself" in err

@@ -4,7 +4,7 @@ import bz2
 import datetime as dt
 import decimal
 import gzip
-import lzma
+import io
 import subprocess
 import sys
 
@@ -21,14 +21,9 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rankwise import RankRLS, _core
-from rankwise.data import TableWriter, iter_table, load_preferences, load_table, save_table
-from rankwise.data.tables import plan as table_plan
-from rankwise.data.tables.arrow_columns import texts_in
-from rankwise.data.tables.sparse_columns import SPARSE_KEY
-from rankwise.data.tables.table_source import TableSource
+from rankwise import RankRLS
+from rankwise.data import TableWriter, iter_table, load_table, save_table, tables
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
-from rankwise.preprocessing import TableEncoder
 from rankwise.runtime import memory
 
 ROWS = {
@@ -112,7 +107,7 @@ def test_compressed_and_other_separators(tmp_path):
     pd.DataFrame(ROWS).to_csv(tmp_path / "rows.tsv", index=False, sep="\t")
     pd.DataFrame(ROWS).to_csv(tmp_path / "semicolons.csv", index=False, sep=";", lineterminator="\r\n")
     expected = load_table(pa.table(ROWS))
-    packed = {"gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress, "zst": zstandard.compress}
+    packed = {"gz": gzip.compress, "bz2": bz2.compress, "zst": zstandard.compress}
     for name in ("rows.tsv", "semicolons.csv"):
         for ending, compress in packed.items():
             (tmp_path / f"{name}.{ending}").write_bytes(compress((tmp_path / name).read_bytes()))
@@ -142,13 +137,13 @@ def test_embeddings_are_features(kind, tmp_path):
 
 def test_embeddings_of_unequal_length_and_missing_ones():
     rows = {"label": [1, 2, 3], "vec": [[1.0, 2.0], [3.0, 4.0], [5.0]]}
-    with pytest.raises(InvalidInputError, match=r"column 'vec', row 2: a list of 1 numbers, where.* 2"):
+    with pytest.raises(InvalidInputError, match=r"column 'vec', row 2: a list does not have 2 numbers"):
         load_table(pa.table(rows), qid=None, embedding="vec")
     with pytest.raises(InvalidInputError, match=r"column 'vec', row 1: the list is missing"):
         load_table(pa.table({**rows, "vec": [[1.0], None, [2.0]]}), qid=None, embedding="vec")
     with pytest.raises(InvalidInputError, match=r"column 'vec', row 1: a missing value"):
         load_table(pa.table({**rows, "vec": [[1.0], [None], [2.0]]}), qid=None, embedding="vec")
-    with pytest.raises(InvalidInputError, match="no list of numbers"):
+    with pytest.raises(InvalidInputError, match="not a list of numbers"):
         load_table(pa.table(rows), qid=None, embedding="label", label=None)
 
 
@@ -171,46 +166,6 @@ def test_blocks_are_the_table(tmp_path):
         iter_table(path, block_rows=0)
 
 
-def test_dates_that_python_has_no_value_for():
-    late = pa.array([2**62, 2**62], pa.timestamp("s"))
-    table = pa.table({"label": late, "qid": [1, 1], "a": [1.0, 2.0]})
-    with pytest.raises(
-        InvalidInputError, match=r"column 'label' holds timestamp\[s\].*Hint: write the column"
-    ):
-        load_table(table)
-    with pytest.raises(InvalidInputError, match=r"A column of ids holds timestamp.*Hint: "):
-        texts_in(late)
-    items = pa.table({"id": pa.array([0, 1], pa.timestamp("s")), "a": [1.0, 2.0]})
-    with pytest.raises(InvalidInputError, match=r"holds timestamp.*Hint: "):
-        load_preferences(pa.table({"winner": late, "loser": late}), items)
-    with pytest.raises(InvalidInputError, match=r"Column 0 holds timestamp.*Hint: "):
-        TableEncoder().fit(pa.table({"when": late}))
-
-
-def test_decimals_that_python_has_no_value_for():
-    far = pa.array([decimal.Decimal(1), decimal.Decimal(2)], pa.decimal128(3, 0)).view(
-        pa.decimal128(3, -(2**31) + 1)
-    )
-    table = pa.table({"label": [1, 0], "qid": far, "a": [1.0, 2.0]})
-    with pytest.raises(InvalidInputError, match=r"column 'qid' holds decimal128.*Hint: write the column"):
-        load_table(table)
-
-
-@pytest.mark.parametrize("width", ["1e400", "-1", "4294967296", "[" * 10_000])
-def test_a_number_of_sparse_columns_that_is_none(width):
-    note = f'{{"indices": "indices", "values": "values", "columns": {width}}}'
-    table = pa.table({"label": [1], "indices": [[0]], "values": [[1.0]]})
-    with pytest.raises(InvalidInputError, match=r"says wrongly which columns .*Hint: "):
-        load_table(table.replace_schema_metadata({SPARSE_KEY: note}), qid=None)
-
-
-def test_more_sparse_columns_than_there_is_room_for_names(monkeypatch):
-    monkeypatch.setattr(memory, "available_memory", lambda: 2**30)
-    table = pa.table({"label": [1], "indices": [[2**31 - 2]], "values": [[1.0]]})
-    with pytest.raises(MemoryLimitError, match=r"names of 2,147,483,647 columns take .* GB. Hint: "):
-        load_table(table, qid=None)
-
-
 @pytest.mark.parametrize("other", [[1, 2], [1.5, 2.5], ["a", "b"], [True, False]], ids=str)
 def test_ids_of_two_tables_that_have_no_type_in_common(other, tmp_path):
     dates = pa.array([0, 1], pa.timestamp("s"))
@@ -219,25 +174,6 @@ def test_ids_of_two_tables_that_have_no_type_in_common(other, tmp_path):
     found = load_table([tmp_path / "a.parquet", tmp_path / "b.parquet"]).qid
     assert found[2:].tolist() == other
     assert len(set(found.tolist())) == 4
-
-
-class _Group:
-    def __init__(self, n_rows):
-        self.num_rows, self.total_byte_size = n_rows, 1
-
-
-@pytest.mark.parametrize("counts", [[-1], [3, -2], [2]])
-def test_a_parquet_file_that_counts_its_rows_wrongly(counts, tmp_path, monkeypatch):
-    pq.write_table(pa.table({"label": [1], "a": [2.0]}), tmp_path / "t.parquet")
-
-    class About:
-        num_rows = 1
-        num_row_groups = len(counts)
-        row_group = staticmethod(lambda at: _Group(counts[at]))
-
-    monkeypatch.setattr(pq.ParquetFile, "metadata", About)
-    with pytest.raises(InvalidInputError, match=r"t.parquet has more or fewer rows than it says. Hint: "):
-        load_table(tmp_path / "t.parquet", qid=None)
 
 
 def test_more_rows_than_there_is_room_for(tmp_path, monkeypatch):
@@ -267,15 +203,15 @@ def test_types_that_are_numbers_and_types_that_are_not():
     assert X.tolist() == [[3, 1, 2.0**63], [4, 2, 2.0**64]]
     assert (y.tolist(), qid.tolist()) == ([1.5, 2.0], ["u", "v"])
     with pytest.raises(
-        InvalidInputError, match=r"column 'what', row 0: 'x' is no number .*dictionary.*Hint: leave"
+        InvalidInputError, match=r"column 'what', row 0: 'x' is not a number .*dictionary.*Hint: leave"
     ):
         load_table(table, features=["what"])
     with pytest.raises(
-        InvalidInputError, match=r"column 'when', row 0: datetime.* is no number \(.*timestamp"
+        InvalidInputError, match=r"column 'when', row 0: datetime.* is not a number \(.*timestamp"
     ):
         load_table(table, features=["when"])
     with pytest.raises(
-        InvalidInputError, match=r"column 'what', row 0: 'x' is no number.*Hint: encode labels"
+        InvalidInputError, match=r"column 'what', row 0: 'x' is not a number.*Hint: encode labels"
     ):
         load_table(table, label="what")
     assert load_table(table, qid="label", label=None).qid.tolist() == [
@@ -289,7 +225,7 @@ def test_missing_numbers_are_not_blamed_for_a_column_of_text(tmp_path):
     path.write_text("label,qid,a\n1,x,5\n2,x,NA\n3,x,7\n4,x,7b\n")
     with pytest.raises(InvalidInputError, match=r"column 'a', row 3 \(line 5\): '7b' is text in a column"):
         load_table(path)
-    with pytest.raises(InvalidInputError, match=r"column 'a', row 3 \(line 5\): '7b' is no number"):
+    with pytest.raises(InvalidInputError, match=r"column 'a', row 3 \(line 5\): '7b' is not a number"):
         load_table(path, label="a", features=["label"])
 
 
@@ -311,10 +247,10 @@ def test_what_is_wrong_is_named_with_its_place(tmp_path):
     with pytest.raises(InvalidInputError, match=r"column 'qid', row 1 \(line 3\): the query id is missing"):
         of("label,qid,a\n1,x,5\n2,,6\n")
     with pytest.raises(
-        InvalidInputError, match=r"column 'a', row 2 \(line 4\): '7,5' is text in a column that else"
+        InvalidInputError, match=r"column 'a', row 2 \(line 4\): '7,5' is text in a column of numbers"
     ):
         of('label,qid,a\n1,x,5\n2,x,6\n3,x,"7,5"\n')
-    with pytest.raises(InvalidInputError, match=r"column 'a', row 1 \(line 3\): inf is not finite"):
+    with pytest.raises(InvalidInputError, match=r"column 'a', row 1 \(line 3\): a value is not finite"):
         of("label,qid,a\n1,x,5\n2,x,inf\n", missing="nan")
     with pytest.raises(
         InvalidInputError, match=r"no column 'qid', which was named as qid. Hint: did you mean 'qids'"
@@ -338,20 +274,20 @@ def test_what_is_wrong_is_named_with_its_place(tmp_path):
         of("label,qid,a\n1,x,5\n", features="a")
     with pytest.raises(InvalidInputError, match="dtype=int64"):
         of("label,qid,a\n1,x,5\n", dtype=np.int64)
-    (tmp_path / "rows.xlsx").write_bytes(b"PK")
+    (tmp_path / "rows.xlsx").write_bytes(b"PK\x03\x04 and so on")
     (tmp_path / "rows.parquet").write_bytes(b"PAR1 and then nothing of the kind PAR1")
-    with pytest.raises(InvalidInputError, match="no table that is known"):
+    with pytest.raises(InvalidInputError, match=r"rows.xlsx is an Excel workbook.*Hint: .*read_excel"):
         load_table(tmp_path / "rows.xlsx")
     with pytest.raises(InvalidInputError, match=r"rows.parquet cannot be read"):
         load_table(tmp_path / "rows.parquet")
     (tmp_path / "cut.csv.gz").write_bytes(gzip.compress(b"label,qid,a\n" + b"1,1,1\n" * 9)[:-9])
-    with pytest.raises(InvalidInputError, match=r"cut.csv.gz cannot be read to its end"):
+    with pytest.raises(InvalidInputError, match=r"cut.csv.gz cannot be read"):
         load_table(tmp_path / "cut.csv.gz")
     with pytest.raises(InvalidInputError, match="list of tables is empty"):
         load_table([])
-    with pytest.raises(InvalidInputError, match="cannot be taken as a table"):
+    with pytest.raises(InvalidInputError, match="cannot be read as a table"):
         load_table(object())
-    with pytest.raises(InvalidInputError, match="cannot be taken as a table"):
+    with pytest.raises(InvalidInputError, match="cannot be read as a table"):
         load_table(pd.DataFrame({"a": [1, "x", None, (2, 3)]}))
 
 
@@ -440,58 +376,13 @@ def test_lists_of_columns_and_values_are_sparse_rows_whoever_wrote_them(kind, tm
     assert load_table(table, qid=None, features=["clicks"]).feature_names == ["clicks"]
 
 
-@pytest.mark.parametrize(
-    ("indices", "values", "message"),
-    [
-        ([[0], None], [[1.0], [2.0]], "column 'indices', row 1: the list is missing"),
-        ([[0], [1]], [[1.0], None], "column 'values', row 1: the list is missing"),
-        ([[0], [1, 2]], [[1.0], [2.0]], "row 1: 2 column numbers and 1 values"),
-        ([[], [-1]], [[], [2.0]], "column 'indices', row 1: column number -1, where"),
-        ([[0], [1, None]], [[1.0], [2.0, 3.0]], "column 'indices', row 1: a missing column number"),
-        ([[5], [1, 4, 1]], [[1.0], [2.0, 3.0, 4.0]], "column 'indices', row 1: column 1 comes twice"),
-        ([[0], [0, 1]], [[1.0], [2.0, np.inf]], "column 'values', row 1: inf is not finite"),
-        ([[0], [0, 1]], [[1.0], [2.0, None]], "column 'values', row 1: a missing value"),
-        ([[0], [2**40]], [[1.0], [2.0]], "column number 1099511627776 is more than 32-bit"),
-    ],
-)
-def test_what_is_wrong_with_sparse_rows_is_named_with_its_place(indices, values, message):
-    table = pa.table(
-        {
-            "label": [1, 0],
-            "indices": pa.array(indices, pa.list_(pa.int64())),
-            "values": pa.array(values, pa.list_(pa.float64())),
-        }
-    )
-    with pytest.raises(InvalidInputError, match=message):
-        load_table(table, qid=None)
-
-
 SPARSE = {"label": [1, 0], "indices": [[0], [1, 2]], "values": [[1.0], [2.0, 3.0]]}
-
-
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        {"indices": [0, 1]},
-        {"indices": [["a"], ["b"]]},
-        {"indices": [[0.5], [1.0]]},
-        {"values": [1.0, 2.0]},
-        {"values": [["x"], ["y"]]},
-    ],
-)
-def test_sparse_rows_that_are_none_in_a_later_table_are_told(wrong, tmp_path):
-    pq.write_table(pa.table(SPARSE), tmp_path / "a.parquet")
-    pq.write_table(pa.table({**SPARSE, **wrong}), tmp_path / "b.parquet")
-    message = r"b.parquet: 'indices' and 'values' are no lists .*, as in a.parquet\. Hint: write all tables"
-    with pytest.raises(InvalidInputError, match=message):
-        load_table([tmp_path / "a.parquet", tmp_path / "b.parquet"], qid=None)
 
 
 def test_sparse_rows_that_lack_or_are_empty_in_a_later_table(tmp_path):
     pq.write_table(pa.table(SPARSE), tmp_path / "a.parquet")
     for lacking in ("indices", "values"):
-        numbers = {"indices": [1, 2], "values": [1, 2]}  # the other is wrong too
-        pq.write_table(pa.table({**SPARSE, **numbers}).drop_columns(lacking), tmp_path / "b.parquet")
+        pq.write_table(pa.table(SPARSE).drop_columns(lacking), tmp_path / "b.parquet")
         with pytest.raises(InvalidInputError, match=rf"b.parquet has no column '{lacking}'"):
             load_table([tmp_path / "a.parquet", tmp_path / "b.parquet"], qid=None)
     empty = pa.table({"label": [3], "indices": [[]], "values": [[]]})  # of no type
@@ -513,7 +404,7 @@ def test_missing_values_are_read_as_told():
     assert load_table(holes, qid=None, missing="zero").X.nnz == 2
     assert np.isnan(load_table(dense, qid=None, missing="nan").X[1, 0])
     assert np.isnan(load_table(holes, qid=None, missing="nan").X[0, 1])
-    with pytest.raises(InvalidInputError, match=r"column 'a', row 1: -1e\+39 is too large for float32"):
+    with pytest.raises(InvalidInputError, match=r"column 'a', row 1: a value is not finite in float32"):
         load_table(pa.table({"label": [1, 0], "a": [1.0, -1e39]}), qid=None, dtype=np.float32)
 
 
@@ -545,7 +436,7 @@ def test_columns_become_rows_however_the_file_is_cut(
     asked = rng.permutation(list(columns)).tolist()
     wanted = np.column_stack([*(columns[name] for name in asked), vectors]).astype(dtype)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(table_plan, "_LOADED_AT_ONCE", at_once)
+        patch.setattr(tables, "_BATCH_BYTES", at_once)
         patch.setenv("RANKWISE_NUM_THREADS", "3")
         for source in (path, table):
             X, y, qid, names = load_table(source, features=asked, embedding="v", dtype=dtype)
@@ -553,34 +444,6 @@ def test_columns_become_rows_however_the_file_is_cut(
             assert y.tobytes() == table["label"].to_numpy().tobytes()
             assert qid.tolist() == table["qid"].to_pylist()
             assert names == [*asked, "v[0]", "v[1]", "v[2]"]
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    rows=st.integers(1, 600),
-    width=st.integers(1, 19),
-    bad=st.sampled_from([np.nan, np.inf, -np.inf, 1e300]),
-    dtype=st.sampled_from([np.float64, np.float32]),
-    n_threads=st.integers(1, 3),
-    data=st.data(),
-)
-def test_the_column_that_is_not_finite_is_found(rows, width, bad, dtype, n_threads, data):
-    row, column = data.draw(st.integers(0, rows - 1)), data.draw(st.integers(0, width - 1))
-    X = np.full((width, rows), 1e30)
-    X[column, row] = bad
-    out = np.full((rows, width + 2), 7.0, dtype=dtype)
-    flags = list(_core.write_table_rows(list(X), out, 1, n_threads))
-    with np.errstate(over="ignore"):
-        wanted = X.T.astype(dtype)
-    assert out[:, 1:-1].tobytes() == wanted.tobytes()
-    assert (out[:, [0, -1]] == 7).all()
-    assert flags == np.isfinite(wanted).all(axis=0).tolist()
-
-
-def test_lists_are_features_where_there_are_no_numbers():
-    table = pa.table({"label": [1, 0], "vec": [[1.0, 2.0], [3.0, 4.0]], "url": ["a", "b"]})
-    X, _, _, names = load_table(table, qid=None)
-    assert (X.tolist(), names) == ([[1, 2], [3, 4]], ["vec[0]", "vec[1]"])
 
 
 def test_damage_in_the_middle_is_told(tmp_path):
@@ -606,11 +469,11 @@ def test_a_failed_write_leaves_nothing(tmp_path):
             save_table(np.eye(2), [1, 2], path, **options)
     with pytest.raises(InvalidInputError, match="has 3 entries, but X has 2 rows"):
         save_table(np.eye(2), [1, 2, 3], path)
-    with pytest.raises(InvalidInputError, match="does not say what kind"):
+    with pytest.raises(InvalidInputError, match="does not name the format"):
         save_table(np.eye(2), None, tmp_path / "rows.xyz")
     with pytest.raises(InvalidInputError, match="with statement"):
         TableWriter(path).write(np.eye(2))
-    with pytest.raises(InvalidInputError, match="Nothing was written"), TableWriter(path):
+    with pytest.raises(InvalidInputError, match="has no rows"), TableWriter(path):
         pass
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["rows.parquet"]
@@ -625,45 +488,6 @@ def test_without_pyarrow_the_remedy_is_named():
     )
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "pip install 'rankwise[tables]'" in run.stdout
-
-
-@pytest.mark.parametrize("given", [0, 1, 3], ids="{} rows".format)
-@pytest.mark.parametrize("as_groups", [False, True], ids=["batches", "groups"])
-@pytest.mark.parametrize(
-    "features",
-    [{"a": [1.0, 2.0, 3.0]}, {"e": [[1.0]] * 3}, {"indices": [[0]] * 3, "values": [[1.0]] * 3}],
-    ids=["numbers", "lists", "sparse"],
-)
-def test_a_file_with_more_or_fewer_rows_than_it_says_is_refused(features, as_groups, given):
-    """As the fuzzer made them: the footer says two rows, and the columns have others."""
-    table = pa.table({"label": [0.0, 1.0, 2.0], **features}).slice(0, given)
-    source = TableSource(
-        "t.parquet",
-        table.schema,
-        2,
-        8,
-        lambda columns, n_rows: iter(table.select(list(columns)).to_batches(n_rows)),
-        groups=(lambda columns, _: iter([(0, table.select(list(columns)))])) if as_groups else None,
-    )
-    with pytest.raises(InvalidInputError, match=r"t\.parquet has more or fewer rows than it says\. Hint: "):
-        load_table(source, qid=None)
-
-
-@pytest.mark.parametrize("ending", ["csv", "tsv", "parquet"])
-def test_names_of_columns_may_hold_any_spaces(tmp_path, ending):
-    path, X = tmp_path / f"rows.{ending}", np.array([[1.0, 2.0], [3.0, 4.0]])
-    save_table(X, [0.0, 1.0], path, qid=["a", "a"], label="worth\u00a0now", qid_name="of\twhom")
-    found = load_table(path, label="worth\u00a0now", qid="of\twhom")
-    assert found.y.tolist() == [0.0, 1.0]
-    for wrong in ("two\nlines", "\ud800", 3):
-        with pytest.raises(InvalidInputError, match="without line breaks"):
-            save_table(X, [0.0, 1.0], path, label=wrong)
-
-
-def test_columns_may_come_one_by_one(tmp_path):
-    pd.DataFrame({"label": [0, 1], "a": [1.0, 2.0], "b": [3.0, 4.0]}).to_csv(tmp_path / "t.csv", index=False)
-    found = load_table(tmp_path / "t.csv", label="label", qid=None, features=(name for name in "ba"))
-    assert found.X.tolist() == [[3.0, 1.0], [4.0, 2.0]]
 
 
 @pytest.mark.parametrize("first", [True, False])
@@ -681,3 +505,64 @@ def test_lines_of_text_may_be_long(tmp_path):
     (tmp_path / "t.csv").write_text("\n".join(lines) + "\n")
     found = load_table(tmp_path / "t.csv", features=["a"], qid=None)
     np.testing.assert_array_equal(found.X, [[0.5], [1.5], [2.5]])
+
+
+def test_columns_of_csv_may_change_their_type_late(tmp_path):
+    path = tmp_path / "late.csv"
+    path.write_text("label,qid,a\n" + "1,2,3\n" * 400_000 + "0,2,1.5\n")
+    assert load_table(path).X[[0, -1], 0].tolist() == [3, 1.5]
+    *_, last = iter_table(path, block_rows=1 << 17)
+    assert last.X[-1, 0] == 1.5
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet", "arrow"])
+def test_pipes_are_tables(suffix, stream, tmp_path):
+    path = write(pa.table(ROWS), tmp_path / f"rows.{suffix.removesuffix('.gz')}")
+    data = gzip.compress(path.read_bytes()) if suffix.endswith("gz") else path.read_bytes()
+    pipe, expected = io.BytesIO(data), load_table(pa.table(ROWS))
+    parts = list(iter_table(pipe)) if stream else [load_table(pipe)]
+    assert np.concatenate([part.X for part in parts]).tobytes() == expected.X.tobytes()
+    assert np.concatenate([part.qid for part in parts]).tolist() == expected.qid.tolist()
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "message"),
+    [
+        ("t.jsonl", b'{"a": 1}\n', "t.jsonl is JSON.*Hint: .*read_json"),
+        ("t.csv", "label,naïve\n1,2\n".encode("latin-1"), "t.csv is not text in UTF-8.*Hint: save"),
+        ("t.csv", "label,a\n1,é\n".encode("latin-1"), "column 'a', .*not in UTF-8.*Hint: save"),
+        (
+            "t.csv",
+            b'label,a\n1,x\n2,"y\n3,z\n',
+            r"column 'a', row 1 \(line 3\): a quote is not closed.*Hint: close",
+        ),
+        ("t.dat", b"some words", "t.dat is not a table.*Hint: tables end in"),
+    ],
+)
+def test_files_that_are_no_tables(name, data, message, tmp_path):
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(InvalidInputError, match=message):
+        load_table(tmp_path / name, qid=None)
+
+
+def test_entries_of_csv_may_have_line_breaks(tmp_path):
+    (tmp_path / "t.csv").write_text('label,a,note\n1,2,"two\nlines"\n0,3,"one"\n')
+    assert load_table(tmp_path / "t.csv", qid=None).X.tolist() == [[2], [3]]
+
+
+@pytest.mark.parametrize(
+    ("indices", "values", "message"),
+    [
+        ([[0], None], [[1.0], [2.0]], "column 'indices', row 1: the list is missing"),
+        ([[0], [1, 2]], [[1.0], [2.0]], "column 'values', row 1: there are not as many values"),
+        ([[], [-1]], [[], [2.0]], "column 'indices', row 1: a column number is not between"),
+        ([[5], [1, 4, 1]], [[1.0], [2.0, 3.0, 4.0]], "column 'indices', row 1: a column number comes twice"),
+        ([[0], [0, 1]], [[1.0], [2.0, None]], "column 'values', row 1: a missing value"),
+        ([[0], [2**40]], [[1.0], [2.0]], "column number 1099511627776 needs more than 32 bits"),
+    ],
+)
+def test_mistakes_in_sparse_rows_are_named_with_their_place(indices, values, message):
+    columns = {"indices": pa.array(indices, pa.list_(pa.int64())), "values": values}
+    with pytest.raises(InvalidInputError, match=message):
+        load_table(pa.table({"label": [1, 0], **columns}), qid=None)

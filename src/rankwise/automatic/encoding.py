@@ -5,11 +5,11 @@ from __future__ import annotations
 from sklearn.base import clone
 
 from rankwise.arrays import ArrayLike, Importance, Labels, Matrix, MatrixLike
+from rankwise.data.columns import is_table_like, needs_encoding
 from rankwise.data.duels import read_duels
 from rankwise.data.validation import check_choice
 from rankwise.estimators.base import Ranker
 from rankwise.exceptions import InvalidInputError
-from rankwise.preprocessing.table_columns import is_table_like, needs_encoding
 from rankwise.preprocessing.table_encoder import TableEncoder
 from rankwise.problems.training import PairData, TrainingData
 

@@ -12,16 +12,13 @@ from rankwise.arrays import Floats
 from rankwise.cli.columns import listed
 from rankwise.cli.mistakes import UsageError
 from rankwise.data.clicks import pairs_from_clicks
-from rankwise.data.tables.arrow_columns import numbers_of, texts_in
-from rankwise.data.tables.arrow_files import open_sources
-from rankwise.data.tables.column_names import check_columns, columns_hint
-from rankwise.data.tables.table_source import TableSource, import_pyarrow
+from rankwise.data.columns import check_columns, columns_hint
+from rankwise.data.tables import TableFile, import_pyarrow, open_tables
 from rankwise.exceptions import InvalidInputError
 
 __all__ = ["CLICK_COLUMNS", "check_clicks", "click_columns", "is_log", "preferences_from_clicks"]
 
 CLICK_COLUMNS = "session,position,clicked,item"
-_ROWS = 1 << 16
 _HINT = "write positions as numbers from 1, and clicks as 1 and 0 or true and false."
 
 
@@ -44,7 +41,7 @@ def check_clicks(options: argparse.Namespace) -> None:
             )
 
 
-def _check_log(source: TableSource, options: argparse.Namespace) -> None:
+def _check_log(source: TableFile, options: argparse.Namespace) -> None:
     names = source.schema.names
     lacking = next((name for name in click_columns(options) if name not in names), None)
     if lacking is not None:
@@ -68,7 +65,7 @@ def click_columns(options: argparse.Namespace) -> list[str]:
     return listed(options.click_columns or CLICK_COLUMNS) or []
 
 
-def preferences_from_clicks(sources: Sequence[TableSource], options: argparse.Namespace) -> list[TableSource]:
+def preferences_from_clicks(sources: Sequence[TableFile], options: argparse.Namespace) -> list[TableFile]:
     """Return the preferences that a log tells of, as a table like those that people write by hand."""
     pa: Any = import_pyarrow()
     session, position, clicked, item = click_columns(options)
@@ -78,16 +75,11 @@ def preferences_from_clicks(sources: Sequence[TableSource], options: argparse.Na
     for source in sources:
         _check_log(source, options)
         check_columns(source, [session, position, clicked, item], "a column of the log of clicks")
-        row = 0
-        for batch in source.batches([session, position, clicked, item], _ROWS):
-            sessions.append(texts_in(batch.column(0)))
-            items.append(texts_in(batch.column(3)))
-            for name, at, found in ((position, 1, places), (clicked, 2, clicks)):
-                column = batch.column(at)
-                if pa.types.is_boolean(column.type):
-                    column = column.cast(pa.float64())
-                found.append(numbers_of(source, name, column, row, hint=_HINT))
-            row += batch.num_rows
+        for batch in source.batches([session, position, clicked, item]):
+            sessions.append(batch.texts(session))
+            items.append(batch.texts(item))
+            places.append(batch.numbers(position, _HINT))
+            clicks.append(batch.numbers(clicked, _HINT))
     if not sessions:
         raise InvalidInputError(f"{sources[0].name} has no rows.", "check that the file is the one you mean.")
     shown = np.concatenate(items)
@@ -106,4 +98,4 @@ def preferences_from_clicks(sources: Sequence[TableSource], options: argparse.Na
             "use a longer log, or --clicks all, which counts what stood below as passed by too.",
         )
     table = {options.winner: shown[pairs[:, 0]], options.loser: shown[pairs[:, 1]]}
-    return open_sources(pa.table({**table, options.weight or "weight": weight}))
+    return open_tables(pa.table({**table, options.weight or "weight": weight}))

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rankwise.cli.argument_groups import USUAL_COLUMNS
 from rankwise.cli.printing import remark
-from rankwise.data.tables.arrow_columns import is_embedding, is_number
-from rankwise.data.tables.column_names import columns_hint, nearest_name, some_names
-from rankwise.data.tables.plan import TablePlan
+from rankwise.data.columns import columns_hint, kind_of_type, nearest_name, some_names
+from rankwise.data.tables import TableReader
 from rankwise.data.wording import how_many
 from rankwise.exceptions import InvalidInputError
 from rankwise.json_values import Json
@@ -65,14 +64,14 @@ def listed(names: str | Sequence[str] | None) -> list[str] | None:
     return None if names is None else list(names)
 
 
-def remember(options: argparse.Namespace, plan: TablePlan) -> dict[str, Json]:
+def remember(options: argparse.Namespace, plan: TableReader) -> dict[str, Json]:
     """Return what a model should keep, so that later tables are read as the training table was.
 
     Parameters
     ----------
     options : Namespace
         What the group "reading" of the arguments holds.
-    plan : TablePlan
+    plan : TableReader
         How the table was read, or where there are preferences, the table of items.
     """
     kept: dict[str, Json] = {
@@ -336,8 +335,6 @@ def remarks_on_ids(options: argparse.Namespace) -> list[str]:
 
 
 def _kind(kind: object) -> str:
-    if is_number(kind):
-        return "numbers"
-    if is_embedding(kind):
-        return "lists"
-    return "text" if str(kind).endswith("string") else str(kind)
+    found = kind_of_type(kind)
+    words = {"number": "numbers", "flag": "numbers", "list": "lists"}
+    return words.get(found) or ("text" if str(kind).endswith("string") else str(kind))

@@ -15,15 +15,13 @@ from rankwise.cli.columns import listed
 from rankwise.cli.encoding import learned, numbers_of_table
 from rankwise.cli.printing import remark
 from rankwise.cli.rows import Rows
+from rankwise.data.columns import needs_encoding, read_columns, some_names
 from rankwise.data.duels import WINNER_AND_LOSER, duel_columns, duel_sides, same_rows, stack_duels
-from rankwise.data.tables.column_names import some_names
-from rankwise.data.tables.table_source import TableSource, import_pyarrow
+from rankwise.data.tables import TableFile, import_pyarrow
 from rankwise.exceptions import InvalidInputError
-from rankwise.preprocessing.table_columns import needs_encoding, read_columns
 
 __all__ = ["are_duels", "read_duels"]
 
-_ROWS = 1 << 16
 _AMOUNTS = ("magnitude", "weight")  # what a duel has for itself
 
 
@@ -32,12 +30,12 @@ def are_duels(names: Sequence[str], options: argparse.Namespace) -> bool:
     return options.label not in names and bool(duel_columns(names)) and options.command != "convert"
 
 
-def read_duels(sources: Sequence[TableSource], source: str, options: argparse.Namespace) -> Rows:
+def read_duels(sources: Sequence[TableFile], source: str, options: argparse.Namespace) -> Rows:
     """Read what won and what lost as items of their own, and which won.
 
     Parameters
     ----------
-    sources : sequence of TableSource
+    sources : sequence of TableFile
     source : str
         The files, for messages.
     options : Namespace
@@ -58,7 +56,7 @@ def read_duels(sources: Sequence[TableSource], source: str, options: argparse.Na
     amounts = {role: name for role, name in amounts.items() if name in names}
     table = pa.concat_tables(
         [
-            pa.Table.from_batches(list(one.batches([*kept, *amounts.values()], _ROWS)))
+            pa.Table.from_batches([batch.data for batch in one.batches([*kept, *amounts.values()])])
             for one in sources
             if one.n_rows
         ],

@@ -12,19 +12,16 @@ import numpy as np
 
 from rankwise.cli.columns import Roles, listed, remarks, row_id
 from rankwise.cli.rows import Rows
-from rankwise.data.tables.arrow_columns import (
-    is_embedding,
-    is_number,
-    text_of_numbers,
-    texts_of,
+from rankwise.data.columns import (
+    NULLS,
+    check_columns,
+    columns_hint,
+    kind_of_type,
+    number_text_problem,
+    read_columns,
 )
-from rankwise.data.tables.column_names import check_columns, columns_hint
-from rankwise.data.tables.csv_files import NULLS
-from rankwise.data.tables.plan import TablePlan
-from rankwise.data.tables.sparse_columns import SparseColumns
-from rankwise.data.tables.table_source import TableSource, import_pyarrow
+from rankwise.data.tables import TableFile, TableReader, import_pyarrow, sparse_width, texts_of
 from rankwise.exceptions import Change, InvalidInputError
-from rankwise.preprocessing.table_columns import read_columns
 from rankwise.preprocessing.table_encoder import TableEncoder
 
 __all__ = [
@@ -39,22 +36,21 @@ __all__ = [
     "was_missing",
 ]
 
-_ROWS = 1 << 16
 _ASKED = ("category", "words", "cross")
 
 
-def is_to_be_encoded(sources: Sequence[TableSource], roles: Roles, options: argparse.Namespace) -> bool:
+def is_to_be_encoded(sources: Sequence[TableFile], roles: Roles, options: argparse.Namespace) -> bool:
     """Tell whether a table to learn from has columns that are not numbers, or options that say what to make of them."""
     if not options.fills_missing or roles.embedding or not hasattr(options, "category"):
         return False
     if any(getattr(options, name) for name in _ASKED):
         return True
-    if roles.features is None and SparseColumns.of(sources) is not None:
+    if roles.features is None and sparse_width(sources) is not None:
         return False
     names = names_to_encode(sources[0], roles, options)
     check_columns(sources[0], names, "a feature")
     kinds = [sources[0].schema.field(name).type for name in names]
-    return any(not is_number(kind) and not is_embedding(kind) for kind in kinds)
+    return any(kind_of_type(kind) in {"date", "text"} for kind in kinds)
 
 
 def was_missing(error: InvalidInputError, options: argparse.Namespace) -> bool:
@@ -63,22 +59,13 @@ def was_missing(error: InvalidInputError, options: argparse.Namespace) -> bool:
 
 
 def read_to_encode(
-    sources: Sequence[TableSource], source: str, roles: Roles, options: argparse.Namespace
+    sources: Sequence[TableFile], source: str, roles: Roles, options: argparse.Namespace
 ) -> Rows:
     """Read labels, ids and weights as ever, and the other columns as they are."""
     names = names_to_encode(sources[0], roles, options)
     table = table_to_encode(sources, names, options)
-    plan = TablePlan.of(
-        sources,
-        label=roles.label,
-        qid=roles.qid,
-        features=[],
-        embedding=None,
-        missing="error",
-        dtype=np.float64,
-        weight=roles.weight,
-    )
-    X, y, qid = plan.load()
+    plan = TableReader(sources, roles.label, roles.qid, [], weight=roles.weight)
+    X, y, qid, _ = plan.load()
     unused = (
         []
         if options.keeps_table
@@ -107,12 +94,12 @@ def read_to_encode(
     )
 
 
-def table_to_encode(sources: Sequence[TableSource], names: Sequence[str], options: argparse.Namespace) -> Any:
+def table_to_encode(sources: Sequence[TableFile], names: Sequence[str], options: argparse.Namespace) -> Any:
     """Return some columns as they are; one of numbers that something turned into text is an error."""
     for one in sources:
         check_columns(one, names, "a column of the first table")
         for name in names:
-            where = text_of_numbers(one, name)
+            where = number_text_problem(one, name)
             if where is not None and name not in options.texts:
                 learns = hasattr(options, "category")  # a model knows what its columns are
                 taken = f"add --category {name} where these are names, or --id {name} to leave them out"
@@ -125,10 +112,12 @@ def table_to_encode(sources: Sequence[TableSource], names: Sequence[str], option
     return _one_below_the_other(sources, names)
 
 
-def _one_below_the_other(sources: Sequence[TableSource], names: Sequence[str]) -> Any:
+def _one_below_the_other(sources: Sequence[TableFile], names: Sequence[str]) -> Any:
     """Make one Arrow table of some columns; what a column holds must be the same in all sources, but for its width."""
     pa = import_pyarrow()
-    tables = [pa.Table.from_batches(list(one.batches(names, _ROWS))) for one in sources if one.n_rows]
+    tables = [
+        pa.Table.from_batches([batch.data for batch in one.batches(names)]) for one in sources if one.n_rows
+    ]
     try:
         return pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException as error:
@@ -199,7 +188,7 @@ def encoding_lines(rows: Rows) -> list[str]:
     return [] if rows.encoder is None else list(rows.encoder.describe())
 
 
-def names_to_encode(source: TableSource, roles: Roles, options: argparse.Namespace) -> list[str]:
+def names_to_encode(source: TableFile, roles: Roles, options: argparse.Namespace) -> list[str]:
     """Return the columns that an encoder takes."""
     if roles.features is not None:
         return list(roles.features)

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import shutil
-import sys
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import scipy.sparse
 
 from rankwise.arrays import AnyArray
@@ -29,13 +23,11 @@ from rankwise.cli.row_ids import item_column, naming_rows, text_columns
 from rankwise.cli.rows import Rows
 from rankwise.cli.table_files import open_tables
 from rankwise.data.store import META, open_store
-from rankwise.data.tables.arrow_columns import texts_of
-from rankwise.data.tables.arrow_files import is_table
-from rankwise.data.tables.plan import TablePlan
+from rankwise.data.tables import TableReader, is_table, texts_of
 from rankwise.data.text.comments import item_ids
 from rankwise.data.text.query_ids import decode_ids
 from rankwise.data.text.reader import TextReader, ZeroBased, check_last_column, no_rows
-from rankwise.data.text.sources import LONGEST_LINE, ZSTD_MAGIC
+from rankwise.data.text.sources import LONGEST_LINE
 from rankwise.exceptions import Change, InvalidInputError
 from rankwise.runtime.memory import available_memory
 from rankwise.runtime.progress import ProgressLine
@@ -44,7 +36,6 @@ __all__ = [
     "PACKED",
     "Rows",
     "ids_of",
-    "kept_input",
     "kind_of",
     "listed",
     "open_reader",
@@ -55,7 +46,6 @@ __all__ = [
 ]
 
 PACKED = (".gz", ".bz2", ".xz", ".zst")
-_MAGIC = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".zst": ZSTD_MAGIC}
 _BYTES_A_VALUE = 12  # of a sparse matrix
 
 
@@ -108,32 +98,12 @@ def read_rows(
     source = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     source = "standard input" if paths == ["-"] else source
     if options.items is not None or kinds == {"table"}:
-        with kept_input(paths) as files:
-            if options.items is not None:
-                return read_preferences(files, source, options)
-            return _read_table(files, source, options, needs_labels=needs_labels)
+        if options.items is not None:
+            return read_preferences(paths, source, options)
+        return _read_table(paths, source, options, needs_labels=needs_labels)
     if kinds == {"store"}:
         return _read_store(paths, source, options)
     return _read_text(paths, source, options, first_column)
-
-
-@contextmanager
-def kept_input(paths: list[str]) -> Iterator[list[str]]:
-    """Put what comes on standard input into a file, because tables are not read from front to back.
-
-    Parquet and Arrow files are known by their first bytes; anything else is taken as CSV.
-    """
-    if "-" not in paths:
-        yield paths
-        return
-    with tempfile.TemporaryDirectory(prefix="rankwise-") as folder:
-        head = sys.stdin.buffer.read(4)
-        packed = next((ending for ending, magic in _MAGIC.items() if head.startswith(magic)), "")
-        kept = Path(folder, f"standard-input.csv{packed}")
-        with kept.open("wb") as stream:
-            stream.write(head)
-            shutil.copyfileobj(sys.stdin.buffer, stream)
-        yield [str(kept) if path == "-" else path for path in paths]
 
 
 def open_reader(paths: list[str], options: argparse.Namespace, first_column: object = None) -> TextReader:
@@ -211,16 +181,15 @@ def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, n
     if is_to_be_encoded(sources, roles, options):
         return learned(read_to_encode(sources, source, roles, options), options)
     left_out = item_column(schema, options) if options.command == "convert" else None
-    plan = TablePlan.of(
+    plan = TableReader(
         sources,
         **roles._asdict(),
         missing=options.missing,
-        dtype=np.float64,
         item_id=left_out,
         ids=listed(getattr(options, "id", None)) or (),
     )
     try:
-        X, y, qid = plan.load()
+        X, y, qid, _ = plan.load()
     except InvalidInputError as error:
         if not was_missing(error, options) or plan.sparse is not None:
             raise

@@ -6,8 +6,6 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import replace
 
-import numpy as np
-
 from rankwise.cli.clicks import CLICK_COLUMNS, click_columns, is_log, preferences_from_clicks
 from rankwise.cli.columns import (
     Roles,
@@ -21,9 +19,8 @@ from rankwise.cli.encoding import is_to_be_encoded, learned, names_to_encode, ta
 from rankwise.cli.row_ids import naming_rows
 from rankwise.cli.rows import Rows
 from rankwise.cli.table_files import open_tables
-from rankwise.data.tables.plan import TablePlan
-from rankwise.data.tables.preferences import read_preferences as read_comparisons
-from rankwise.data.tables.table_source import TableSource
+from rankwise.data.tables import TableFile, TableReader
+from rankwise.data.tables import read_preferences as read_comparisons
 from rankwise.exceptions import InvalidInputError
 
 __all__ = ["read_preferences"]
@@ -69,21 +66,20 @@ def read_preferences(paths: list[str], source: str, options: argparse.Namespace)
 
 
 def _numbers(
-    comparisons: Sequence[TableSource],
-    items: Sequence[TableSource],
+    comparisons: Sequence[TableFile],
+    items: Sequence[TableFile],
     roles: Roles,
     source: str,
     options: argparse.Namespace,
 ) -> Rows:
     """Read items whose columns are numbers."""
-    plan = TablePlan.of(
+    plan = TableReader(
         items,
-        label=None,
-        qid=options.item_id,
-        features=roles.features,
-        embedding=roles.embedding,
+        None,
+        options.item_id,
+        roles.features,
+        roles.embedding,
         missing=options.missing,
-        dtype=np.float64,
         ids=listed(getattr(options, "id", None)) or (),
     )
     found = read_comparisons(
@@ -110,8 +106,8 @@ def _numbers(
 
 
 def _to_encode(
-    comparisons: Sequence[TableSource],
-    items: Sequence[TableSource],
+    comparisons: Sequence[TableFile],
+    items: Sequence[TableFile],
     roles: Roles,
     source: str,
     options: argparse.Namespace,

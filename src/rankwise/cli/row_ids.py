@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from rankwise.cli.columns import LISTS, likely_queries, listed
+from rankwise.data.columns import columns_hint
 from rankwise.data.duels import WINNER_AND_LOSER
-from rankwise.data.tables.column_names import columns_hint
 from rankwise.exceptions import InvalidInputError
 
 if TYPE_CHECKING:

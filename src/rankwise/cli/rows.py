@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwise.data.columns import column_name, first_column_of
 from rankwise.data.queries import Queries
-from rankwise.data.tables.column_names import column_name, first_column_of
 from rankwise.data.validation import check_qid
 from rankwise.data.wording import how_many
 

@@ -12,13 +12,10 @@ import scipy.sparse as sp
 from rankwise.arrays import AnyArray
 from rankwise.cli.columns import roles_of
 from rankwise.cli.encoding import names_to_encode
-from rankwise.cli.inputs import ids_of, kept_input, open_reader
+from rankwise.cli.inputs import ids_of, open_reader
 from rankwise.cli.row_ids import text_columns
 from rankwise.cli.rows import Rows
-from rankwise.data.tables.arrow_columns import texts_in
-from rankwise.data.tables.arrow_files import open_sources
-from rankwise.data.tables.plan import TablePlan
-from rankwise.data.tables.table_source import import_pyarrow
+from rankwise.data.tables import TableReader, import_pyarrow, open_tables
 from rankwise.data.text.query_ids import decode_ids
 from rankwise.data.text.reader import text_blocks
 from rankwise.exceptions import InvalidInputError
@@ -61,12 +58,11 @@ def streamed_tables(options: argparse.Namespace, *, needs_queries: bool) -> Iter
     """Yield the rows of tables, queries whole; see `streamed_text`. Labels are not read."""
     source = ", ".join("standard input" if path == "-" else path for path in options.data)
     seen = _Seen(source, needs_queries=needs_queries)
-    with kept_input(options.data) as files:
-        blocks = _encodable(files, source, options) if options.keeps_table else _read(files, source, options)
-        for rows in _whole_queries(blocks):
-            if rows.qid is not None:
-                seen.add(rows.qid[_run_start(rows.qid)].tolist())
-            yield rows
+    blocks = (_encodable if options.keeps_table else _read)(options.data, source, options)
+    for rows in _whole_queries(blocks):
+        if rows.qid is not None:
+            seen.add(rows.qid[_run_start(rows.qid)].tolist())
+        yield rows
 
 
 class _Seen:
@@ -89,47 +85,41 @@ class _Seen:
 
 
 def _read(files: list[str], source: str, options: argparse.Namespace) -> Iterator[Rows]:
-    sources = open_sources(files, text_columns=text_columns(options), is_streamed=True)
+    sources = open_tables(files, text_columns(options), stream=True)
     schema = sources[0].schema
     roles = roles_of(schema, source, options, needs_labels=False)
-    plan = TablePlan.of(
+    plan = TableReader(
         sources,
-        label=None,
-        qid=roles.qid,
+        None,
+        roles.qid,
         # By default all numbers are features but the label, which is not read.
-        features=roles.features,
-        embedding=roles.embedding,
+        roles.features,
+        roles.embedding,
         missing=options.missing,
-        dtype=np.float64,
         item_id=_item_column(schema.names, options),
         weight=roles.label if roles.features is None else None,
     )
-    for (X, _, qid), items in plan.named_blocks(plan.rows_in(_BLOCK)):
-        yield Rows(source, X, None, qid, plan.names, item_ids=items)
+    for (X, _, qid, names), items in plan.blocks(plan.rows_in(_BLOCK)):
+        yield Rows(source, X, None, qid, names, item_ids=items)
 
 
 def _encodable(files: list[str], source: str, options: argparse.Namespace) -> Iterator[Rows]:
     """Yield the columns that an encoder takes, as they are."""
     pa = import_pyarrow()
-    sources = open_sources(files, text_columns=text_columns(options), is_streamed=True)
+    sources = open_tables(files, text_columns(options), stream=True)
     schema = sources[0].schema
     roles = roles_of(schema, source, options, needs_labels=False)
     names = names_to_encode(sources[0], roles, options)
-    plan = TablePlan.of(
-        sources, label=None, qid=roles.qid, features=[], embedding=None, missing="error", dtype=np.float64
-    )
+    plan = TableReader(sources, None, roles.qid, [])
     item = _item_column(schema.names, options)
     others = [name for name in dict.fromkeys((roles.qid, item)) if name is not None and name not in names]
     for one in sources:
-        n_rows = max(1, _BLOCK // max(1, one.row_bytes))
-        row = 0
-        for batch in one.batches([*names, *others], n_rows):
-            qid = None if roles.qid is None else plan.ids_in(one, batch.column(roles.qid), row)
-            items = None if item is None else texts_in(batch.column(item))
-            table = pa.Table.from_batches([batch]).select(names)
-            empty = np.empty((batch.num_rows, 0))
+        for batch in one.batches([*names, *others]):
+            qid = plan.ids_in(batch)
+            items = None if item is None else batch.texts(item)
+            table = pa.Table.from_batches([batch.data]).select(names)
+            empty = np.empty((table.num_rows, 0))
             yield Rows(source, empty, None, qid, [], item_ids=items, table=table)
-            row += batch.num_rows
 
 
 def _item_column(names: Sequence[str], options: argparse.Namespace) -> str | None:

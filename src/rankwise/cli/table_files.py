@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from rankwise.cli.printing import remark
-from rankwise.data.tables.arrow_files import open_sources
-from rankwise.data.tables.table_source import TableSource
+from rankwise.data import tables
+from rankwise.data.tables import TableFile
 
 __all__ = ["open_tables"]
 
 
-def open_tables(paths: list[str], text_columns: list[str]) -> list[TableSource]:
+def open_tables(paths: list[str], text_columns: list[str]) -> list[TableFile]:
     """Open tables, and say where the first line of a text file may be something else than it was taken for."""
-    sources = open_sources(paths, text_columns=text_columns)
+    sources = tables.open_tables(paths, text_columns)
     for source in sources:
         names = source.schema.names
         if source.is_numbered:

@@ -4,9 +4,15 @@ from rankwise.data.clicks import pairs_from_clicks
 from rankwise.data.duels import stack_preferred
 from rankwise.data.runs import JudgedRuns, judge_runs, load_judgements, load_run, save_run
 from rankwise.data.store import Store, open_store, save_store
-from rankwise.data.tables.preferences import PreferenceTable, load_preferences
-from rankwise.data.tables.reading import Table, iter_table, load_table
-from rankwise.data.tables.writer import TableWriter, save_table
+from rankwise.data.tables import (
+    PreferenceTable,
+    Table,
+    TableWriter,
+    iter_table,
+    load_preferences,
+    load_table,
+    save_table,
+)
 from rankwise.data.text.comments import item_ids
 from rankwise.data.text.svmlight import iter_svmlight, load_svmlight
 from rankwise.data.text.writer import save_svmlight

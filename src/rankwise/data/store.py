@@ -36,11 +36,10 @@ import scipy.sparse as sp
 from rankwise import _core
 from rankwise.arrays import AnyArray, DType, Floats, InMemory, Ints
 from rankwise.data.arguments import check_dtype, check_path
+from rankwise.data.columns import first_column_of
 from rankwise.data.containers import readable
 from rankwise.data.mapped import MappedMatrix, gather_rows
-from rankwise.data.tables.arrow_files import is_table, open_sources
-from rankwise.data.tables.column_names import first_column_of
-from rankwise.data.tables.plan import TablePlan
+from rankwise.data.tables import TableReader, is_table, open_tables
 from rankwise.data.text.comments import item_ids
 from rankwise.data.text.query_ids import decode_ids
 from rankwise.data.text.reader import Missing, TextReader, ZeroBased, text_blocks
@@ -527,21 +526,21 @@ def _text_blocks(source: object, *, comments: bool, **options: Any) -> Iterator[
 def _table_blocks(
     source: object, columns: dict[str, Any], *, missing: str, dtype: DType | None, first_column: int | None
 ) -> Iterator[_Block]:
-    texts = [name for name in (columns["qid"], columns["item_id"]) if name is not None]
-    sources = open_sources(source, text_columns=texts)
+    sources = open_tables(source, [columns["qid"], columns["item_id"]], stream=True)
     if columns["qid"] == "qid" and "qid" not in sources[0].schema.names:
         columns["qid"] = None
-    plan = TablePlan.of(sources, **columns, missing=missing, dtype=dtype or np.float64)
+    reader = TableReader(sources, **columns, missing=missing, dtype=dtype or np.float64)
     if dtype is None:
-        names = [*plan.features, *plan.embeddings]
+        names = [*reader.features, *reader.embeddings]
         kinds = [
             table.schema.field(name).type for table in sources for name in names if name in table.schema.names
         ]
         if names and all(str(getattr(kind, "value_type", kind)) in _NARROW for kind in kinds):
-            plan.dtype = np.dtype(np.float32)
+            reader.dtype = np.dtype(np.float32)
     if first_column is None:
-        first_column = 0 if first_column_of(plan.first_name) == 0 else 1
-    blocks = ((*block, items) for block, items in plan.named_blocks(plan.rows_in(BLOCK_BYTES)))
+        first_column = 0 if first_column_of(reader.first_name) == 0 else 1
+    rows = reader.blocks(reader.rows_in(BLOCK_BYTES))
+    blocks = ((block.X, block.y, block.qid, items) for block, items in rows)
     yield from _given_blocks(blocks, first_column)
 
 

@@ -6,11 +6,11 @@ import math
 from collections.abc import Sequence
 
 import rankwise
+from rankwise.data.columns import NULLS
 from rankwise.exceptions import Change, InvalidInputError
 from rankwise.exporters.expressions import Case, Language
 from rankwise.exporters.program import Program, Value
 from rankwise.formula.formula import Formula
-from rankwise.preprocessing.table_columns import MISSING_TEXTS
 
 __all__ = ["Sql"]
 
@@ -178,7 +178,7 @@ class Sql(Language):
         return self.choose([(is_date, f"COALESCE({days}, JSON('no date: ' || {x}))")], self._loose_number(x))
 
     def _is_missing_text(self, x: str) -> str:
-        return f"{x} IN ({', '.join(map(self.text, MISSING_TEXTS))})"
+        return f"{x} IN ({', '.join(map(self.text, NULLS))})"
 
     # --- what is computed, one SELECT after the other, because none sees the names it gives ---
 

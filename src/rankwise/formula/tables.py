@@ -13,11 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import AnyArray, MatrixLike
+from rankwise.data.columns import NULLS, read_columns
 from rankwise.exceptions import InvalidInputError
 from rankwise.formula.formula import Column, Product
 from rankwise.formula.steps import Fill, IsMissing, Levels
 from rankwise.preprocessing.column_steps import MISSING, OTHER, ColumnStep, as_texts, held_text, levels_of
-from rankwise.preprocessing.table_columns import MISSING_TEXTS, read_columns
 from rankwise.preprocessing.table_encoder import TableEncoder, sides_of
 
 __all__ = ["columns_of_encoder", "inputs_of", "rows_as_read"]
@@ -98,7 +98,7 @@ def _categories(step: ColumnStep) -> list[Levels]:
     """Return a step for each level: 1 where it is the row's."""
     levels = [_level(step, level) for level in step["levels"]]
     is_text = not levels or isinstance(levels[0], str)
-    gone = MISSING_TEXTS if is_text else ()
+    gone = NULLS if is_text else ()
     # What is missing goes with the rare ones where training had none missing, and nowhere without them.
     names = levels_of(step)
     nowhere = MISSING if step.get("has_missing") else OTHER

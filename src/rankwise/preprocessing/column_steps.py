@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from rankwise.arrays import AnyArray, Floats
+from rankwise.data.columns import Column
 from rankwise.exceptions import InvalidInputError
-from rankwise.preprocessing.table_columns import Column
 
 if TYPE_CHECKING:
     from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import AnyArray, ArrayLike, Floats, MatrixLike
 from rankwise.data.arguments import check_names
+from rankwise.data.columns import Column, read_columns
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_choice, check_count, check_qid
 from rankwise.exceptions import InvalidInputError
@@ -28,7 +29,6 @@ from rankwise.preprocessing.column_steps import (
     held_text,
     texts,
 )
-from rankwise.preprocessing.table_columns import Column, read_columns
 
 __all__ = ["TableEncoder", "sides_of"]
 

@@ -17,7 +17,6 @@ from rankwise.cli.columns import roles_of
 from rankwise.cli.inputs import (
     PACKED,
     Rows,
-    kept_input,
     kind_of,
     open_reader,
     read_rows,
@@ -29,8 +28,7 @@ from rankwise.cli.printing import print_facts, print_json, remark, size_of
 from rankwise.cli.row_ids import item_column, text_columns
 from rankwise.cli.table_files import open_tables
 from rankwise.data import Store, open_store, save_store, save_svmlight
-from rankwise.data.tables.table_source import TABLE_ENDINGS
-from rankwise.data.tables.writer import is_flat, save_table
+from rankwise.data.tables import TABLE_ENDINGS, is_flat, save_table
 from rankwise.data.text.writer import TextWriter, open_text
 from rankwise.exceptions import InvalidInputError
 
@@ -94,20 +92,19 @@ def _convert(target: str, options: argparse.Namespace) -> tuple[dict[str, int], 
 
 
 def _tables_to_store(options: argparse.Namespace) -> None:
-    with kept_input(options.data) as files:
-        opened = open_tables(files, text_columns(options))
-        source = ", ".join(options.data)
-        roles = roles_of(opened[0].schema, source, options, needs_labels=True)._asdict()
-        roles.pop("weight")
-        save_store(
-            opened,
-            options.output,
-            zero_based=text_base(options),
-            regroup=options.regroup,
-            missing=options.missing,
-            **roles,
-            item_id=item_column(opened[0].schema, options),
-        )
+    opened = open_tables(options.data, text_columns(options))
+    source = ", ".join(options.data)
+    roles = roles_of(opened[0].schema, source, options, needs_labels=True)._asdict()
+    roles.pop("weight")
+    save_store(
+        opened,
+        options.output,
+        zero_based=text_base(options),
+        regroup=options.regroup,
+        missing=options.missing,
+        **roles,
+        item_id=item_column(opened[0].schema, options),
+    )
 
 
 def _store_to_text(options: argparse.Namespace) -> dict[str, int]:

@@ -13,7 +13,7 @@ from rankwise.cli.mistakes import UsageError
 from rankwise.cli.models import SavedModel, fit_columns, read_model
 from rankwise.cli.outputs import output_stream
 from rankwise.cli.printing import print_facts, print_json
-from rankwise.data.tables.column_names import column_name
+from rankwise.data.columns import column_name
 from rankwise.exporters import export, single_precision
 
 __all__ = ["run"]

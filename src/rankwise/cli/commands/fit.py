@@ -27,9 +27,9 @@ from rankwise.cli.printing import (
     size_of,
     write,
 )
+from rankwise.data.columns import column_name
 from rankwise.data.containers import pays_as_array
 from rankwise.data.summary import constant_inside_queries, of_query_columns
-from rankwise.data.tables.column_names import column_name
 from rankwise.exceptions import InvalidInputError
 from rankwise.exporters.targets import exportable_to
 from rankwise.formula.reading import formula_of

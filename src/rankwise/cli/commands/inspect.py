@@ -14,8 +14,8 @@ from rankwise.cli.encoding import encoding_lines
 from rankwise.cli.inputs import Rows, read_rows
 from rankwise.cli.printing import print_facts, print_json, print_table, remark, write
 from rankwise.cli.streams import MODEL_START, begins_model
+from rankwise.data.columns import column_name
 from rankwise.data.summary import DataSummary, summarise
-from rankwise.data.tables.column_names import column_name
 from rankwise.data.wording import how_many
 
 __all__ = ["run"]

@@ -22,7 +22,7 @@ from rankwise.cli.scoring import score
 from rankwise.cli.streaming import streamed_tables, streamed_text
 from rankwise.data.queries import ranks_inside
 from rankwise.data.runs import save_run
-from rankwise.data.tables.table_source import import_pyarrow
+from rankwise.data.tables import import_pyarrow
 from rankwise.data.wording import how_many
 from rankwise.runtime.memory import available_memory
 

@@ -1,4 +1,4 @@
-"""Columns of data frames, Arrow tables and arrays, as numbers, lists or objects, whatever they are stored as."""
+"""Columns of tables: their kinds (numbers, dates, lists, text), the names that they have, and the role of each."""
 
 from __future__ import annotations
 
@@ -8,25 +8,154 @@ from collections.abc import Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from difflib import get_close_matches
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from rankwise.arrays import AnyArray, Floats, MatrixLike
 from rankwise.data.containers import as_array, readable
-from rankwise.data.tables.arrow_columns import entries_of
 from rankwise.exceptions import InvalidInputError
 
-__all__ = ["MISSING_TEXTS", "Column", "is_table_like", "needs_encoding", "read_columns"]
+if TYPE_CHECKING:
+    from pyarrow import DataType
 
-Objects = npt.NDArray[np.object_]
+    from rankwise.data.tables import TableFile
 
+__all__ = [
+    "NULLS",
+    "Column",
+    "check_columns",
+    "column_name",
+    "columns_hint",
+    "first_column_of",
+    "is_table_like",
+    "kind_of_type",
+    "nearest_name",
+    "needs_encoding",
+    "number_text_problem",
+    "read_columns",
+    "reads_as_number",
+    "some_names",
+]
+
+# Texts that stand for a missing value in CSV files and in columns of text: these and no others, not even with spaces
+# around them, so that an exported model can tell them apart as well.
+NULLS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "#N/A")
 _DAY = np.timedelta64(1, "D")
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}([T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?)?Z?")
-# Text that means that nothing is known, as in the columns of numbers of text files: these and no others, not even with
-# spaces around them, so that an exported model can tell them apart as well.
-MISSING_TEXTS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "#N/A")
+_COMMA = re.compile(r"\s*[+-]?\d+(,\d+)+(\.\d+)?\s*")
+_SHOWN_COLUMNS = 12
+
+
+# Names
+
+
+def check_columns(file: TableFile, wanted: Sequence[str], role: str) -> None:
+    """Raise unless a table has each of some columns, once."""
+    names = file.schema.names
+    for name in wanted:
+        count = names.count(name)
+        if count > 1:
+            raise InvalidInputError(
+                f"{file.name} has {count} columns named {name!r}.", "give each column a name of its own."
+            )
+        if count == 0:
+            why = "it has no header line: " if file.is_numbered else ""
+            raise InvalidInputError(
+                f"{file.name} has no column {name!r}, which was named as {role}.",
+                why + columns_hint(name, names),
+            )
+
+
+def columns_hint(wanted: str, names: Sequence[str]) -> str:
+    """List the columns of a table that does not have one that was asked for."""
+    close = nearest_name(wanted, names)
+    meant = "" if close is None else f"did you mean {close!r}? "
+    return f"{meant}its columns are {some_names([repr(name) for name in names])}."
+
+
+def nearest_name(wanted: str, names: Sequence[str], cutoff: float = 0.6) -> str | None:
+    """Return the name that may have been meant: one in other letters, or a similar one."""
+    small = wanted.strip().casefold()
+    same = [name for name in names if name.strip().casefold() == small]
+    return next(iter([*same, *get_close_matches(wanted, names, n=1, cutoff=cutoff)]), None)
+
+
+def some_names(names: Sequence[str]) -> str:
+    """List names, the first dozen if there are more."""
+    more = f" and {len(names) - _SHOWN_COLUMNS} more" if len(names) > _SHOWN_COLUMNS else ""
+    return ", ".join(names[:_SHOWN_COLUMNS]) + more
+
+
+def column_name(position: int, first_column: int | None) -> str:
+    """Name a column of data that only numbers its columns, from 0 or from 1."""
+    return f"feature {position + (first_column or 0)}"
+
+
+def first_column_of(name: str | None) -> int | None:
+    """Return the number of the first column, 0 or 1, given its name; None if it is another name."""
+    return {column_name(0, 0): 0, column_name(0, 1): 1}.get(name or "")
+
+
+# Kinds
+
+
+def kind_of_type(kind: DataType) -> str:
+    """Return the kind of an Arrow type: number, flag, date, list or text. Missing values alone count as numbers."""
+    from pyarrow import types  # noqa: PLC0415 - whoever has such a type has pyarrow
+
+    if types.is_dictionary(kind):
+        return kind_of_type(kind.value_type)
+    kind = getattr(kind, "storage_type", kind)
+    if types.is_boolean(kind):
+        return "flag"
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind) or types.is_null(kind):
+        return "number"
+    if types.is_temporal(kind):
+        return "date"
+    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+        return "list" if kind_of_type(kind.value_type) in {"number", "flag"} else "text"
+    return "text"
+
+
+def reads_as_number(entry: object) -> bool:
+    """Tell whether an entry of a CSV file reads as a number."""
+    try:
+        float(entry)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
+def number_text_problem(file: TableFile, name: str) -> str | None:
+    """Name the entry that turned a column of numbers into text, by its first entries; None if it is just text."""
+    from pyarrow import types  # noqa: PLC0415 - whoever has a table has pyarrow
+
+    kind = file.schema.field(name).type
+    if not (types.is_string(kind) or types.is_large_string(kind)):
+        return None
+    first = next(file.batches([name], 1000), None)
+    entries = (
+        [] if first is None else [one for one in first.data.column(0).to_pylist() if not _is_nothing(one)]
+    )
+    n_numbers = sum(map(reads_as_number, entries))
+    n_commas = sum(_COMMA.fullmatch(entry) is not None for entry in entries)
+    if not entries or n_numbers + n_commas < len(entries) / 2:
+        return None
+    problem = "is text in a column of numbers"
+    if n_commas > n_numbers:
+        problem = "has a comma; numbers are written with a decimal point and nothing between thousands"
+    for batch in file.batches([name]):
+        for at, entry in enumerate(batch.data.column(0).to_pylist(), start=batch.row):
+            wrong = _COMMA.fullmatch(entry or "") if n_commas > n_numbers else not reads_as_number(entry)
+            if wrong and not _is_nothing(entry):
+                return f"{file.name}, column {name!r}, {file.place(at)}: {entry!r:.60} {problem}."
+    return f"{file.name}, column {name!r} holds numbers that are written as text, such as {entries[0]!r:.60}."
+
+
+def _is_nothing(entry: object) -> bool:
+    return entry is None or entry in NULLS
 
 
 @dataclass(frozen=True)
@@ -110,12 +239,9 @@ def _plain(X: Any, at: int) -> AnyArray:
             return np.asarray(series.to_numpy(dtype="datetime64[us]"))
         return np.array([None if _is_null(value) else value for value in series], dtype=object)
     column = X.column(at) if hasattr(X, "column_names") else X.get_columns()[at]
-    values = entries_of(column, f"Column {at}") if hasattr(column, "to_pylist") else column.to_list()
-    kinds = {type(value) for value in values if value is not None}
-    if kinds <= {int, float}:
-        return np.array([np.nan if value is None else float(value) for value in values])
-    if kinds == {bool} and None not in values:
-        return np.array(values, dtype=np.bool_)
+    if hasattr(column, "to_pylist") and kind_of_type(column.type) == "number":
+        return np.asarray(column.cast("float64", safe=False))
+    values = column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
     found = np.empty(len(values), dtype=object)
     found[:] = values
     return found
@@ -149,7 +275,7 @@ def _column(name: str, values: AnyArray, *, is_text: bool) -> Column:
 
 def _text(name: str, values: AnyArray, *, is_text: bool) -> Column:
     words = [None if _is_null(value) else _decoded(name, value) for value in values]
-    texts = np.array([None if word in MISSING_TEXTS else word for word in words], dtype=object)
+    texts = np.array([None if word in NULLS else word for word in words], dtype=object)
     known = [text for text in texts if text is not None]
     if not is_text and known and all(map(_DATE.fullmatch, known)):
         days = ["NaT" if text is None else text.rstrip("Z") for text in texts]

@@ -1,1 +1,0 @@
-"""Tables with named columns: Parquet, Arrow, Feather, CSV and data frames, in and out."""
