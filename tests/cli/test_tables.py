@@ -359,7 +359,7 @@ def test_errors_of_preferences_show_the_line(capsys, tmp_path):
     assert "negative.csv, column 'weight', row 2 (line 4): a number is negative" in err
     (tmp_path / "itself.csv").write_text("winner,loser\nitem 1,item 2\nitem 3,item 3\n")
     err = call(capsys, "inspect", tmp_path / "itself.csv", *items)[2]
-    assert "itself.csv, row 1 (line 3): 'item 3' is preferred to itself" in err
+    assert "itself.csv, column 'winner', row 1 (line 3): an item is preferred to itself" in err
     (tmp_path / "tied.csv").write_text("winner,loser,magnitude\nitem 1,item 2,0\n")
     err = call(capsys, "fit", tmp_path / "tied.csv", *items, "-o", tmp_path / "m.rw")[2]
     assert "tied.csv is a tie" in err

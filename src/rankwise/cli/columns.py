@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rankwise.cli.argument_groups import USUAL_COLUMNS
 from rankwise.cli.printing import remark
+from rankwise.data import columns
 from rankwise.data.columns import columns_hint, kind_of_type, nearest_name, some_names
 from rankwise.data.tables import TableReader
 from rankwise.data.wording import how_many
@@ -24,9 +25,9 @@ __all__ = [
     "LISTS",
     "Roles",
     "check_preference_columns",
+    "decided",
     "item_columns",
     "lacks_columns",
-    "likely_queries",
     "listed",
     "recall",
     "remarks",
@@ -37,14 +38,8 @@ __all__ = [
 ]
 
 LISTS = ("features", "embedding")
-# Names that ids of queries often have; only ever a hint, because a feature may be called so too.
-_QUERY_NAMES = frozenset(
-    {"qid", "query_id", "queryid", "query", "group", "group_id", "search", "search_id", "srch_id", "session_id"}
-)  # fmt: skip
 
-
-# Roles of one column each, and what such a column holds.
-_WORDS = {"label": "the labels", "qid": "the query ids", "weight": "the weights"}
+_LABELS = "the labels"
 
 
 class Roles(NamedTuple):
@@ -94,11 +89,6 @@ def row_id(options: argparse.Namespace) -> str | None:
     queries = getattr(options, "taken_as_queries", ())
     named = [name for name in listed(getattr(options, "id", None)) or [] if name not in queries]
     return named[0] if named else None
-
-
-def likely_queries(options: argparse.Namespace, names: Sequence[str]) -> list[str]:
-    """Return columns that are called as if they held query ids, where the column of query ids is not there."""
-    return [] if options.qid in names else [name for name in names if name.lower() in _QUERY_NAMES]
 
 
 def recall(
@@ -155,6 +145,32 @@ def _readable(kept: object) -> dict[str, Any]:
     }
 
 
+def decided(
+    schema: Schema, source: str, options: argparse.Namespace, named: Collection[str] = ()
+) -> columns.Roles:
+    """Decide the role of each column as the options say; columns that a model remembers may lack."""
+    there = {
+        role: [name for name in listed(getattr(options, role)) or [] if role in named or name in schema.names]
+        for role in LISTS
+    }
+    crossed = [name for cross in listed(getattr(options, "cross", None)) or [] for name in cross.split(":")]
+    meant = [name for role in ("category", "words") for name in listed(getattr(options, role, None)) or []]
+    return columns.decide_roles(
+        schema,
+        source,
+        label=options.label,
+        qid=options.qid,
+        weight=options.weight,
+        item_id=options.item_id,
+        ids=listed(getattr(options, "id", None)) or (),
+        features=there["features"] or None,
+        embedding=there["embedding"] or None,
+        others=[*meant, *crossed],
+        named=named,
+        spelled="--{}",
+    )
+
+
 def roles_of(schema: Schema, source: str, options: argparse.Namespace, *, needs_labels: bool) -> Roles:
     """Say which column is what.
 
@@ -167,27 +183,13 @@ def roles_of(schema: Schema, source: str, options: argparse.Namespace, *, needs_
     needs_labels : bool
         Whether a table without labels is an error.
     """
-    names = schema.names
-    # A table without the usual columns may have other uses; one that was asked for must be there.
-    for role in ("qid", "label", "weight"):
-        if role in options.given and getattr(options, role) not in names:
-            lacking = _lacks(source, role, options, names, _WORDS[role])
-            if role == "label" and options.command == "predict":
-                remark(f"{lacking.problem} Scores need no labels.")
-            else:
-                raise lacking
-    if "item_id" in options.given and options.item_id not in names:
-        raise InvalidInputError(
-            f"{source} has no column {options.item_id!r}, which --item-id names.",
-            columns_hint(options.item_id, names),
-        )
-    for name in listed(getattr(options, "id", None)) or ():
-        if name not in names:
-            raise InvalidInputError(
-                f"{source} has no column {name!r}, which --id names.", columns_hint(name, names)
-            )
-    if options.label not in names:
-        has_numbers = any(_kind(schema.field(at).type) == "numbers" for at in range(len(names)))
+    names, named = schema.names, set(options.given)
+    if "label" in named and options.label not in names and options.command == "predict":
+        remark(f"{_lacks(source, 'label', options, names, _LABELS).problem} Scores need no labels.")
+        named -= {"label"}
+    found = decided(schema, source, options, named)
+    if found.label is None:
+        has_numbers = bool({"number", "flag"} & {*found.features.values(), *found.unused.values()})
         if {options.winner, options.loser} <= set(names) and (needs_labels or not has_numbers):
             raise InvalidInputError(
                 f"{source} lists preferences (columns {options.winner} and {options.loser}), and nothing says what "
@@ -195,13 +197,9 @@ def roles_of(schema: Schema, source: str, options: argparse.Namespace, *, needs_
                 "add --items FILE, a table with a row for each item: its id, and numbers to learn from.",
             )
         if needs_labels:
-            raise _lacks(source, "label", options, names, _WORDS["label"])
+            raise _lacks(source, "label", options, names, _LABELS)
     features, embedding = (_columns(role, names, source, options) for role in LISTS)
-    label, qid, weight = (
-        name if name in names else None for name in (getattr(options, role) for role in _WORDS)
-    )
-    _check_once([label, qid, weight, *(features or []), *(embedding or [])], source, [*_WORDS, *LISTS])
-    return Roles(label, qid, features, embedding, weight)
+    return Roles(found.label, found.qid, features, embedding, found.weight)
 
 
 def item_columns(schema: Schema, options: argparse.Namespace) -> tuple[list[str] | None, list[str] | None]:
@@ -212,17 +210,17 @@ def item_columns(schema: Schema, options: argparse.Namespace) -> tuple[list[str]
 
 
 def _columns(role: str, names: Sequence[str], source: str, options: argparse.Namespace) -> list[str] | None:
-    columns = listed(getattr(options, role))
-    lacking = [name for name in columns or [] if name not in names]
+    chosen = listed(getattr(options, role))
+    lacking = [name for name in chosen or [] if name not in names]
     if lacking and role in options.given:
         raise InvalidInputError(
             f"{source} has no column {lacking[0]!r}, which --{role} names.",
             columns_hint(lacking[0], names),
         )
-    if columns and role == "features" and (len(lacking) == len(columns) or (lacking and options.keeps_table)):
-        raise lacks_columns(source, lacking, len(columns), names)
+    if chosen and role == "features" and (len(lacking) == len(chosen) or (lacking and options.keeps_table)):
+        raise lacks_columns(source, lacking, len(chosen), names)
     # What else a model remembers is compared with the table as a whole, later.
-    return None if lacking else columns
+    return None if lacking else chosen
 
 
 def lacks_columns(
@@ -303,7 +301,7 @@ def remarks(
     if roles.label is None and {options.winner, options.loser} <= set(schema.names):
         found.append(f"{source} seems to list preferences (--items FILE)")
     elif roles.qid is None:
-        likely = likely_queries(options, schema.names)
+        likely = getattr(options, "taken_as_queries", ())
         column = likely[0] if likely else "COLUMN"
         found.append(f"{source} has no column {options.qid}: all rows are one ranking (--qid {column})")
         if apart := getattr(options, "taken_as_queries", ()):

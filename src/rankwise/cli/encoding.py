@@ -10,13 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from rankwise.cli.columns import Roles, listed, remarks, row_id
+from rankwise.cli.columns import Roles, decided, listed, remarks, row_id
 from rankwise.cli.rows import Rows
 from rankwise.data.columns import (
     NULLS,
     check_columns,
     columns_hint,
-    kind_of_type,
     number_text_problem,
     read_columns,
 )
@@ -47,10 +46,8 @@ def is_to_be_encoded(sources: Sequence[TableFile], roles: Roles, options: argpar
         return True
     if roles.features is None and sparse_width(sources) is not None:
         return False
-    names = names_to_encode(sources[0], roles, options)
-    check_columns(sources[0], names, "a feature")
-    kinds = [sources[0].schema.field(name).type for name in names]
-    return any(kind_of_type(kind) in {"date", "text"} for kind in kinds)
+    check_columns(sources[0], names_to_encode(sources[0], roles, options), "a feature")
+    return decided(sources[0].schema, sources[0].name, options).needs_encoding
 
 
 def was_missing(error: InvalidInputError, options: argparse.Namespace) -> bool:
@@ -192,5 +189,4 @@ def names_to_encode(source: TableFile, roles: Roles, options: argparse.Namespace
     """Return the columns that an encoder takes."""
     if roles.features is not None:
         return list(roles.features)
-    taken: set[Any] = {roles.label, roles.qid, roles.weight, *(listed(getattr(options, "id", None)) or ())}
-    return [name for name in source.schema.names if name not in taken]
+    return list(decided(source.schema, source.name, options).features)

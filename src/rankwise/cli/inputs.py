@@ -172,7 +172,7 @@ def _text_bytes(paths: list[str]) -> int | None:
 def _read_table(paths: list[str], source: str, options: argparse.Namespace, *, needs_labels: bool) -> Rows:
     sources = open_tables(paths, text_columns(options))
     schema = sources[0].schema
-    options = naming_rows(options, schema.names)
+    options = naming_rows(options, schema, source)
     if are_duels(schema.names, options):
         return read_duels(sources, source, options)
     roles = roles_of(schema, source, options, needs_labels=needs_labels)

@@ -51,7 +51,7 @@ def read_preferences(paths: list[str], source: str, options: argparse.Namespace)
     schema = items[0].schema
     check_preference_columns(comparisons[0].schema.names, schema.names, source, options)
     features, embedding = item_columns(schema, options)
-    options = naming_rows(options, schema.names)
+    options = naming_rows(options, schema, options.items)
     roles = Roles(None, options.item_id, features, embedding)
     if options.keeps_table:
         return _to_encode(comparisons, items, roles, source, options)

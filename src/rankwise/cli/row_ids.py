@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rankwise.cli.columns import LISTS, likely_queries, listed
+from rankwise.cli.columns import LISTS, decided, listed
 from rankwise.data.columns import columns_hint
 from rankwise.data.duels import WINNER_AND_LOSER
 from rankwise.exceptions import InvalidInputError
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 __all__ = ["item_column", "naming_rows", "text_columns"]
 
-_NUMBERED = ("", "Unnamed: 0")  # how R and pandas call the numbers that they write before the rows of a table
-
 
 def text_columns(options: argparse.Namespace) -> list[str]:
     """Return the columns that are text in files that do not say what they hold, in rows or on both sides of duels."""
@@ -26,7 +24,7 @@ def text_columns(options: argparse.Namespace) -> list[str]:
     return [options.qid, *ids, *options.texts, *sides]
 
 
-def naming_rows(options: argparse.Namespace, names: Sequence[str]) -> argparse.Namespace:
+def naming_rows(options: argparse.Namespace, schema: Schema, source: str) -> argparse.Namespace:
     """Take columns with the usual names of ids for what names the rows, unless something else was said of them.
 
     What numbers the rows says nothing of others, and where rows are sorted by what is to be learned, it says too much.
@@ -34,9 +32,9 @@ def naming_rows(options: argparse.Namespace, names: Sequence[str]) -> argparse.N
     """
     if not hasattr(options, "id"):
         return options
-    said, others = listed(options.id) or [], _other_columns(options)
-    usual = [name for name in (options.item_id, *_NUMBERED) if name in names and name not in {*said, *others}]
-    queries = likely_queries(options, [name for name in names if name not in {*said, *usual, *others}])
+    found = decided(schema, source, options)
+    said, queries = listed(options.id) or [], list(found.queries)
+    usual = [name for name in found.ids if name not in said]
     changed = {"id": [*said, *usual, *queries] or None, "taken_as_ids": usual, "taken_as_queries": queries}
     return argparse.Namespace(**{**vars(options), **changed})
 

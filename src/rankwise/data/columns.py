@@ -6,7 +6,7 @@ import datetime as dt
 import re
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, field, replace
 from decimal import Decimal
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -18,16 +18,18 @@ from rankwise.data.containers import as_array, readable
 from rankwise.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
-    from pyarrow import DataType
+    from pyarrow import DataType, Schema
 
     from rankwise.data.tables import TableFile
 
 __all__ = [
     "NULLS",
     "Column",
+    "Roles",
     "check_columns",
     "column_name",
     "columns_hint",
+    "decide_roles",
     "first_column_of",
     "is_table_like",
     "kind_of_type",
@@ -96,6 +98,138 @@ def column_name(position: int, first_column: int | None) -> str:
 def first_column_of(name: str | None) -> int | None:
     """Return the number of the first column, 0 or 1, given its name; None if it is another name."""
     return {column_name(0, 0): 0, column_name(0, 1): 1}.get(name or "")
+
+
+# Roles
+
+_QUERY_NAMES = frozenset(
+    {"qid", "query_id", "queryid", "query", "group", "group_id", "search", "search_id", "srch_id", "session_id"}
+)  # fmt: skip
+_ROW_NUMBERS = (
+    "",
+    "Unnamed: 0",
+)  # names that R and pandas give to the numbers that they write before the rows
+
+
+@dataclass(frozen=True)
+class Roles:
+    """The role of each column of a table, as `decide_roles` finds it; a model file keeps it (`saved`).
+
+    Attributes
+    ----------
+    label, qid, weight : str or None
+        The columns of labels, query ids and row weights, where the table has them.
+    ids : tuple of str
+        Columns that name rows, the first of them for output; a model does not learn from them.
+    queries : tuple of str
+        Columns with a usual name of query ids, in a table whose column of query ids was not named; a model does not
+        learn from them either.
+    features : dict of str to str
+        The columns to learn from, each with its kind: number, flag, date, list or text (see `kind_of_type`).
+        `TableEncoder` decides by their values which texts are categories, and which columns are left out.
+    unused : dict of str to str
+        All other columns, with their kinds.
+    """
+
+    label: str | None = None
+    qid: str | None = None
+    weight: str | None = None
+    ids: tuple[str, ...] = ()
+    queries: tuple[str, ...] = ()
+    features: dict[str, str] = field(default_factory=dict)
+    unused: dict[str, str] = field(default_factory=dict)
+
+    def of_kind(self, *kinds: str) -> list[str]:
+        """Return the features of some kinds."""
+        return [name for name, kind in self.features.items() if kind in kinds]
+
+    @property
+    def needs_encoding(self) -> bool:
+        """Whether a `TableEncoder` has to turn features into numbers."""
+        return bool(self.of_kind("date", "text"))
+
+    def saved(self) -> dict[str, Any]:
+        """Return the roles as JSON for the notes of a model."""
+        return {role: value for role, value in asdict(self).items() if value and role != "unused"}
+
+    @classmethod
+    def restored(cls, saved: object) -> Roles:
+        """Return roles that `saved` wrote; entries of other types are ignored, for a file may come from anywhere."""
+        found: dict[str, Any] = {}
+        for role, value in saved.items() if isinstance(saved, dict) else ():
+            if role in {"label", "qid", "weight"} and isinstance(value, str):
+                found[role] = value
+            elif role in {"ids", "queries"} and isinstance(value, list | tuple):
+                found[role] = tuple(str(name) for name in value)
+            elif role == "features" and isinstance(value, dict):
+                found[role] = {str(name): str(kind) for name, kind in value.items()}
+        return cls(**found)
+
+
+def decide_roles(
+    schema: Schema,
+    table: str,
+    *,
+    label: str | None = "label",
+    qid: str | None = "qid",
+    weight: str | None = None,
+    item_id: str | None = "id",
+    ids: Sequence[str] = (),
+    features: Sequence[str] | None = None,
+    embedding: Sequence[str] | None = None,
+    others: Sequence[str] = (),
+    named: Collection[str] = (),
+    spelled: str = "{}=",
+) -> Roles:
+    """Decide the role of each column of a table, by the names that a caller gives and the usual ones.
+
+    Parameters
+    ----------
+    schema : pyarrow.Schema
+    table : str
+        The name of the table in messages.
+    label, qid, weight, item_id : str or None
+        The columns with these roles. A table may lack them, but not those in `named`.
+    ids : sequence of str
+        Columns that name rows. ``item_id``, and numbers of rows that R or pandas wrote, are added.
+    features, embedding : sequence of str, optional
+        The columns to learn from; by default all that have no other role.
+    others : sequence of str
+        Columns with a meaning to the caller (categories, words, crosses), which are features whatever their names.
+    named : collection of str
+        The parameters that the user gave.
+    spelled : str
+        How the caller spells a parameter in messages, such as ``"--{}"``.
+    """
+    kinds = {name: kind_of_type(kind) for name, kind in zip(schema.names, schema.types, strict=True)}
+    single = {"qid": qid, "label": label, "weight": weight, "item_id": item_id}
+    lists = {"id": ids, "features": features or (), "embedding": embedding or ()}
+    given = {role: [name] for role, name in single.items() if name is not None} | lists
+    for role, name in ((role, name) for role, names in given.items() for name in names):
+        if name not in kinds and (role in named or role in lists):
+            raise InvalidInputError(
+                f"{table} has no column {name!r}, which {spelled.format(role.replace('_', '-'))} names.",
+                columns_hint(name, list(kinds)),
+            )
+    label, qid, weight = (name if name in kinds else None for name in (label, qid, weight))
+    chosen = [*lists["features"], *lists["embedding"]]
+    once = [name for name in (label, qid, weight) if name is not None] + chosen
+    twice = next((name for at, name in enumerate(once) if name in once[:at]), None)
+    if twice is not None:
+        roles = ", ".join(map(spelled.format, ("label", "qid", "weight", "features", "embedding")))
+        raise InvalidInputError(
+            f"column {twice!r} of {table} has two roles among {roles}.", "name each column once."
+        )
+    taken = {*once, *others, *ids}
+    row_names = [] if item_id is None else [item_id]
+    usual = [name for name in (*row_names, *_ROW_NUMBERS) if name in kinds and name not in taken]
+    taken.update(usual)
+    queries = [name for name in kinds if qid is None and name.lower() in _QUERY_NAMES and name not in taken]
+    if features is None and embedding is None:
+        chosen = [name for name in kinds if name not in {label, qid, weight, *ids, *usual, *queries}]
+    found = Roles(label, qid, weight, (*ids, *usual), tuple(queries), {name: kinds[name] for name in chosen})
+    known = {label, qid, weight, *found.ids, *queries, *chosen}
+    return replace(found, unused={name: kind for name, kind in kinds.items() if name not in known})
 
 
 # Kinds

@@ -433,6 +433,9 @@ def _header(path: Path, magic: bytes, head: bytes) -> str:
     elif magic.lstrip().startswith((b"{", b"[{")):
         problem = "is JSON"
         hint = "pass the data frame that pandas.read_json returns (lines=True if every line is an object)."
+    elif _ending(path) in TABLE_ENDINGS[:-2]:
+        problem = f"is damaged, or is not in the format that {_ending(path)} stands for"
+        hint = "export the file again, or end its name in .csv if it is CSV."
     elif b"\0" in head or line.decode(errors="replace").encode() != line:
         problem = "is not text in UTF-8"
         hint = f"save CSV files as UTF-8; other tables end in {', '.join(TABLE_ENDINGS)}."
