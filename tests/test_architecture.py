@@ -236,8 +236,7 @@ def test_nothing_below_the_estimators_warns():
         str(path.relative_to(SOURCE))
         for path in SOURCE.rglob("*.py")
         if path.relative_to(SOURCE).parts[0] not in above
-        and path.name != "interrupts.py"
-        and re.search(r"\bwarnings\.warn\b|\btell_interrupted\b", path.read_text(encoding="utf-8"))
+        and re.search(r"\bwarnings\.warn\b", path.read_text(encoding="utf-8"))
     }
     assert not speaking
 
@@ -249,4 +248,4 @@ def test_context_variables_hold_flags_only():
         for path in SOURCE.rglob("*.py")
         for found in re.findall(r"\bContextVar\[(.*?)\] =", path.read_text(encoding="utf-8"))
     }
-    assert held == {"bool"}
+    assert held <= {"bool"}

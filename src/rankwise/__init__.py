@@ -25,7 +25,6 @@ __all__ = [
     "explain_pair",
     "export",
     "feature_importance",
-    "keep_on_interrupt",
     "load",
     "save",
 ]
@@ -48,7 +47,6 @@ _HOMES = {
     "explain_pair": "rankwise.explanations",
     "export": "rankwise.exporters",
     "feature_importance": "rankwise.explanations",
-    "keep_on_interrupt": "rankwise.runtime.interrupts",
     "load": "rankwise.persistence",
     "save": "rankwise.persistence",
 }

@@ -22,6 +22,5 @@ from rankwise.explanations import feature_importance as feature_importance
 from rankwise.exporters import export as export
 from rankwise.persistence import load as load
 from rankwise.persistence import save as save
-from rankwise.runtime.interrupts import keep_on_interrupt as keep_on_interrupt
 
 __version__: str

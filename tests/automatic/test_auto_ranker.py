@@ -493,26 +493,6 @@ def test_progress_says_which_candidate_how_many_remain_and_the_best_yet(graded, 
     assert len(lines) == len(model.leaderboard_)
 
 
-def test_interrupted_it_keeps_the_best_so_far_refitted(graded, monkeypatch):
-    X, y, qid = graded
-    for name, value in (("_ALL", 1000), ("_SAMPLED", 1000), ("_FEWEST_ROWS", 100)):
-        monkeypatch.setattr(searching, name, value)
-    original, calls = searching._Run._try, []
-
-    def interrupting(run, candidate, problem, judged):
-        calls.append(candidate)
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        return original(run, candidate, problem, judged)
-
-    monkeypatch.setattr(searching._Run, "_try", interrupting)
-    model = AutoRanker().fit(X, y, qid=qid)
-    assert model.stopped_ == "Ctrl-C"
-    assert len(model.leaderboard_) == 2
-    ranker = getattr(model.best_estimator_, "steps", [(None, model.best_estimator_)])[-1][1]
-    assert ranker.n_queries_ == 40  # of all rows, not of the sample
-
-
 def test_nested_scores_rows_that_took_no_part(graded):
     X, y, qid = graded
     model = AutoRanker(methods=["rls"], scalings=["none", "standard"], nested=3).fit(X, y, qid=qid)
@@ -669,7 +649,7 @@ def test_every_candidate_has_words():
         assert Candidate(method, "none").describe()
 
 
-def test_a_race_that_is_stopped_keeps_what_its_last_whole_fold_said(monkeypatch):
+def test_a_race_out_of_time_keeps_what_its_last_whole_fold_said(monkeypatch):
     for name, small in (
         ("_ALL", 3000),
         ("_SAMPLED", 1500),
@@ -681,18 +661,19 @@ def test_a_race_that_is_stopped_keeps_what_its_last_whole_fold_said(monkeypatch)
     rng = np.random.default_rng(1)
     X = rng.normal(size=(1600, 4))
     y = X[:, 0] + np.abs(X[:, 1]) + 0.3 * rng.normal(size=1600)
-    on_fold, calls = searching._Run._on_fold, itertools.count(1)
+    on_fold, calls = searching._Run._on_fold, []
 
-    def interrupted(*args):
-        if next(calls) == 5:
-            raise KeyboardInterrupt
+    def counted(*args):
+        calls.append(1)
         return on_fold(*args)
 
-    monkeypatch.setattr(searching._Run, "_on_fold", interrupted)
-    model = AutoRanker(rivals=[RankRLS()])
+    monkeypatch.setattr(searching._Run, "_on_fold", counted)
+    monkeypatch.setattr(searching._Run, "_has_time", lambda *_: len(calls) < 4)
+    monkeypatch.setattr(searching._Run, "_has_time_for_all", lambda *_: False)
+    model = AutoRanker(rivals=[RankRLS()], time_limit=1000.0)
     model.fit(X, y, qid=np.arange(1600) // 10)
-    assert model.stopped_ == "Ctrl-C"
-    assert next(calls) > 5
+    assert model.stopped_ == "the time limit of 1000 s"
+    assert len(calls) == 4
     raced = [trial for trial in model.search_.trials if trial.judged == "all"]
     n_queries = {trial.figure.per_unit.size for trial in raced}
     assert len(n_queries) == 1

@@ -8,13 +8,10 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from command_line import process
-from rankwise import load
 from rankwise.cli.parser import COMMANDS, build_parser
-from rankwise.data import save_svmlight
 from rankwise.metrics import METRICS
 
 
@@ -218,39 +215,6 @@ def test_ctrl_c_during_imports_is_quiet(module):
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 130
     assert "Traceback" not in done.stderr
-
-
-@pytest.mark.parametrize("candidate", [1, 3])
-def test_ctrl_c_during_a_search_keeps_whole_candidates_only(tmp_path, candidate):
-    """Estimators keep what they found when they are interrupted; a choice must not compare that with whole models."""
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(4000, 60))
-    y = rng.integers(0, 5, size=4000)
-    save_svmlight(X, y, tmp_path / "train.txt", qid=np.arange(4000) // 20)
-    code = (
-        "import os, signal, sys, threading\n"
-        "signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "from rankwise.automatic.running import _Run\n"
-        "attempt, calls = _Run._try, []\n"
-        "def slow(*a):\n"
-        "    calls.append(a)\n"
-        f"    if len(calls) == {candidate}:\n"
-        "        threading.Timer(0.02, os.kill, (os.getpid(), signal.SIGINT)).start()\n"
-        "    return attempt(*a)\n"
-        "_Run._try = slow\n"
-        "from rankwise.cli import main\n"
-        "sys.exit(main(['fit', 'train.txt', '-o', 'model.rw']))"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
-    )
-    if candidate == 1:
-        assert done.returncode == 130, done.stderr
-        assert not (tmp_path / "model.rw").exists()
-    else:
-        assert done.returncode == 0, done.stderr
-        assert "by Ctrl-C, before everything was tried" in done.stdout
-        assert len(load(tmp_path / "model.rw").leaderboard_) >= 2
 
 
 def test_python_dash_m_and_the_command_are_the_same():

@@ -4,7 +4,6 @@ import itertools
 import os
 import signal
 import sys
-import threading
 import warnings
 
 import numpy as np
@@ -16,7 +15,6 @@ from command_line import call, call_json, duels
 from rankwise import AverageRanker, RankRLS
 from rankwise.cli import main
 from rankwise.cli.printing import show_warnings
-from rankwise.cli.stopping import Terminated, stoppable
 from rankwise.data import open_store
 from rankwise.persistence import save
 
@@ -192,71 +190,6 @@ def test_warnings_are_remarks_and_come_once(capsys, monkeypatch):
         for _ in range(2):
             warnings.warn("the rows are few", UserWarning, stacklevel=1)
     assert capsys.readouterr().err == "rankwise: warning: the rows are few\n"
-
-
-class _Ends:
-    """Something whose end raises."""
-
-    def __init__(self, error):
-        self.error = error
-
-    def __del__(self):
-        raise self.error
-
-
-@pytest.mark.parametrize("error", [Terminated(signal.SIGTERM), KeyboardInterrupt()])
-def test_a_signal_lost_in_a_finaliser_comes_again(error):
-    def ends(error):
-        _Ends(error)
-        threading.Event().wait(5.0)
-
-    with pytest.raises(type(error)), stoppable():
-        ends(error)
-
-
-def test_other_faults_of_finalisers_go_where_they_went(monkeypatch):
-    seen = []
-    monkeypatch.setattr(sys, "unraisablehook", lambda found: seen.append(str(found.exc_value)))
-    with stoppable():
-        _Ends(ValueError("not a signal"))
-    assert seen == ["not a signal"]
-
-
-@pytest.mark.parametrize("limit", ["a thread of its own", "no more threads", "handlers of others"])
-def test_commands_run_where_signals_cannot_be_watched(capsys, monkeypatch, files, limit):
-    arguments = ["predict", str(files / "model.rw"), str(files / "test.txt")]
-    assert main(arguments) == 0
-    scores = capsys.readouterr().out
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = [signal.getsignal(number) for number in numbers]
-    codes = []
-    try:
-        if limit == "a thread of its own":
-            thread = threading.Thread(target=lambda: codes.append(main(arguments)))
-            thread.start()
-            thread.join()
-        elif limit == "no more threads":
-            with monkeypatch.context() as patched:
-                patched.setattr("rankwise.cli.stopping.threading.Thread.start", _no_thread)
-                codes.append(main([*arguments, "--threads", "1"]))
-        else:
-            for number in numbers:
-                signal.signal(number, _others)
-            codes.append(main(arguments))
-            assert [signal.getsignal(number) for number in numbers] == [_others] * 3
-    finally:
-        for number, handler in zip(numbers, before, strict=True):
-            signal.signal(number, handler)
-    assert codes == [0]
-    assert capsys.readouterr().out == scores != ""
-
-
-def _no_thread(thread):
-    raise RuntimeError("can't start new thread")
-
-
-def _others(number, frame):
-    raise AssertionError("no signal was sent")
 
 
 def test_runs_are_judged_by_the_queries_they_share(capsys, files, tmp_path):

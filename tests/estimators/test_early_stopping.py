@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
-from sklearn.exceptions import ConvergenceWarning
 
 from rankwise import RankRLS
 from rankwise.data.validation import check_qid
@@ -14,8 +13,6 @@ from rankwise.metrics import concordance, get_metric, preference_error
 from rankwise.objectives import ScaledObjective, SquaredObjective, prior_scale
 from rankwise.pairs.labels import label_graph
 from rankwise.pairs.preferences import preference_graph
-from rankwise.runtime.interrupts import keep_on_interrupt
-from rankwise.selection.early_stopping import EvalSetMonitor
 from rankwise.selection.folds import FoldAssigner
 from rankwise.solvers.choose import ITERATIVE, SOLVERS, SolverOptions
 
@@ -198,38 +195,3 @@ def _steepest(X, y):
     """Return the direction of the first step from 0."""
     pull = (X - X.mean(axis=0)).T @ y
     return pull / np.linalg.norm(pull)
-
-
-@pytest.mark.parametrize("method", [m for m in METHODS if m != "cg"])
-@pytest.mark.parametrize("outputs", [1, 2])
-def test_an_interruption_keeps_the_best_so_far_and_says_so(monkeypatch, method, outputs):
-    X, y = data(outputs=outputs)
-    dot, calls = EvalSetMonitor.__call__, []
-
-    def watch(self, coef, gap, n_iter):
-        calls.append(1)
-        return dot(self, coef, gap, n_iter)
-
-    product = SquaredObjective.product
-
-    def interrupted(self, v):
-        if len(calls) == 3:
-            raise KeyboardInterrupt
-        return product(self, v)
-
-    monkeypatch.setattr(EvalSetMonitor, "__call__", watch)
-    monkeypatch.setattr(SquaredObjective, "product", interrupted)
-    ties = {"ties": "exclude"} if outputs == 2 else {}  # which makes two graphs, fitted one after the other
-    model = model_of(method, **ties)
-    if outputs == 2:
-        with pytest.raises(KeyboardInterrupt):
-            model.fit(X, y)
-        assert not hasattr(model, "coef_")
-        return
-    with (
-        keep_on_interrupt(),
-        pytest.warns(ConvergenceWarning, match=r"Interrupted after \d+ iterations; .*Hint"),
-    ):
-        model.fit(X, y)
-    assert len(model.history_) == 3
-    assert model.coef_.any()

@@ -14,9 +14,7 @@ from rankwise import RankRLS, RankRLSCV
 from rankwise.exceptions import InvalidInputError, NoPairsError
 from rankwise.metrics import get_metric, preference_error
 from rankwise.model_selection import PreferenceKFold
-from rankwise.runtime.interrupts import keep_on_interrupt
 from rankwise.selection.cv import Sampling, held_out_share, plan_of
-from rankwise.selection.equations import PairFoldEquations
 from strategies import make_problem
 
 GRID = 2.0 ** np.arange(-6, 7, 3)
@@ -245,26 +243,6 @@ def test_nothing_of_an_earlier_fit_lingers(estimator):
 
 
 # --- interruption and bad input -------------------------------------------------------------------------------------
-
-
-def test_an_interruption_keeps_the_best_model_so_far(monkeypatch):
-    data = Drawn(11)
-    original, calls = PairFoldEquations.multiply, []
-
-    def interrupted(self, vectors):
-        calls.append(1)
-        if len(calls) > 3:
-            raise KeyboardInterrupt
-        return original(self, vectors)
-
-    monkeypatch.setattr(PairFoldEquations, "multiply", interrupted)
-    with (
-        keep_on_interrupt(),
-        pytest.warns(ConvergenceWarning, match=r"Interrupted after 3 iterations.*Hint: "),
-    ):
-        model = RankRLSCV(GRID).fit_pairs(data.X, *data.lists)
-    assert model.n_iter_ == 3
-    close(model.coef_, cg(model.alpha_, model.best_iteration_, data.X, *data.lists).coef_)
 
 
 X4, PAIRS = np.array([[0.0], [1.0], [2.0], [3.0]]), [[1, 0], [3, 2], [2, 0], [3, 1]]

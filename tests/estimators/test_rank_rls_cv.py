@@ -2,7 +2,6 @@
 
 import gc
 import pickle
-import signal
 import warnings
 import weakref
 
@@ -15,10 +14,8 @@ from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 from rankwise import RankRLS, RankRLSCV
 from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError
 from rankwise.metrics import get_metric
-from rankwise.runtime.interrupts import keep_on_interrupt
 from rankwise.selection import krylov_run
 from rankwise.selection.cv import Sampling, plan_of
-from rankwise.selection.equations import FoldEquations, GraphEquations
 from rankwise.selection.krylov_run import SurfaceRun
 from strategies import make_problem
 
@@ -306,97 +303,6 @@ def test_an_evaluation_set_wins_over_cv():
 
 
 # --- interruption ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("after", [2, 5])
-def test_an_interruption_keeps_the_best_model_so_far(monkeypatch, after):
-    problem = noisy(15)
-    original, calls = FoldEquations.multiply, []
-
-    def interrupted(self, vectors):
-        calls.append(1)
-        if len(calls) > after:
-            raise KeyboardInterrupt
-        return original(self, vectors)
-
-    monkeypatch.setattr(FoldEquations, "multiply", interrupted)
-    with (
-        keep_on_interrupt(),
-        pytest.warns(ConvergenceWarning, match=f"Interrupted after {after} iterations.*Hint: "),
-    ):
-        model = RankRLSCV(GRID).fit(problem.X, problem.y, problem.qid)
-    assert model.n_iter_ == after
-    assert model.best_iteration_ <= after
-    again = quiet_cg(model.alpha_, model.best_iteration_, problem.X, problem.y, problem.qid)
-    np.testing.assert_allclose(model.coef_, again.coef_, rtol=1e-8, atol=1e-10)
-
-
-def test_an_interruption_ends_the_search_over_scalings(monkeypatch):
-    problem = noisy(15)
-    original, calls = FoldEquations.multiply, []
-
-    def interrupted(self, vectors):
-        calls.append(1)
-        if len(calls) in at:
-            raise KeyboardInterrupt
-        return original(self, vectors)
-
-    monkeypatch.setattr(FoldEquations, "multiply", interrupted)
-    at = {3}
-    with keep_on_interrupt(), pytest.warns(ConvergenceWarning, match="Interrupted after 2 iterations"):
-        model = RankRLSCV(GRID, scaling=[0.0, 0.25]).fit(problem.X, problem.y, problem.qid)
-    assert (model.scaling_, len(calls)) == (0.0, 3)
-    at = set()
-    n_first = RankRLSCV(GRID).fit(problem.X, problem.y, problem.qid).n_iter_
-    calls.clear()
-    at = {n_first + 1}
-    with (
-        keep_on_interrupt(),
-        pytest.warns(ConvergenceWarning, match=r"Interrupted before scaling=0\.25.*Hint: "),
-    ):
-        model = RankRLSCV(GRID, scaling=[0.0, 0.25]).fit(problem.X, problem.y, problem.qid)
-    assert model.scaling_ == 0.0
-
-
-@pytest.mark.parametrize("method", ["hybrid", "tikhonov"])
-def test_an_interruption_of_the_refit_keeps_the_model_of_a_fold(monkeypatch, method):
-    problem = noisy(15)
-
-    def interrupted(self, vectors):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(GraphEquations, "multiply", interrupted)
-    with keep_on_interrupt(), pytest.warns(ConvergenceWarning, match=r"Interrupted before the refit.*Hint: "):
-        model = RankRLSCV(GRID, cv=5, method=method).fit(problem.X, problem.y, problem.qid)
-    assert model.score(problem.X, problem.y, problem.qid) > 0.6
-
-
-def test_an_interruption_before_anything_is_known_is_passed_on(monkeypatch):
-    problem = noisy(15)
-
-    def interrupted(self, vectors):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(FoldEquations, "multiply", interrupted)
-    with pytest.raises(KeyboardInterrupt):
-        RankRLSCV(GRID).fit(problem.X, problem.y, problem.qid)
-
-
-def test_a_real_ctrl_c(monkeypatch):
-    """The signal itself, while compiled code runs between two lines of Python."""
-    problem = noisy(15)
-    original, calls = FoldEquations.multiply, []
-
-    def signalled(self, vectors):
-        calls.append(1)
-        if len(calls) == 4:
-            signal.raise_signal(signal.SIGINT)
-        return original(self, vectors)
-
-    monkeypatch.setattr(FoldEquations, "multiply", signalled)
-    with keep_on_interrupt(), pytest.warns(ConvergenceWarning, match="Interrupted after 3 iterations"):
-        model = RankRLSCV(GRID).fit(problem.X, problem.y, problem.qid)
-    assert np.isfinite(model.coef_).all()
 
 
 # --- bad input -------------------------------------------------------------------------------------------------

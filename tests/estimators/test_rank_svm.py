@@ -17,7 +17,6 @@ from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsE
 from rankwise.fitting import margins
 from rankwise.metrics import get_metric, pairwise_error
 from rankwise.model_selection import PreferenceKFold, QueryKFold
-from rankwise.runtime.interrupts import keep_on_interrupt
 from rankwise.selection import alpha_path
 from rankwise.selection.cv import Sampling, plan_of
 from rankwise.solvers.solution import Solution, Status
@@ -253,58 +252,6 @@ def test_early_stopping_of_several_outputs():
     assert model.best_iteration_.shape == (2,)
 
 
-@pytest.mark.parametrize(("loss", "solver"), EVERY)
-def test_interruption_keeps_the_best_model(loss, solver, monkeypatch):
-    problem = make_problem(1, rows=200, features=20)
-    calls = {"n": 0}
-
-    def interrupt(self, text):
-        calls["n"] += 1
-        if calls["n"] == 3:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(margins.ProgressLine, "update", interrupt)
-    with keep_on_interrupt(), pytest.warns(ConvergenceWarning, match="interrupted"):
-        model = fit(problem, loss=loss, solver=solver, alpha=1e-5, tol=1e-9)
-    assert model.coef_.any()
-    assert model.duality_gap_ > 1e-9
-    monkeypatch.undo()
-    tight = fit(problem, loss=loss, alpha=1e-5, tol=1e-7)
-    excess = objective(problem, model.coef_, loss, 1e-5) - objective(problem, tight.coef_, loss, 1e-5)
-    assert excess <= model.duality_gap_ + 1e-7
-
-
-def interrupt_at(monkeypatch, moment):
-    """Press Ctrl-C when progress is shown for the nth time."""
-    seen = {"n": 0}
-
-    def interrupt(self, text):
-        seen["n"] += 1
-        if seen["n"] == moment:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(margins.ProgressLine, "update", interrupt)
-    return seen
-
-
-def test_one_interruption_ends_a_fit_of_several_outputs(monkeypatch):
-    problem = make_problem(1, rows=200, features=20)
-    model = RankSVM(1e-5, tol=1e-9)
-    Y = np.column_stack([problem.y, -problem.y])
-    seen = interrupt_at(monkeypatch, 3)
-    with pytest.raises(KeyboardInterrupt):
-        model.fit(problem.X, Y, problem.qid)
-    assert seen["n"] == 3
-    assert not hasattr(model, "coef_")
-
-
-def test_an_interruption_says_how_to_go_on(monkeypatch):
-    problem = make_problem(1, rows=200, features=20)
-    interrupt_at(monkeypatch, 3)
-    with pytest.raises(KeyboardInterrupt, match="Hint: fit again, with warm_start=True"):
-        fit(problem, alpha=1e-5, tol=1e-9)
-
-
 def test_a_large_ranking_of_unscaled_columns_goes_on_with_smoothing(monkeypatch):
     monkeypatch.setattr(margins, "_FIRST_TRY", 5)
     rng = np.random.default_rng(0)
@@ -537,37 +484,6 @@ class TestChoosingAlpha:
             RankSVMCV(scoring="ndcg").fit_pairs(X, pairs)
         with pytest.raises(NoPairsError, match="Hint"):
             RankSVMCV(cv=[(np.arange(0), np.arange(200))]).fit_pairs(X, pairs)
-
-    @pytest.mark.parametrize("moment", [4, 40])
-    def test_one_interruption_ends_the_search(self, moment, monkeypatch):
-        X, y, qid = self.problem()
-        seen = interrupt_at(monkeypatch, moment)
-        with keep_on_interrupt(), pytest.warns(ConvergenceWarning, match="interrupted"):
-            model = RankSVMCV([1e-5, 1e-3, 1e-1], tol=1e-6).fit(X, y, qid)
-        assert seen["n"] == moment
-        assert "interrupted after" in model.cv_
-        assert np.isfinite(model.best_score_)
-        assert np.isnan(model.cv_errors_).any()
-        assert model.coef_.any()
-
-    def test_an_interruption_leaves_the_choice_to_the_alphas_that_all_folds_have_judged(self, monkeypatch):
-        X, y, qid = self.problem()
-        grid = [1e-3, 1e-1, 10.0]
-        counts = []
-        for size in (1, 3):
-            counted = interrupt_at(monkeypatch, -1)
-            whole = RankSVMCV(grid[-size:], cv=3).fit(X, y, qid)
-            counts.append(counted["n"])
-            monkeypatch.undo()
-        interrupt_at(monkeypatch, (counts[0] + counts[1]) // 2)  # after the largest alpha, before the end
-        with keep_on_interrupt(), pytest.warns(ConvergenceWarning, match="interrupted"):
-            model = RankSVMCV(grid, cv=3).fit(X, y, qid)
-        judged = np.isfinite(model.cv_errors_)
-        assert model.cv_ == f"3 folds of queries, interrupted after {judged.sum()} of 3 alphas"
-        assert judged[-1]
-        assert not judged.all()
-        np.testing.assert_array_equal(model.cv_errors_[judged], whole.cv_errors_[judged])
-        assert model.alpha_ in model.alphas_[judged]
 
     def test_large_alphas_are_judged_by_their_limit_and_not_as_ties(self):
         X, y, qid = self.problem()

@@ -4,10 +4,8 @@ A right answer, or an error that ends in a remedy with everything as it was befo
 """
 
 import os
-import signal
 import subprocess
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 
@@ -60,80 +58,6 @@ def test_limits(limit, server, rows, campaign, tmp_path):
 @pytest.mark.parametrize("command", WRITERS)
 def test_many_limits(limit, command, server, rows, campaign, tmp_path):
     starve(Attack(server, rows, tmp_path, command), campaign, 60, limit, *LIMITS[limit])
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("command", WRITERS)
-def test_address_space(command, server, rows, campaign, tmp_path):
-    """So little that arrays, threads or decompressors are refused, beyond what the process holds already."""
-    attack = Attack(server, rows, tmp_path, command)
-    status = Path(f"/proc/{server.process.pid}/status").read_text()
-    held = next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmSize"))
-    current = "a"
-    for _ in campaign.faults(40):
-        wanted = "ab"[int(campaign.rng.integers(2))]
-        room = int(2**20 * 4000.0 ** campaign.rng.random())
-        done = attack.run(wanted, limits=[("RLIMIT_AS", held + room)])
-        current = check(attack, campaign, wanted, current, done)
-
-
-@contextmanager
-def control_group(controller):
-    folder = Path("/sys/fs/cgroup", controller, f"rankwise-faults-{os.getpid()}")
-    if not folder.parent.is_dir():
-        pytest.skip(f"no control groups of version 1 here that limit {controller}")
-    try:
-        folder.mkdir()
-    except OSError as error:
-        pytest.skip(f"no control group can be made here ({error})")
-    try:
-        yield folder
-    finally:
-        folder.rmdir()
-
-
-# What a group allows, at random between two numbers: bytes that the process may take beyond what it was forked with,
-# and processes and threads.
-GROUPS = {
-    "memory": ("memory.limit_in_bytes", 2**20, 2**28),
-    "pids": ("pids.max", 1, 6),
-}
-
-
-def confine(attack, campaign, n, controller):
-    """Run in a control group; whom the system kills for its memory has changed nothing, or all."""
-    file, low, high = GROUPS[controller]
-    current = "a"
-    with control_group(controller) as group:
-        for _ in campaign.faults(n):
-            wanted = "ab"[int(campaign.rng.integers(2))]
-            (group / file).write_text(str(round(low * (high / low) ** campaign.rng.random())))
-            done = attack.run(wanted, group=group)
-            if done.code == 128 + signal.SIGINT and "OpenBLAS blas_thread_init" in done.said:
-                # OpenBLAS answers a thread that it may not start with SIGINT to its own process.
-                assert digest(attack.target) == attack.contents[current]
-                assert "interrupted." in done.said
-                campaign.count("ended by OpenBLAS")
-                continue
-            if done.code != -signal.SIGKILL:
-                current = check(attack, campaign, wanted, current, done)
-                continue
-            found = attack.settle()
-            assert found in {attack.contents[current], attack.contents[wanted]}
-            current = next(name for name in (wanted, current) if attack.contents[name] == found)
-            campaign.count("killed by the system")
-
-
-@pytest.mark.parametrize("controller", GROUPS)
-def test_control_groups(controller, server, rows, campaign, tmp_path):
-    confine(Attack(server, rows, tmp_path, "fit"), campaign, 5, controller)
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("controller", GROUPS)
-@pytest.mark.parametrize("command", WRITERS)
-def test_many_control_groups(controller, command, server, rows, campaign, tmp_path):
-    confine(Attack(server, rows, tmp_path, command), campaign, 40, controller)
 
 
 def test_one_processor(server, rows, campaign, tmp_path):

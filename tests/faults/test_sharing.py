@@ -3,7 +3,6 @@
 import io
 import multiprocessing
 import os
-import signal
 import subprocess
 import sys
 import threading
@@ -14,10 +13,8 @@ import joblib
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GroupKFold, cross_val_score
 
 import rankwise
-from on_cluster import local_cluster
 from rankwise import KernelRankRLS, RankRLS, RankRLSCV, RankSVM
 from rankwise.data import open_store, save_store
 from strategies import make_problem
@@ -45,18 +42,15 @@ print(n)
 
 
 @pytest.mark.parametrize("kind", ["store", "model"])
-@pytest.mark.parametrize(
-    ("writers", "seconds"), [(2, 1.0), pytest.param(4, 20.0, marks=pytest.mark.long)], ids=["few", "many"]
-)
-def test_readers_find_a_whole_one_while_others_write_it(kind, writers, seconds, campaign, tmp_path):
+def test_readers_find_a_whole_one_while_others_write_it(kind, campaign, tmp_path):
     target = tmp_path / kind
     processes = [
         subprocess.Popen(
-            [sys.executable, "-c", _WRITER, target, kind, str(own), str(seconds)],
+            [sys.executable, "-c", _WRITER, target, kind, str(own), "1.0"],
             stdout=subprocess.PIPE,
             text=True,
         )
-        for own in range(1, writers + 1)
+        for own in (1, 2)
     ]
     while not target.exists():
         time.sleep(0.01)
@@ -85,8 +79,7 @@ MODELS = (
 )
 
 
-@pytest.mark.parametrize("times", [2, pytest.param(40, marks=pytest.mark.long)], ids=["few", "many"])
-def test_threads_that_fit_and_predict_at_once_get_what_one_would(times, campaign):
+def test_threads_that_fit_and_predict_at_once_get_what_one_would(campaign):
     problems = [make_problem(seed, rows=120, features=6, queries=8) for seed in range(4)]
 
     def work(model, problem):
@@ -95,7 +88,7 @@ def test_threads_that_fit_and_predict_at_once_get_what_one_would(times, campaign
 
     jobs = [(model, problem) for model in MODELS for problem in problems]
     alone = [work(*job) for job in jobs]
-    for _ in campaign.faults(times):
+    for _ in campaign.faults(2):
         together = joblib.Parallel(n_jobs=8, backend="threading")(joblib.delayed(work)(*job) for job in jobs)
         for one, other in zip(alone, together, strict=True):
             np.testing.assert_array_equal(one, other)
@@ -103,44 +96,6 @@ def test_threads_that_fit_and_predict_at_once_get_what_one_would(times, campaign
 
 
 # --- forks ---
-
-
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
-@pytest.mark.parametrize("times", [6, pytest.param(150, marks=pytest.mark.long)], ids=["few", "many"])
-def test_a_child_forked_while_threads_fit_can_fit(times, campaign):
-    """What another thread holds at that moment is never given back in the child."""
-    problem = make_problem(1, rows=400, features=10, queries=20)
-    stop = threading.Event()
-
-    def work():
-        while not stop.is_set():
-            RankRLSCV(cv=3, n_threads=2).fit(problem.X, problem.y, qid=problem.qid)
-            RankSVM(n_threads=2).fit(problem.X, problem.y, qid=problem.qid)
-
-    expected = RankRLS().fit(problem.X, problem.y, qid=problem.qid).coef_
-    threads = [threading.Thread(target=work) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    try:
-        for _ in campaign.faults(times):
-            time.sleep(float(campaign.rng.uniform(0, 0.05)))
-            child = os.fork()
-            if child == 0:
-                signal.alarm(60)  # a child that hangs is ended
-                try:
-                    coef = RankRLS().fit(problem.X, problem.y, qid=problem.qid).coef_
-                    RankRLSCV(cv=3).fit(problem.X, problem.y, qid=problem.qid)
-                    os._exit(0 if np.allclose(coef, expected) else 3)
-                finally:
-                    os._exit(4)
-            status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-            assert status == 0, "the child hung" if status == -signal.SIGALRM else f"status {status}"
-            campaign.count("fitted in a child")
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
 
 
 def _fit_in_worker(X, y, qid):
@@ -156,77 +111,6 @@ def test_forked_workers_and_stores(campaign, tmp_path):
         for coef in pool.starmap(_fit_in_worker, [(store.X, store.y, store.qid)] * 4):
             np.testing.assert_allclose(coef, expected, rtol=1e-12)
             campaign.count("fitted in a worker")
-
-
-@pytest.mark.long
-@pytest.mark.parametrize("shared_memory", [True, False])
-def test_loky_workers_and_stores(shared_memory, campaign, tmp_path, monkeypatch):
-    """With and without /dev/shm, where joblib keeps what its workers share."""
-    if not shared_memory:
-        monkeypatch.setenv("JOBLIB_TEMP_FOLDER", str(tmp_path))
-    problem = make_problem(2, rows=400, features=6, queries=20)
-    save_store([(problem.X, problem.y, problem.qid)], tmp_path / "store", regroup=True)
-    store = open_store(tmp_path / "store")
-    with joblib.parallel_backend("loky", n_jobs=2):
-        for coef in joblib.Parallel()(
-            joblib.delayed(_fit_in_worker)(store.X, store.y, store.qid) for _ in range(4)
-        ):
-            np.testing.assert_allclose(coef, _fit_in_worker(store.X, store.y, store.qid), rtol=1e-12)
-            campaign.count("fitted in a worker")
-    scores = cross_val_score(RankRLS(), problem.X, problem.y, cv=GroupKFold(3), groups=problem.qid, n_jobs=2)
-    assert np.isfinite(scores).all()
-
-
-_WITHOUT_SHARED_MEMORY = """
-import os, sys
-assert not os.path.exists("/dev/shm")
-import numpy as np
-from sklearn.model_selection import GroupKFold, cross_val_score
-from rankwise import RankRLS
-from rankwise.cli import main
-rng = np.random.default_rng(0)
-X, y, groups = rng.normal(size=(60, 3)), rng.normal(size=60), np.arange(60) // 10
-scores = [cross_val_score(RankRLS(), X, y, cv=GroupKFold(3), groups=groups, n_jobs=n) for n in (1, 2)]
-assert (scores[0] == scores[1]).all()
-sys.exit(main(["demo", "-o", sys.argv[1]]))
-"""
-
-
-@pytest.mark.long
-def test_without_shared_memory(campaign, tmp_path):
-    """In a view of the file system that has no /dev/shm: workers and commands do what they do with it."""
-    script = tmp_path / "script.py"
-    script.write_text(_WITHOUT_SHARED_MEMORY)
-    tried = subprocess.run(
-        ["unshare", "--mount", "sh", "-c", "mount -t tmpfs tmpfs /dev"], capture_output=True, check=False
-    )
-    if tried.returncode:
-        pytest.skip("file systems cannot be hidden here")
-    # Devices that Python opens are made again.
-    devices = "mknod /dev/null c 1 3; mknod /dev/urandom c 1 9; mknod /dev/random c 1 8"
-    inside = f"mount -t tmpfs tmpfs /dev && {devices} && {sys.executable} {script} {tmp_path / 'data'}"
-    done = subprocess.run(
-        ["unshare", "--mount", "sh", "-c", inside], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    campaign.count("done")
-
-
-@pytest.mark.long
-def test_fits_beside_workers_of_dask(campaign, tmp_path):
-    """Workers fit from a store that the client fits from as well: each gets what it gets alone."""
-    problem = make_problem(2, rows=400, features=6, queries=20)
-    save_store([(problem.X, problem.y, problem.qid)], tmp_path / "store", regroup=True)
-    store = open_store(tmp_path / "store")
-    expected = _fit_in_worker(store.X, store.y, store.qid)
-    with local_cluster(2) as client:
-        pending = [
-            client.submit(_fit_in_worker, store.X, store.y, store.qid, pure=False) for _ in campaign.faults(6)
-        ]
-        for future in pending:
-            np.testing.assert_array_equal(_fit_in_worker(store.X, store.y, store.qid), expected)
-            np.testing.assert_allclose(future.result(), expected, rtol=1e-12)
-            campaign.count("fitted in a worker and beside it")
 
 
 # --- files that go away, pipes that end ---

@@ -1,4 +1,4 @@
-"""SIGINT, SIGTERM, SIGHUP, SIGKILL at random moments of every command that writes: old or new, never half or none."""
+"""Ctrl-C and SIGKILL at random moments of commands that write: the old or the new file, never half of one."""
 
 import signal
 
@@ -6,8 +6,7 @@ import pytest
 
 from attacks import COMMANDS, Attack
 
-STOPPING = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
-SIGNALS = (*STOPPING, signal.SIGKILL)
+SIGNALS = (signal.SIGINT, signal.SIGKILL)
 
 
 def assault(attack, campaign, n):
@@ -30,7 +29,9 @@ def assault(attack, campaign, n):
             assert found == attack.contents[wanted]
             outcome = "done before it was stopped"
         else:
-            assert done.code in {STOPPING[number], -number}, (done.code, done.said)
+            assert done.code in {130, -number}, (done.code, done.said)
+            assert done.said in {"", "rankwise: error: interrupted.\n"}
+            assert attack.left_over() == []
             outcome = "stopped"
         campaign.count(outcome)
         current = next(name for name in (wanted, current) if attack.contents[name] == found)
@@ -38,10 +39,10 @@ def assault(attack, campaign, n):
 
 @pytest.mark.parametrize("command", ["convert to a store", "fit"])
 def test_signals_at_random_moments(command, server, rows, campaign, tmp_path):
-    assault(Attack(server, rows, tmp_path, command), campaign, 12)
+    assault(Attack(server, rows, tmp_path, command), campaign, 8)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("command", COMMANDS)
 def test_many_signals_at_random_moments(command, server, rows, campaign, tmp_path):
-    assault(Attack(server, rows, tmp_path, command), campaign, 100)
+    assault(Attack(server, rows, tmp_path, command), campaign, 50)

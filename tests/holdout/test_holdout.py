@@ -26,7 +26,6 @@ from rankwise.holdout.spaces import _group_of_rows
 from rankwise.pairs.factor import LabelFactor
 from rankwise.pairs.labels import label_graph
 from rankwise.pairs.preferences import preference_graph
-from rankwise.runtime import decompositions
 from rankwise.runtime.threads import LARGE_MATRIX
 from rankwise.solvers.dual import DualSpectrum
 from strategies import make_problem
@@ -357,15 +356,12 @@ def test_what_has_not_converged_in_lockstep_says_so(monkeypatch):
     assert converged.all()  # five rows take five steps, and rounding a few more
 
 
-def test_small_groups_beside_a_large_one_start_no_threads(monkeypatch):
+def test_small_groups_beside_a_large_one():
     rng = np.random.default_rng(0)
     Z, target = rng.normal(size=(LARGE_MATRIX + 30, 4)), rng.normal(size=LARGE_MATRIX + 30)
     groups = [np.arange(LARGE_MATRIX), *np.arange(LARGE_MATRIX, LARGE_MATRIX + 30).reshape(10, 3)]
-    started = []
-    monkeypatch.setattr(decompositions, "left_on_interrupt", lambda work: started.append(work) or work())
     hold_out = PrimalHoldOut.of_design(Z)
     found = held_out_residuals(hold_out, target[:, None], groups, ALPHAS)
-    assert len(started) == 1
     for rows in groups:
         rest = np.setdiff1d(np.arange(len(Z)), rows)
         for alpha, own in zip(ALPHAS, found[:, rows, 0], strict=True):

@@ -288,23 +288,6 @@ def test_columns_without_any_variation():
         np.testing.assert_array_equal(gradient_descent(objective, alpha).coef, 0.0)
 
 
-@pytest.mark.parametrize("call", [gradient_descent, estimated_descent])
-def test_an_interruption_keeps_the_best_point(monkeypatch, call):
-    objective = with_spectrum(SPECTRA["uniform"])
-    product, calls = objective.product, []
-
-    def interrupted(v):
-        calls.append(1)
-        if len(calls) > 100:
-            raise KeyboardInterrupt
-        return product(v)
-
-    monkeypatch.setattr(objective, "product", interrupted)
-    solution = call(objective, 1.0, tol=1e-13)
-    assert solution.status is Status.INTERRUPTED
-    assert solution.certificate == min(1.0, *solution.history)
-
-
 @pytest.mark.parametrize("outputs", [1, 3])
 @pytest.mark.parametrize("factor", [0.5, 3.0])
 def test_what_a_monitor_is_shown_ranks_as_the_iterate_and_is_no_worse_than_nothing(outputs, factor):

@@ -151,25 +151,6 @@ def test_stopping_short_is_said():
     assert solution.certificate > 1e-12
 
 
-def test_an_interruption_keeps_the_iterate(monkeypatch):
-    objective = objective_of(make_problem(10))
-    expected = conjugate_gradients(objective, 1e-6, tol=1e-12, max_iter=2).coef
-    product, calls = objective.product, []
-
-    def interrupted(v):
-        calls.append(1)
-        if len(calls) > 2:
-            raise KeyboardInterrupt
-        return product(v)
-
-    monkeypatch.setattr(objective, "product", interrupted)
-    solution = conjugate_gradients(objective, 1e-6, tol=1e-12)
-    assert solution.status is Status.INTERRUPTED
-    np.testing.assert_array_equal(solution.coef, expected)
-    with pytest.raises(KeyboardInterrupt):
-        conjugate_gradients(objective, 1e-6)
-
-
 def test_labels_that_pull_nothing_give_zero():
     problem = make_problem(11, queries=1)
     problem.y[:] = 1.0

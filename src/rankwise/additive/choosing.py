@@ -22,7 +22,7 @@ from rankwise.additive.settings import PATIENCE, Candidate, Knots, Split, Wanted
 from rankwise.arrays import Floats
 from rankwise.design import Design
 from rankwise.selection.result import Choice, Selection
-from rankwise.solvers.solution import Solution, Status
+from rankwise.solvers.solution import Solution
 
 __all__ = ["Search"]
 
@@ -41,15 +41,12 @@ class Search:
     wanted : Wanted
     tried : list of Candidate
         In the order of trial.
-    is_interrupted : bool
-        Whether Ctrl-C came, after something had been tried.
     """
 
     blueprints: Blueprints
     splits: Sequence[Split]
     wanted: Wanted
     tried: list[Candidate] = field(default_factory=list)
-    is_interrupted: bool = False
 
     def __post_init__(self) -> None:
         self._knots = Knots(self.wanted.n_knots[0], self.wanted.surface_knots[0])
@@ -76,7 +73,7 @@ class Search:
         self._walk_down(first)
         self._refine(first, [Knots(n, self._knots.surface) for n in wanted.n_knots[1:]])
         counts: Sequence[int] = ()
-        if fixed is None and any(wanted.counts) and not self.is_interrupted:
+        if fixed is None and any(wanted.counts):
             counts = self._add_surfaces()
         self._refine_surfaces(counts)
         if not self._are_coarse_best:
@@ -137,7 +134,7 @@ class Search:
         """Try more and more knots with so many surfaces, while they help noticeably; tell whether any did."""
         has_helped, worse = False, 0
         for knots in finer:
-            if self.is_interrupted or worse >= PATIENCE:
+            if worse >= PATIENCE:
                 break
             best, kept, self._knots, first = self.best, self._knots, knots, len(self.tried)
             _, error = (at or self._around)(best.step, count)
@@ -165,7 +162,7 @@ class Search:
         step = min(max(plain.step, 0), len(self.wanted.ladder.alphas) - 1)
         for number in range(self.wanted.rounds.terms):
             self._rounds = Rounds(terms=number + 1)
-            error = None if self.is_interrupted else self._try(step, count)
+            error = self._try(step, count)
             if error is None:
                 break
             least = min(least, error)
@@ -175,8 +172,6 @@ class Search:
     def _adapt(self) -> None:
         """Adapt the penalty to the models' steps, again while that helps noticeably."""
         for number in range(self.wanted.rounds.steps):
-            if self.is_interrupted:
-                return
             best, first, kept = self.best, len(self.tried), self._rounds
             self._rounds = Rounds(number + 1)
             _, error = self._around(best.step, best.n_pairs)
@@ -196,8 +191,6 @@ class Search:
         if 0 not in wanted.counts and counts:
             self._give_up(0)
         self._grow(curves.step, counts)
-        if not any(one.is_worth for one in self.tried):
-            self.tried.append(curves)  # interrupted before anything better
         return counts
 
     def _refine_surfaces(self, counts: Sequence[int], at: _At | None = None) -> None:
@@ -215,7 +208,7 @@ class Search:
             before = min((one.error for one in self.tried if one.is_worth), default=np.inf)
             step, error = (at or self._around)(step, count)
             worse = worse + 1 if error >= before else 0
-            if worse >= PATIENCE or self.is_interrupted:
+            if worse >= PATIENCE:
                 return
 
     def _around(self, step: int, count: int) -> tuple[int, float]:
@@ -235,7 +228,7 @@ class Search:
     def _climb(self, count: int, errors: dict[int, float], direction: int) -> None:
         """Go on in one direction while the error falls; beyond the grid only while it falls noticeably."""
         step = (min if direction < 0 else max)(errors) + direction
-        while not self.is_interrupted:
+        while True:
             before = min(errors.values())
             error = self._try(step, count)
             if error is None:
@@ -249,20 +242,13 @@ class Search:
             step += direction
 
     def _try(self, step: int, count: int) -> float | None:
-        """Fit every split and score it; None where the ladder ends, or Ctrl-C came."""
+        """Fit every split and score it; None where the ladder ends."""
         alpha = self.wanted.ladder.at(step)
         if alpha is None:
             return None
         errors, solutions = [], []
         for number, (fit, split) in enumerate(zip(self._fits_now(), self.splits, strict=True)):
-            try:
-                layout, solution = self._solve(fit, alpha, count, number)
-            except KeyboardInterrupt:
-                self._interrupt()
-                return None
-            if solution.status is Status.INTERRUPTED:
-                self._interrupt()
-                return None
+            layout, solution = self._solve(fit, alpha, count, number)
             errors.append(float(split.scorer.errors(self._scores(number, layout, solution.coef)[None, :])[0]))
             solutions.append(solution)
         error = float(np.average(errors, weights=[split.share for split in self.splits]))
@@ -281,11 +267,6 @@ class Search:
     def _give_up(self, first: int) -> None:
         """Leave what was tried from there on out of the choice."""
         self.tried[first:] = [replace(one, is_worth=False) for one in self.tried[first:]]
-
-    def _interrupt(self) -> None:
-        if not self._solutions:
-            raise KeyboardInterrupt  # there is no model to keep
-        self.is_interrupted = True
 
     def _forget(self, knots: Knots) -> None:
         """Give up the codes of these knots: they are as large as the rows in single precision."""

@@ -24,7 +24,7 @@ from rankwise.arrays import AnyArray, Floats
 from rankwise.data.queries import Queries
 from rankwise.design import AdditiveDesign
 from rankwise.design.terms import Curve, Surface, Terms
-from rankwise.solvers.solution import Solution, Status
+from rankwise.solvers.solution import Solution
 
 __all__ = ["AdditiveFit", "Blueprint", "Blueprints", "Layout", "as_pairs", "encode"]
 
@@ -205,8 +205,6 @@ class AdditiveFit:
         """Fit curves and these surfaces, and so many times again with the penalty adapted to the last model."""
         layout, solution = self.solve(alpha, pairs, start)
         for number in range(sum(rounds)):
-            if solution.status is Status.INTERRUPTED:
-                break
             by_terms = number >= rounds.steps
             layout, solution = self.solve(alpha, pairs, before=solution.coef, by_terms=by_terms)
         return layout, solution
@@ -227,8 +225,6 @@ class AdditiveFit:
             return self.solve_adapting(alpha, rounds, (), start)
         chooser = sample() or self
         layout, solution = chooser.solve(alpha, (), start)
-        if solution.status is Status.INTERRUPTED:
-            return layout, solution
         pairs = as_pairs(chooser.rank_pairs(solution.coef), n_pairs)
         del layout, chooser
         self._solvers.clear()

@@ -128,7 +128,7 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         After `fit_pairs` on folds: the log-loss of calibrated probabilities on held-out pairs, calibrated on the other
         folds.
     stopped_ : str
-        What ended the search before everything was tried: "Ctrl-C", the time limit, or nothing.
+        What ended the search before everything was tried: the time limit, or nothing.
     search_ : Search
         The search itself, with the fitted model of every candidate; copies and files of the model lack it.
     skipped_ : list of str

@@ -20,7 +20,6 @@ from rankwise.automatic.stages import Facts, stages
 from rankwise.automatic.targets import is_for
 from rankwise.estimators.base import Ranker
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
-from rankwise.runtime.interrupts import HEARD
 from rankwise.runtime.progress import ProgressLine
 
 __all__ = ["run_search"]
@@ -36,7 +35,6 @@ _ROWS_TO_CHOOSE = 5000
 _FEWEST_ROWS = 4000
 # Entries times cost up to which several models, for their mean, are fitted to all rows.
 _MEAN_WORK = 5e8
-_INTERRUPTED = "Ctrl-C"
 _EDGE = "The best alpha is the"  # how a method begins to warn of the end of its grid
 
 
@@ -85,7 +83,7 @@ class _Run:
     unit_seconds: float = 0.0
 
     def try_stages(self, problem: Problem, judged: str) -> None:
-        """Try what the stages say, until nothing is left or somebody interrupts."""
+        """Try what the stages say, until nothing is left or time is up."""
         search = self.search
         one_alpha = search.alphas is not None and len(search.alphas) == 1
         varies_loss = not one_alpha and not search.fixed
@@ -93,8 +91,7 @@ class _Run:
         facts = Facts.of(problem, **varies, is_sample=judged == "sample")
         for candidates in stages(facts, search.methods, search.scalings, SoFar(search)):
             allowed = [one for one in candidates if self._is_allowed(one)]
-            if not self.try_all(allowed, problem, judged):
-                return
+            self.try_all(allowed, problem, judged)
         if not search.trials:
             raise InvalidInputError(
                 f"No candidate can run in {search.target!r}."
@@ -149,9 +146,8 @@ class _Run:
         finalists = list(by_form.values())
         larger = whole if self._has_time_for_all(finalists) else _sample(search, _COMPARED) or whole
         assert isinstance(larger, LabelledRows)
-        if search.stopped != _INTERRUPTED:
-            self.unit_seconds *= entries(larger.columns.X) / _SAMPLED
-            self._compare(finalists, larger)
+        self.unit_seconds *= entries(larger.columns.X) / _SAMPLED
+        self._compare(finalists, larger)
         how = search.final_trials[0].judged
         if how == "sample":
             search.scored_on = sample
@@ -171,13 +167,13 @@ class _Run:
         part = larger.without_first_folds(n_folds) if has_folds else larger
         if has_folds:
             search.scored_on = larger.first_folds(n_folds)
-        goes_on = self.try_all(finalists, part, "fold" if has_folds else "all")
+        self.try_all(finalists, part, "fold" if has_folds else "all")
         compared = search.trials[before:]
         work = sum(METHODS[one.candidate.method].cost for one in search.close(compared))
         if work * entries(search.problem.columns.X) <= _MEAN_WORK:
             self.try_means(compared, part)
         is_mean = search.rule == "best" and bool(search.choose("best").candidate.parts)
-        if goes_on and has_folds and not is_mean:
+        if has_folds and not is_mean:
             self._race(larger, n_folds)
 
     def _has_time_for_all(self, finalists: Sequence[Candidate]) -> bool:
@@ -213,12 +209,7 @@ class _Run:
                 search.stopped = f"the time limit of {search.time_limit:g} s"
                 break
             self._show(trial.candidate)
-            try:
-                further.append(self._on_fold(trial, number, part))
-            except KeyboardInterrupt:
-                HEARD.set()
-                search.stopped = _INTERRUPTED
-                break
+            further.append(self._on_fold(trial, number, part))
         return further
 
     def _on_fold(self, trial: Trial, number: int, part: LabelledRows) -> Trial:
@@ -235,8 +226,8 @@ class _Run:
         seconds = trial.seconds + time.monotonic() - start
         return replace(trial, held_out=held_out, figure=part.figure(held_out), seconds=seconds)
 
-    def try_all(self, candidates: Sequence[Candidate], problem: Problem, judged: str) -> bool:
-        """Try the candidates that there is time for; tell whether to go on."""
+    def try_all(self, candidates: Sequence[Candidate], problem: Problem, judged: str) -> None:
+        """Try the candidates that there is time for."""
         search = self.search
         for number, candidate in enumerate(candidates):
             if search.trials and not self._has_time(candidate):
@@ -245,19 +236,12 @@ class _Run:
             self._show(candidate, len(candidates) - number - 1)
             try:
                 trial = self._try(candidate, problem, judged)
-            except KeyboardInterrupt:
-                if not search.trials:
-                    raise
-                HEARD.set()
-                search.stopped = _INTERRUPTED
-                return False
             except MemoryLimitError as error:
                 if not search.trials:
                     raise
                 search.skipped.append(f"{candidate.describe()}: {error.problem}")
                 continue
             search.trials.append(trial)
-        return True
 
     def _has_time(self, candidate: Candidate) -> bool:
         limit = self.search.time_limit

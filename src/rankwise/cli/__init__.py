@@ -11,11 +11,8 @@ __all__ = ["main"]
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; see `rankwise.cli.entry.main`."""
     try:
-        # Here, because even the imports of the light modules can be interrupted.
-        from rankwise.runtime.interrupts import signals_later  # noqa: PLC0415
+        from rankwise.cli import entry  # noqa: PLC0415 - here, for an import can be interrupted, too
 
-        with signals_later():
-            from rankwise.cli import entry  # noqa: PLC0415
+        return entry.main(argv)
     except KeyboardInterrupt:
         return 130
-    return entry.main(argv)

@@ -1,4 +1,4 @@
-"""From the arguments to an exit code: 0 fine, 1 the work failed, 2 usage, 130 interrupted, 143 terminated."""
+"""From the arguments to an exit code: 0 fine, 1 the work failed, 2 usage, 130 interrupted."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from rankwise.cli.outputs import check_target
 from rankwise.cli.parser import parse
 from rankwise.cli.printing import complain, to_standard_output
 from rankwise.cli.remedies import hint_of
-from rankwise.cli.stopping import Terminated, exit_code, reason, signal_behind, stoppable
 from rankwise.cli.streams import MODEL_START, begins_model, check_streams, is_standard_output, never_closed
 from rankwise.exceptions import (
     InvalidInputError,
@@ -26,11 +25,10 @@ from rankwise.exceptions import (
     RankwiseError,
     UndefinedMetricError,
 )
-from rankwise.runtime.interrupts import signals_later
 
 __all__ = ["main"]
 
-_FAILED, _USAGE, _PIPE_CLOSED = 1, 2, 141
+_FAILED, _USAGE, _INTERRUPTED, _PIPE_CLOSED = 1, 2, 130, 141
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -46,16 +44,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     int
         The exit code.
     """
+    never_closed()
     try:
-        never_closed()
-        with stoppable():
-            return _run(sys.argv[1:] if argv is None else list(argv))
-    except (Exception, KeyboardInterrupt, Terminated) as error:
-        number = signal_behind(error)
-        if number is None:
-            raise
-        complain(reason(number))
-        return exit_code(number)
+        return _run(sys.argv[1:] if argv is None else list(argv))
+    except KeyboardInterrupt:
+        complain("interrupted.")
+        return _INTERRUPTED
 
 
 def _run(argv: list[str]) -> int:
@@ -63,10 +57,9 @@ def _run(argv: list[str]) -> int:
     try:
         options = parse(argv)
         _check_files(options)
-        with signals_later():  # imports may be left half done by a signal, or turn it into other errors
-            command = import_module(f"rankwise.cli.commands.{options.command}")
-            if "data" in options:
-                import_module("rankwise.cli.packages").check_packages(options)
+        command = import_module(f"rankwise.cli.commands.{options.command}")
+        if "data" in options:
+            import_module("rankwise.cli.packages").check_packages(options)
         code: int = command.run(options)
         with to_standard_output():
             sys.stdout.flush()

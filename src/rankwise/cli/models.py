@@ -21,7 +21,6 @@ from rankwise.data.containers import pays_as_array
 from rankwise.data.wording import how_many
 from rankwise.exceptions import InvalidInputError
 from rankwise.preprocessing.table_encoder import TableEncoder
-from rankwise.runtime.memory import make_room_for_blas
 
 __all__ = ["SavedModel", "fit_columns", "read_model", "remark_on_queries"]
 
@@ -89,7 +88,6 @@ def read_model(path: str) -> SavedModel:
     """Read a model and what its file says beside it."""
     from rankwise.persistence import load, read_header  # noqa: PLC0415 - imports every estimator
 
-    make_room_for_blas()
     if path == "-":
         stream = io.BytesIO(sys.stdin.buffer.read())
         header = read_header(stream)

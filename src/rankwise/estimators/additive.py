@@ -14,10 +14,9 @@ from rankwise.additive.parameters import Interactions, check_interactions
 from rankwise.additive.problem import AdditiveProblem
 from rankwise.additive.settings import Knots, Split, Wanted
 from rankwise.arrays import RandomSource
-from rankwise.estimators.additive_model import AUTO_COUNTS, AdditiveModel, notices_of
+from rankwise.estimators.additive_model import AUTO_COUNTS, AdditiveModel
 from rankwise.estimators.base import say
 from rankwise.exceptions import NoPairsError, UndefinedMetricError
-from rankwise.fitting.notices import Notice
 from rankwise.metrics import Metric
 from rankwise.problems.training import PairData, TrainingProblem
 from rankwise.selection.folds import assigner_of
@@ -156,10 +155,10 @@ class AdditiveRanker(AdditiveModel):
         )
         blueprints = problem.blueprints
         blueprint = blueprints.at(*knots)
-        listed, notices = self._listed_surfaces(blueprint), list[Notice]()
+        listed = self._listed_surfaces(blueprint)
         count = 0 if listed is not None or isinstance(self.interactions, str) else int(self.interactions)
         if isinstance(self.interactions, str):
-            count, notices = self._choose_count(problem, knots, eval_set)
+            count = self._choose_count(problem, knots, eval_set)
         fit = AdditiveFit(blueprint, problem.training())
         sample = partial(replace(problem, data=data).sample, blueprint)
         del problem  # and the codes of its curves
@@ -169,18 +168,15 @@ class AdditiveRanker(AdditiveModel):
             if listed is None
             else fit.solve_adapting(alpha, rounds, listed)
         )
-        say([*notices, *self._finish(*found, blueprints)])
+        say(self._finish(*found, blueprints))
 
-    def _choose_count(
-        self, problem: AdditiveProblem, knots: Knots, eval_set: object
-    ) -> tuple[int, list[Notice]]:
-        """Return how many surfaces lower the error of what is held out, and what is to be said of that."""
+    def _choose_count(self, problem: AdditiveProblem, knots: Knots, eval_set: object) -> int:
+        """Return how many surfaces lower the error of held-out rows."""
         splits = self._splits(problem, eval_set)
         if not splits or len(problem.blueprints.at(*knots).plan.curves) < 2:
-            return 0, []
+            return 0
         wanted = Wanted(Ladder([float(self.alpha)]), knots[:1], knots[1:], AUTO_COUNTS)
-        search = Search(problem.blueprints, splits, wanted)
-        return search.run().n_pairs, notices_of(search)
+        return Search(problem.blueprints, splits, wanted).run().n_pairs
 
     def _splits(self, problem: AdditiveProblem, eval_set: object) -> list[Split]:
         """Return what scores numbers of surfaces; nothing where too few rows can be held out."""

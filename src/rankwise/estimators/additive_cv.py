@@ -18,7 +18,7 @@ from rankwise.additive.squared import SquaredSearch
 from rankwise.arrays import AnyArray, ArrayLike, RandomSource
 from rankwise.data.containers import as_array
 from rankwise.data.validation import check_alphas, check_choice
-from rankwise.estimators.additive_model import AUTO_COUNTS, AdditiveModel, notices_of
+from rankwise.estimators.additive_model import AUTO_COUNTS, AdditiveModel
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric
 from rankwise.problems.training import TrainingProblem
@@ -166,7 +166,7 @@ class AdditiveRankerCV(AdditiveModel):
         held_out = self._held_out(problem.data, eval_set)
         search = Search(problem.blueprints, problem.splits(held_out, self._metric), wanted)
         best = search.run()
-        self.cv_ = held_out.description + (", interrupted" if search.is_interrupted else "")
+        self.cv_ = held_out.description
         fit = AdditiveFit(search.blueprint, problem.training())
         alpha, count, start = best.alpha, best.n_pairs, search.start_of_curves
         found = (
@@ -174,7 +174,7 @@ class AdditiveRankerCV(AdditiveModel):
             if listed is None
             else fit.solve_adapting(alpha, best.rounds, listed, start)
         )
-        notices = [*notices_of(search), *self._finish(*found, problem.blueprints)]
+        notices = self._finish(*found, problem.blueprints)
         facts = self._facts(search.tried, best.knots, best.rounds)
         selection = search.selection(self.values_).with_facts(n_iter_=self.n_iter_, **facts)
         self._keep(replace(selection, notices=notices), data)

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from rankwise.additive.choosing import Search
 from rankwise.additive.coordinates import PENALTIES
 from rankwise.additive.fitting import Blueprint, Blueprints, Layout
 from rankwise.additive.parameters import (
@@ -29,13 +28,13 @@ from rankwise.design.additive import predict
 from rankwise.design.terms import Terms
 from rankwise.estimators.base import POSITIVE, SHARE, Constraints, Ranker
 from rankwise.exceptions import InvalidInputError
-from rankwise.fitting.notices import Notice, interrupted
+from rankwise.fitting.notices import Notice
 from rankwise.pairs.labels import Cost, Ties
 from rankwise.problems.training import PairData, TrainingProblem
 from rankwise.runtime.threads import default_threads
-from rankwise.solvers.solution import Solution, Status
+from rankwise.solvers.solution import Solution
 
-__all__ = ["AUTO_COUNTS", "AdditiveModel", "notices_of"]
+__all__ = ["AUTO_COUNTS", "AdditiveModel"]
 
 # Numbers of surfaces that "auto" tries, while they help.
 AUTO_COUNTS = (0, 5, 10, 20, 40, 80, 160, 320)
@@ -186,12 +185,4 @@ class AdditiveModel(Ranker):
             f"The solver stopped after {solution.n_iter} iterations, a certificate of "
             f"{solution.certificate:.1e} away from the minimum (tol={self.tol}): {solution.status.value}"
         )
-        if solution.status is Status.INTERRUPTED:
-            return [Notice(what, "fit again", KeyboardInterrupt)]
         return [Notice(what, "raise max_iter or tol, or use a larger alpha")]
-
-
-def notices_of(search: Search) -> list[Notice]:
-    """Return what is to be said of a search that Ctrl-C ended."""
-    what = "while settings were tried; the model is of the best one so far"
-    return [interrupted(what)] if search.is_interrupted else []

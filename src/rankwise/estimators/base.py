@@ -33,7 +33,6 @@ from rankwise.kernels import KERNELS
 from rankwise.metrics import Metric
 from rankwise.pairs.labels import COSTS, QUERY_WEIGHTS, TIES, Cost, Ties
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
-from rankwise.runtime.interrupts import tell_interrupted
 from rankwise.runtime.threads import one_blas_thread
 from rankwise.selection.cv import Decomposition, Sampling, held_out_share, notices_of_time, plan_of
 from rankwise.selection.grids import POWERS_OF_TWO, notices_of_edges
@@ -436,10 +435,6 @@ def _warn_of_near_ties(data: TrainingProblem) -> None:
 
 
 def say(notices: Sequence[Notice]) -> None:
-    """Warn of what a fit is to be warned of; Ctrl-C is told of when the estimator has its attributes."""
+    """Warn of what a fit is to be warned of."""
     for what, remedy, category in notices:
-        if category is KeyboardInterrupt:
-            tell_interrupted(what, remedy)
-        else:
-            assert issubclass(category, Warning)
-            warnings.warn(f"{what}. Hint: {remedy}.", category, stacklevel=caller_level())
+        warnings.warn(f"{what}. Hint: {remedy}.", category, stacklevel=caller_level())

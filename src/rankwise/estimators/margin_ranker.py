@@ -24,7 +24,7 @@ from rankwise.problems.training import TrainingProblem
 from rankwise.selection.early_stopping import EvalSetMonitor
 from rankwise.selection.result import Selection, one_or_all
 from rankwise.solvers.choose import MARGIN_SOLVERS
-from rankwise.solvers.solution import Solution, Status
+from rankwise.solvers.solution import Solution
 
 __all__ = ["MarginRanker"]
 
@@ -90,8 +90,6 @@ class MarginRanker(Ranker):
         for output, (own, start, monitor) in enumerate(zip_longest(pairs, starts, monitors)):
             curvature = curvature_of(design, data.graph_of(output, trained))
             solutions.append(fit.solve(design, own, alpha, start=start, curvature=curvature, watcher=monitor))
-            if solutions[-1].status is Status.INTERRUPTED and len(solutions) < len(pairs):
-                raise KeyboardInterrupt  # there is no model of the other outputs
         return solutions
 
     def _keep_solutions(
@@ -110,5 +108,5 @@ class MarginRanker(Ranker):
             "n_iter_": max(1, *(s.n_iter for s in solutions)),
             "duality_gap_": one_or_all([float(s.certificate) for s in solutions], data.several_outputs),
         }
-        notices = fit.notices(solutions, can_go_on=hasattr(self, "warm_start"))
+        notices = fit.notices(solutions)
         self._keep(replace(selection.with_facts(**facts), notices=[*selection.notices, *notices]), data)

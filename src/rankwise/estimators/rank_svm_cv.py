@@ -22,8 +22,7 @@ class RankSVMCV(MarginRanker, LinearRanker):
     The grid is walked from the largest alpha to the smallest, each fit starting from the one before, and only as long
     as that can help: the walk ends where every alpha down to a hundredth of the best one had a larger held-out error,
     by more than the standard error of the difference over the folds. (With an `eval_set`, and where alphas are so large
-    that the loss is nearly linear, the walk goes on.) On Ctrl-C the choice is made among the alphas that all folds have
-    scored; the model is then the first fold's, fitted without its rows.
+    that the loss is nearly linear, the walk goes on.)
 
     Parameters
     ----------
@@ -97,6 +96,6 @@ class RankSVMCV(MarginRanker, LinearRanker):
         held_out = self._held_out(data, eval_set)
         reads, fit = data.design.reads, self._margin_fit(whole[0], self._restriction())
         paths = paths_of(margin_problems(fit, data, whole), data, held_out, self._metric)
-        selection, solutions, note = choose_on_paths(paths, check_alphas(self.alphas), _GRID)
-        self.cv_ = held_out.description + note
+        selection, solutions = choose_on_paths(paths, check_alphas(self.alphas), _GRID)
+        self.cv_ = held_out.description
         self._keep_solutions(selection, fit, solutions, data.design.reads - reads, data)

@@ -1,4 +1,4 @@
-"""Losses with margins at one alpha: which solver, with progress shown, iterates watched and interruption survived."""
+"""Losses with margins at one alpha: which solver, with progress shown and iterates watched."""
 
 from __future__ import annotations
 
@@ -138,7 +138,7 @@ class MarginFit:
         watcher: Watcher | None = None,
         title: str = "fitting",
     ) -> Solution:
-        """Minimise the mean loss plus ``alpha ‖w‖²``; on Ctrl-C keep the best model so far, if there is one."""
+        """Minimise the mean loss plus ``alpha ‖w‖²``."""
         with np.errstate(over="ignore"):
             total = pairs.weight
         if not 0 < total < np.inf:
@@ -149,7 +149,6 @@ class MarginFit:
         # Units of free columns are norms of scores, which only rows that are here have.
         remote = None if self.solver == "bounded" else design.counting(pairs)
         products, pairs = remote or (design, pairs)
-        reads = design.reads
         overflows = np.errstate(over="ignore", invalid="ignore")  # looked at below
         with ProgressLine(title) as progress, overflows:
             known = self.restriction
@@ -158,16 +157,9 @@ class MarginFit:
                 start = None if start is None else known.to_own(start)
                 # The curvature is that of the columns as they are.
                 curvature = curvature if known.penalty is None else None
-            try:
-                solution = self._solve(self._objective(products, pairs), alpha, start, curvature, monitor)
-                if known is not None:
-                    solution = replace(solution, coef=known.to_coef(solution.coef))
-            except KeyboardInterrupt:
-                if monitor.last is None:
-                    raise
-                coef, gap, n_iter = monitor.last
-                n_reads = design.reads - reads
-                solution = Solution(coef, Status.INTERRUPTED, n_iter=n_iter, n_reads=n_reads, certificate=gap)
+            solution = self._solve(self._objective(products, pairs), alpha, start, curvature, monitor)
+            if known is not None:
+                solution = replace(solution, coef=known.to_coef(solution.coef))
             if not (np.isfinite(solution.certificate) and np.isfinite(solution.coef).all()):
                 raise InvalidInputError(
                     "The numbers in X, or the margins of the pairs, are so large that their squares overflow.",
@@ -219,20 +211,17 @@ class MarginFit:
         n_reads = first.n_reads + second.n_reads
         return replace(best, n_iter=first.n_iter + second.n_iter, n_reads=n_reads)
 
-    def notices(self, solutions: Sequence[Solution], *, can_go_on: bool) -> list[Notice]:
+    def notices(self, solutions: Sequence[Solution]) -> list[Notice]:
         """Return what is to be said of solutions that do not meet the tolerance."""
-        return [self._notice(one, can_go_on) for one in solutions if not one.status.is_good]
+        return [self._notice(one) for one in solutions if not one.status.is_good]
 
-    def _notice(self, solution: Solution, can_go_on: bool) -> Notice:
+    def _notice(self, solution: Solution) -> Notice:
         gain = solution.gain
         share = f", {solution.certificate / gain:.1e} of what can be gained" if gain > 0 else ""
         what = (
             f"solver={self.solver!r} stopped after {solution.n_iter} iterations at a duality gap of "
             f"{solution.certificate:.1e}{share} (tol={self.tol}): {solution.status.value}"
         )
-        if solution.status is Status.INTERRUPTED:
-            goes_on = ", with warm_start=True to go on from here" if can_go_on else ""
-            return Notice(what, f"fit again{goes_on}", KeyboardInterrupt)
         remedy = "raise max_iter or tol, use a larger alpha, or scale the columns"
         if self.solver == "smoothing" and solution.status is Status.STAGNATED:
             remedy = f"use solver='bundle', which can prove smaller gaps; or {remedy}"
@@ -251,16 +240,14 @@ class MarginFit:
 
 @dataclass
 class _Shown:
-    """A monitor that shows the progress, remembers the last iterate, and asks whoever watches."""
+    """A monitor that shows the progress and asks whoever watches."""
 
     progress: ProgressLine
     watcher: Watcher | None
     restriction: Restriction | None = None
-    last: tuple[Floats, float, int] | None = None
 
     def __call__(self, coef: Floats, gap: float, n_iter: int) -> bool:
         coef = coef if self.restriction is None else self.restriction.to_coef(coef)
-        self.last = coef, gap, n_iter
         self.progress.update(f"iteration {n_iter}, gap {gap:.2g}")
         return n_iter > 0 and self.watcher is not None and self.watcher(coef, gap, n_iter)
 

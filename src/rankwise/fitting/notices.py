@@ -18,7 +18,6 @@ from rankwise.solvers.solution import Solution, Status
 
 __all__ = [
     "Notice",
-    "interrupted",
     "notices_of_extremes",
     "notices_of_linear",
     "notices_of_residual",
@@ -33,20 +32,11 @@ _NAMED = 5  # so many columns are named
 
 
 class Notice(NamedTuple):
-    """What the estimator is to say about a fit: what happened (a sentence without its end), and what helps.
-
-    The category is that of a warning, or KeyboardInterrupt where Ctrl-C ended the fit and the best so far is kept.
-    """
+    """What the estimator is to say about a fit: what happened (a sentence without its end), and what helps."""
 
     what: str
     remedy: str
-    category: type[BaseException] = ConvergenceWarning
-
-
-def interrupted(what: str) -> Notice:
-    """Say that Ctrl-C ended a search, and what is left of it."""
-    remedy = "call fit again without interrupting it for the final one"
-    return Notice(f"Interrupted {what}", remedy, KeyboardInterrupt)
+    category: type[Warning] = ConvergenceWarning
 
 
 def notices_of_residual(solver: str, solution: Solution, tol: float, remedy: str) -> list[Notice]:
@@ -57,8 +47,6 @@ def notices_of_residual(solver: str, solution: Solution, tol: float, remedy: str
         f"solver={solver!r} stopped after {solution.n_iter} iterations at a relative residual of "
         f"{solution.certificate:.1e} (tol={tol}): {solution.status.value}"
     )
-    if solution.status is Status.INTERRUPTED:
-        return [Notice(what, "fit again", KeyboardInterrupt)]
     return [Notice(what, f"raise max_iter or tol, {remedy}")]
 
 

@@ -8,7 +8,8 @@ from typing import Protocol
 import numpy as np
 
 from rankwise.arrays import Floats, Rows
-from rankwise.runtime.decompositions import decompose, diagonalise, singular
+from rankwise.runtime.decompositions import diagonalise, singular
+from rankwise.runtime.threads import large_algebra
 from rankwise.solvers.dual import DualSpectrum
 from rankwise.solvers.scales import EPS, are_unlike
 
@@ -93,16 +94,15 @@ class PrimalHoldOut:
     @classmethod
     def with_vectors(cls, Z: Floats, X: Floats | None = None) -> tuple[PrimalHoldOut, Floats]:
         """Do the same, and return the W as well: coefficients are ``W (σ + α)^-1 (ZW)'t``."""
-        if are_unlike(Z, X):
-            triangle: Floats = decompose(Z.shape[1], lambda: np.asarray(np.linalg.qr(Z, mode="r")))
-            _, values, vectors = singular(triangle)
-            values, rounding = np.square(values), EPS**2
-        else:
-            gram = decompose(Z.shape[1], lambda: Z.T @ Z)
-            values, vectors = diagonalise(gram, overwrite=True)
-            values, rounding = np.maximum(values, 0.0), EPS
-        features = decompose(Z.shape[1], lambda: Z @ vectors)
-        return cls(features, values, rounding=rounding), vectors
+        with large_algebra(Z.shape[1]):
+            if are_unlike(Z, X):
+                triangle: Floats = np.asarray(np.linalg.qr(Z, mode="r"))
+                _, values, vectors = singular(triangle)
+                values, rounding = np.square(values), EPS**2
+            else:
+                values, vectors = diagonalise(Z.T @ Z, overwrite=True)
+                values, rounding = np.maximum(values, 0.0), EPS
+            return cls(Z @ vectors, values, rounding=rounding), vectors
 
     identity = 1.0
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from itertools import pairwise
 from typing import TypeVar
 
@@ -15,8 +14,7 @@ from rankwise.arrays import Floats
 from rankwise.exceptions import InvalidInputError
 from rankwise.holdout.decomposition import HoldOut, PrimalHoldOut, Rows
 from rankwise.holdout.lockstep import batches_of_like_size, solve_in_lockstep
-from rankwise.runtime.decompositions import decompose
-from rankwise.runtime.threads import blas_held
+from rankwise.runtime.threads import blas_held, large_algebra
 
 __all__ = ["groups_of", "held_out_residuals"]
 
@@ -80,7 +78,8 @@ def held_out_residuals(
     largest = max((rows.size for rows in groups), default=0)
     if largest > _LARGE or len(groups) < n_threads:
         for rows in groups:
-            decompose(rows.size, partial(leave_out, rows))
+            with large_algebra(rows.size):
+                leave_out(rows)
         return out
     rank = decomposition.rank
     if alphas.size * sum(rows.size * min(rows.size, rank) for rows in groups) < _FEW:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -23,7 +22,8 @@ from rankwise.arrays import Floats, Matrix
 from rankwise.data.validation import check_choice
 from rankwise.design.offsets import Shift, find_shift, sampled_rows, spreads
 from rankwise.exceptions import InvalidInputError
-from rankwise.runtime.decompositions import decompose, diagonalise
+from rankwise.runtime.decompositions import diagonalise
+from rankwise.runtime.threads import large_algebra
 
 __all__ = [
     "BLOCK",
@@ -201,8 +201,7 @@ class FeatureMap:
             The kernel between basis rows, where it is at hand.
         """
         K = kernel.matrix(basis, basis) if between is None else between
-        symmetric = decompose(K.shape[0], lambda: (K + K.T) / 2)
-        values, vectors = diagonalise(symmetric, overwrite=True)
+        values, vectors = diagonalise((K + K.T) / 2, overwrite=True)
         kept = values > values.size * np.finfo(np.float64).eps * max(values.max(initial=0.0), 0.0)
         extremes = float(values.min(initial=0.0)), float(values.max(initial=0.0))
         return cls(kernel, basis, vectors[:, kept] / np.sqrt(values[kept]), extremes)
@@ -215,14 +214,16 @@ class FeatureMap:
     def transform(self, X: Matrix, report: Report = no_report) -> Floats:
         """Return Z; for a precomputed kernel, X holds the kernel values between rows and basis."""
         if self.kernel.is_precomputed:
-            return decompose(self.n_features, lambda: np.asarray(X @ self.projection, dtype=np.float64))
+            with large_algebra(self.n_features):
+                return np.asarray(X @ self.projection, dtype=np.float64)
         if self.kernel.name == "linear":
             Z = self.kernel.linear_product(X, self.basis, self.projection)
             report(X.shape[0])
             return Z
         Z = np.empty((X.shape[0], self.n_features))
         for rows, values in self.kernel.blocks(X, self.basis):
-            decompose(self.n_features, partial(np.matmul, values, self.projection, out=Z[rows]))
+            with large_algebra(self.n_features):
+                np.matmul(values, self.projection, out=Z[rows])
             report(rows.stop)
         return Z
 

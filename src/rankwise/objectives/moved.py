@@ -14,7 +14,7 @@ import numpy.typing as npt
 from rankwise.arrays import Floats
 from rankwise.objectives.evaluated import Evaluated
 from rankwise.objectives.protocols import QuadraticObjective
-from rankwise.runtime.decompositions import decompose
+from rankwise.runtime.threads import large_algebra
 
 __all__ = ["MatrixQuadratic", "MovedQuadratic", "WithoutColumns"]
 
@@ -86,15 +86,15 @@ class WithoutColumns(Evaluated):
         self._out, self._kept = np.flatnonzero(is_out), np.flatnonzero(~is_out)
         unit = np.zeros((objective.n_features, self._out.size))
         unit[self._out, np.arange(self._out.size)] = 1.0
-        columns = decompose(self._out.size, lambda: objective.product(unit))
+        with large_algebra(self._out.size):
+            columns = objective.product(unit)
         inner = (columns[self._out] + columns[self._out].T) / 2
         # Each in its own units, for what is small beside another column need not be rounding.
         length = np.sqrt(np.maximum(np.diagonal(inner), 0.0))
         length[length == 0] = 1.0
         units = np.outer(length, length)
-        self._inverse = decompose(
-            length.size, lambda: np.linalg.pinv(inner / units, rcond=1e-13, hermitian=True) / units
-        )
+        with large_algebra(length.size):
+            self._inverse = np.linalg.pinv(inner / units, rcond=1e-13, hermitian=True) / units
         self._crossed = columns[self._kept]
 
     @property

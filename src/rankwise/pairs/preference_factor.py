@@ -7,7 +7,7 @@ O(pairs) per product: what conjugate gradients take where a matrix of rows × ro
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
@@ -16,7 +16,7 @@ from scipy.sparse.csgraph import connected_components
 
 from rankwise.arrays import Floats
 from rankwise.pairs.preferences import PreferenceGraph
-from rankwise.runtime.decompositions import decompose
+from rankwise.runtime.threads import large_algebra
 
 __all__ = ["ComponentFactor", "IncidenceFactor", "symmetric_roots"]
 
@@ -63,20 +63,18 @@ class ComponentFactor:
         out = np.zeros_like(v)
         for part in self._parts:
             root, own = part[which], v[part[0]]
-            out[part[0]] = decompose(own.shape[0], partial(np.matmul, root, own))
+            with large_algebra(own.shape[0]):
+                out[part[0]] = root @ own
         return out
 
 
 def symmetric_roots(matrix: Floats) -> tuple[Floats, Floats]:
     """Return the root of a matrix without negative eigenvalues beyond rounding, and its pseudo-inverse."""
-
-    def work() -> tuple[Floats, Floats]:
+    with large_algebra(matrix.shape[0]):
         values, vectors = np.linalg.eigh(matrix)
         root = np.sqrt(np.where(values > _ROUNDING * values.max(initial=0.0), values, 0.0))
         inverse = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
         return (vectors * root) @ vectors.T, (vectors * inverse) @ vectors.T
-
-    return decompose(matrix.shape[0], work)
 
 
 def _laplacian(adjacency: sp.csr_array) -> Floats:

@@ -25,7 +25,7 @@ from rankwise.selection.grids import choose_among
 from rankwise.selection.held_out import HeldOut, splits_of
 from rankwise.selection.result import Selection, on_one_grid
 from rankwise.selection.scorers import EvalSet, Scorer
-from rankwise.solvers.solution import Solution, Status
+from rankwise.solvers.solution import Solution
 
 __all__ = [
     "AlphaPath",
@@ -79,8 +79,6 @@ class AlphaPath:
         One per split.
     solution : Solution or None
         The final one.
-    is_interrupted : bool
-        Whether Ctrl-C came; what was not finished then is left out, unless nothing was.
     """
 
     splits: Sequence[PathSplit]
@@ -88,7 +86,6 @@ class AlphaPath:
     tried: dict[float, Floats] = field(default_factory=dict)
     solutions: dict[float, list[Solution]] = field(default_factory=dict)
     solution: Solution | None = None
-    is_interrupted: bool = False
 
     def errors(self, alphas: Floats) -> Floats:
         """Try alphas, the first time from the largest on until smaller ones cannot win; NaN where none was tried."""
@@ -96,7 +93,7 @@ class AlphaPath:
         above = alphas[alphas > max(self.tried)] if goes_on else alphas[:0]
         for alpha in [*above.tolist(), *np.setdiff1d(alphas, above)[::-1].tolist()]:
             self._try(alpha)
-            if self.is_interrupted or (self.is_hopeless and not goes_on):
+            if self.is_hopeless and not goes_on:
                 break
         found = [self._mean(alpha) if alpha in self.tried else np.nan for alpha in alphas.tolist()]
         return np.array(found)[:, None]
@@ -105,15 +102,10 @@ class AlphaPath:
         """Fit all pairs."""
         solutions = self.solutions[alpha]
         self.solution = solutions[0]
-        if not self.is_interrupted and self.whole is not None:
+        if self.whole is not None:
             # The splits' models share most of their pairs with the final one: their mean is a good start.
             start = np.mean([one.coef for one in solutions], axis=0)
-            try:
-                self.solution = self.whole(alpha, start=start)
-            except KeyboardInterrupt:
-                self.is_interrupted = True
-        if self.is_interrupted:
-            self.solution = replace(self.solution, status=Status.INTERRUPTED)
+            self.solution = self.whole(alpha, start=start)
         return self.solution.coef
 
     def _try(self, alpha: float) -> None:
@@ -121,24 +113,13 @@ class AlphaPath:
         errors: list[float] = []
         solutions: list[Solution] = []
         for number, split in enumerate(self.splits):
-            try:
-                solution = split.solve(alpha, start=self._start(alpha, number), title="selecting")
-            except KeyboardInterrupt:
-                if not self.solutions and not solutions:
-                    raise  # there is no model to keep
-                self.is_interrupted = True
-                break
+            solution = split.solve(alpha, start=self._start(alpha, number), title="selecting")
             solutions.append(solution)
             errors.append(float(split.scorer.errors(split.scored.dot(solution.coef)[None, :])[0]))
-            self.is_interrupted = solution.status is Status.INTERRUPTED
-            if self.is_interrupted:
-                break
-        if not self.is_interrupted or not self.solutions:
-            self.tried[alpha], self.solutions[alpha] = np.array(errors), solutions
+        self.tried[alpha], self.solutions[alpha] = np.array(errors), solutions
 
     def _mean(self, alpha: float) -> float:
-        own = self.tried[alpha]
-        return float(np.average(own, weights=[split.share for split in self.splits[: own.size]]))
+        return float(np.average(self.tried[alpha], weights=[split.share for split in self.splits]))
 
     @property
     def is_hopeless(self) -> bool:
@@ -221,24 +202,17 @@ def paths_of(problem: Problems, data: TrainingProblem, held_out: HeldOut, metric
 
 def choose_on_paths(
     paths: Sequence[AlphaPath], grid: Floats, default: tuple[float, ...]
-) -> tuple[Selection, list[Solution], str]:
+) -> tuple[Selection, list[Solution]]:
     """Choose alpha for every output by the mean error of its splits, and fit all pairs.
 
-    On Ctrl-C the choice is made among the alphas that all splits have scored, and the first split's model is kept; the
-    text that is returned says so. The grid, in increasing order, goes on at its ends where it is the default.
+    The grid, in increasing order, goes on at its ends where it is the default.
     """
     found: list[Selection] = []
     solutions: list[Solution] = []
-    note = ""
     for path in paths:
         found.append(choose_among(path, grid, default, small_is_cheap=False))
         assert path.solution is not None
         solutions.append(path.solution)
-        if path.solution.status is Status.INTERRUPTED:
-            if len(found) < len(paths):
-                raise KeyboardInterrupt  # there is no model of the other outputs
-            n_scored = sum(own.size == len(path.splits) for own in path.tried.values())
-            note = f", interrupted after {n_scored} of {grid.size} alphas"
     alphas, tables = on_one_grid([one.table for one in found])
     models, chosen = [one.models[0] for one in found], [one.chosen[0] for one in found]
-    return Selection(models, chosen, alphas, np.column_stack(tables)), solutions, note
+    return Selection(models, chosen, alphas, np.column_stack(tables)), solutions

@@ -85,8 +85,6 @@ def exact_for_columns(
 class _ClosedForm(ABC):
     """Labelled rows or listed pairs, decomposed: once for outputs that can share a graph, else once per output."""
 
-    is_interrupted = False  # there is nothing to keep before the end
-
     def __init__(self, space: Space, data: TrainingProblem, groups: HeldOut | None) -> None:
         self._space = space
         self._decomposed: Sequence[RowDecomposition] | Sequence[PairDecomposition]

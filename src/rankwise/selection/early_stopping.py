@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from rankwise.arrays import Floats
-from rankwise.fitting.notices import Notice, interrupted, require_range
+from rankwise.fitting.notices import require_range
 from rankwise.fitting.squares import LeastSquares
 from rankwise.metrics import Metric
 from rankwise.objectives import ScaledObjective, SquaredObjective
@@ -26,7 +26,6 @@ from rankwise.selection.scorers import EvalSet
 from rankwise.selection.surface import EXACT, SurfaceSearch
 from rankwise.selection.systems import n_outputs
 from rankwise.solvers.choose import SOLVERS, SolverOptions
-from rankwise.solvers.solution import Status
 
 __all__ = ["EvalSetMonitor", "stop_early"]
 
@@ -109,7 +108,7 @@ def _read_surface(
                 require_range(SOLVERS["cg"](objective, fit.alpha, SolverOptions(max_iter=1)))
     histories = [surface.table[0].tolist() for surface in trial.surfaces]
     facts = {"solver_": "cg", "n_iter_": max(len(errors) for errors in histories)}
-    return Selection(coefs, trial.cells, histories=histories, facts=facts, notices=trial.notices)
+    return Selection(coefs, trial.cells, histories=histories, facts=facts)
 
 
 def _watch(
@@ -121,9 +120,8 @@ def _watch(
     coefs: list[Floats] = []
     histories: list[list[float]] = []
     chosen: list[Choice] = []
-    notices: list[Notice] = []
     with ProgressLine("fitting") as line:
-        for number, graph in enumerate(graphs, 1):
+        for graph in graphs:
             first = len(coefs)
             objective = fit.scaled(SquaredObjective(data.design, graph))
             scaled = objective if isinstance(objective, ScaledObjective) else None
@@ -134,14 +132,10 @@ def _watch(
                 options = replace(fit.options, monitor=monitor)
                 solution = SOLVERS[fit.solver](objective, fit.alpha, options)
             require_range(solution)
-            if solution.status is Status.INTERRUPTED:
-                if number < len(graphs):
-                    raise KeyboardInterrupt  # outputs are left of which there is no model at all
-                notices = [interrupted(f"after {solution.n_iter} iterations; the best model so far is kept")]
             if not monitor.history[0]:  # nothing pulls, so nothing was to be done
                 monitor(np.zeros_like(objective.rhs), 0.0, 0)
             coefs += monitor.coef
             histories += monitor.history
             chosen += monitor.choices(fit.alpha)
     facts = {"solver_": fit.solver, "n_iter_": max(len(errors) for errors in histories)}
-    return Selection(coefs, chosen, histories=histories, facts=facts, notices=notices)
+    return Selection(coefs, chosen, histories=histories, facts=facts)

@@ -102,10 +102,6 @@ def best_positions(errors: Floats) -> Ints:
 class Scored(Protocol):
     """Converged models of all alphas, and what they are worth on rows that they did not see."""
 
-    @property
-    def is_interrupted(self) -> bool:
-        """Whether no further alphas are to be scored."""
-
     def errors(self, alphas: Floats) -> Floats:
         """Return the held-out errors, (alphas, outputs); NaN where an alpha was not tried."""
 
@@ -119,15 +115,10 @@ def choose_among(
     """Choose the best alpha of each output, beyond the default grid where that is best at its end."""
     grid, errors = alphas, scored.errors(alphas)
     if is_default_grid(alphas, default):
-        while not scored.is_interrupted:
-            more = alphas_beyond(grid, errors, default, small_is_cheap=small_is_cheap)
-            if more is None:
-                break
-            found = scored.errors(more)
-            if not scored.is_interrupted:  # else the choice is made on the grid as it was
-                wider = np.concatenate([grid, more])
-                order = np.argsort(wider)
-                grid, errors = wider[order], np.concatenate([errors, found])[order]
+        while (more := alphas_beyond(grid, errors, default, small_is_cheap=small_is_cheap)) is not None:
+            wider = np.concatenate([grid, more])
+            order = np.argsort(wider)
+            grid, errors = wider[order], np.concatenate([errors, scored.errors(more)])[order]
         kept = worth_keeping(grid, errors, default)
         grid, errors = grid[kept], errors[kept]
     chosen = [

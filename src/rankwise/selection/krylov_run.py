@@ -177,7 +177,6 @@ class KrylovRun(ABC):
             keep_basis = fits(expected * self._step_bytes)
         kept = 8 * expected * sum(rows.size for rows in system.row_columns)
         self.widens = widens and fits(kept, _SHARE_OF_SCORES)
-        self.was_interrupted = False
         self._start(alphas, keep_basis=keep_basis)
 
     def _start(self, alphas: Floats, *, keep_basis: bool) -> None:
@@ -201,26 +200,21 @@ class KrylovRun(ABC):
         return 0.0, 0.0
 
     def advance(self, is_done: Rule, title: str = "", metric: Metric | None = None) -> bool:
-        """Take steps until the rule is satisfied or every alpha has converged; on Ctrl-C keep what there is.
+        """Take steps until the rule is satisfied or every alpha has converged.
 
         `title` and the values of `metric`, where there is a scorer, are shown while it runs. Return whether it ended
         before `max_iter`.
         """
         with ProgressLine(title) as progress:
-            try:
-                while not is_done(self.surfaces) and any(surface.n_active for surface in self.surfaces):
-                    if self._outgrows_memory():
-                        # Vectors that were kept orthogonal cannot be made again one by one, so it starts anew.
-                        self._start(self.surfaces[0].alphas, keep_basis=False)
-                    if self.space.n_steps >= self._max_iter:
-                        return False
-                    self._step()
-                    if progress.is_shown:
-                        self._show(progress, metric)
-            except KeyboardInterrupt:
-                if self.n_steps == 0:
-                    raise
-                self.was_interrupted = True
+            while not is_done(self.surfaces) and any(surface.n_active for surface in self.surfaces):
+                if self._outgrows_memory():
+                    # Vectors that were kept orthogonal cannot be made again one by one, so it starts anew.
+                    self._start(self.surfaces[0].alphas, keep_basis=False)
+                if self.space.n_steps >= self._max_iter:
+                    return False
+                self._step()
+                if progress.is_shown:
+                    self._show(progress, metric)
         return True
 
     def _outgrows_memory(self) -> bool:

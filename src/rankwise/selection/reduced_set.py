@@ -7,7 +7,6 @@ alpha. The sample that preconditions the whole problem preconditions its folds a
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar
 
 import numpy as np
 
@@ -67,7 +66,6 @@ class _ReducedPath:
     seed: int
     n_iter: int = 0
     worst: float = 0.0
-    is_interrupted: ClassVar[bool] = False  # Ctrl-C ends it without a model
 
     def __post_init__(self) -> None:
         self.feature_map = self.problem.feature_map()

@@ -10,10 +10,10 @@ import numpy as np
 
 from rankwise.arrays import Floats
 from rankwise.design import Design
-from rankwise.fitting.notices import Notice, interrupted
+from rankwise.fitting.notices import Notice
 from rankwise.metrics import Metric
 from rankwise.problems.training import TrainingProblem
-from rankwise.selection.equations import Coordinates, LinearCoordinates
+from rankwise.selection.equations import Coordinates
 from rankwise.selection.grids import POWERS_OF_TWO, alphas_beyond, is_default_grid, worth_keeping
 from rankwise.selection.held_out import HeldOut
 from rankwise.selection.krylov_run import KrylovRun
@@ -80,12 +80,6 @@ class Trial:
         return np.array([[best_cells(method, [s], [i])[0].error for s in self.surfaces] for i in positions])
 
     @property
-    def notices(self) -> list[Notice]:
-        """What is to be said where Ctrl-C ended one of the runs."""
-        cut = [run.n_steps for run in self.runs if run.was_interrupted]
-        return [interrupted(f"after {steps} iterations; the best model so far is kept") for steps in cut]
-
-    @property
     def extremes(self) -> tuple[float, float]:
         """How far the spectrum of a kernel reaches at least, both ways."""
         low, high = zip(*(run.extremes for run in self.runs), strict=True)
@@ -129,16 +123,13 @@ class SurfaceSearch:
         tried: Sequence[Coordinates],
     ) -> tuple[Selection, Trial]:
         """Search in one system of coordinates after the other, choose a cell per output, and make its model."""
-        trials, notices = self._run_all(problem, held_out, grid, tried)
+        trials = [self.run(problem, held_out, grid, coordinates) for coordinates in tried]
         best = min(trials, key=lambda trial: trial.error)
         n_products = sum(run.n_products for trial in trials for run in trial.runs)
         if not isinstance(held_out, EvalSet):
-            try:
-                notices += self._refit(problem, best)
-                n_products += sum({id(run): run.n_products for run, _ in best.columns}.values())
-            except KeyboardInterrupt:
-                what = "before the refit; the first fold's model, fitted without its rows, is kept"
-                notices.append(interrupted(what))
+            self._refit(problem, best)
+            n_products += sum({id(run): run.n_products for run, _ in best.columns}.values())
+        notices: list[Notice] = []
         if not best.converged:
             other = "" if self.method == "hybrid" else ", or use method='hybrid'"
             what = f"method={self.method!r} stopped at max_iter={self._most} iterations before it was done"
@@ -185,30 +176,13 @@ class SurfaceSearch:
 
     def _beyond(self, trial: Trial) -> Floats | None:
         """Return alphas to add: the tables need no products for them."""
-        if trial.notices or not all(run.widens for run in trial.runs):
+        if not all(run.widens for run in trial.runs):
             return None
         errors = trial.errors(self.method, trial.candidates)
         is_cheap = self.method != "tikhonov"  # which goes on until all have converged
         return alphas_beyond(trial.grid, errors, self.default, small_is_cheap=is_cheap)
 
-    def _run_all(
-        self, problem: TrainingProblem, held_out: HeldOut, grid: Floats, tried: Sequence[Coordinates]
-    ) -> tuple[list[Trial], list[Notice]]:
-        """Search until Ctrl-C says that it is enough."""
-        trials: list[Trial] = []
-        for coordinates in tried:
-            try:
-                trials.append(self.run(problem, held_out, grid, coordinates))
-            except KeyboardInterrupt:
-                if not trials or not isinstance(coordinates, LinearCoordinates):
-                    raise
-                what = f"before scaling={coordinates.power:g} was scored; the best model so far is kept"
-                return trials, [interrupted(what)]
-            if trials[-1].notices:
-                break
-        return trials, trials[-1].notices
-
-    def _refit(self, problem: TrainingProblem, best: Trial) -> list[Notice]:
+    def _refit(self, problem: TrainingProblem, best: Trial) -> None:
         """Fit on all data with what the folds chose: the alpha, and for all but Tikhonov the iteration."""
         final = replace(best, runs=[], columns=[], cells=[])
         is_tikhonov = self.method == "tikhonov"
@@ -229,9 +203,7 @@ class SurfaceSearch:
             final.runs.append(run)
             final.cells.extend(cells)
             final.columns.extend((run, column) for column in range(outputs))
-        # All at once: an interruption before leaves the models of the folds in place.
         best.columns, best.cells, best.converged = final.columns, final.cells, final.converged
-        return final.notices
 
     @property
     def _most(self) -> int:

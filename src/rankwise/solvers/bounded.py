@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from rankwise.arrays import Floats
 from rankwise.objectives import QuadraticObjective, SmoothPoint
-from rankwise.runtime.decompositions import decompose
+from rankwise.runtime.threads import large_algebra
 from rankwise.solvers.solution import Monitor, Solution, Status
 
 __all__ = [
@@ -207,7 +207,8 @@ def polished(
     exact = fixed.copy()
     try:
         wanted = (objective.rhs - matrix @ fixed)[is_free]
-        exact[is_free] = decompose(wanted.size, lambda: np.linalg.solve(system, wanted))
+        with large_algebra(wanted.size):
+            exact[is_free] = np.linalg.solve(system, wanted)
     except np.linalg.LinAlgError:  # two columns without a penalty are the same
         return solution
     gradient = objective.at(exact).gradient + 2 * penalty * exact

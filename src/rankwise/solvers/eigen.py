@@ -8,7 +8,7 @@ import numpy as np
 
 from rankwise.arrays import Floats
 from rankwise.objectives import QuadraticObjective
-from rankwise.runtime.decompositions import decompose
+from rankwise.runtime.threads import large_algebra
 from rankwise.solvers.scales import is_out_of_range
 from rankwise.solvers.solution import Solution, Status
 
@@ -34,7 +34,8 @@ class EigenFactor:
         self._matrix, self._rhs, self._size = matrix, rhs, float(np.trace(matrix))
         if not np.isfinite(self._size):
             return
-        values, self.vectors = decompose(matrix.shape[0], lambda: np.linalg.eigh(matrix))
+        with large_algebra(matrix.shape[0]):
+            values, self.vectors = np.linalg.eigh(matrix)
         self.values = np.maximum(values, 0.0)  # H is positive semidefinite: below zero there is only rounding
         self._projected = self.vectors.T @ rhs
 

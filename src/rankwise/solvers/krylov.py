@@ -107,13 +107,7 @@ def _iterated(  # noqa: C901, PLR0915 - the steps of one method, in the order of
         status = Status.OUT_OF_RANGE  # the inverse of an infinite diagonal
     best = np.inf
     while status is Status.MAX_ITER and n_iter < limit:
-        try:
-            image = objective.product(direction) + alpha * direction
-        except KeyboardInterrupt:
-            if not n_iter:
-                raise
-            status = Status.INTERRUPTED
-            break
+        image = objective.product(direction) + alpha * direction
         with np.errstate(over="ignore", invalid="ignore"):  # noticed below
             curvature = _dots(direction, image)
         if is_out_of_range(float(np.max(curvature)), rhs if n_iter else objective.rhs):

@@ -207,15 +207,9 @@ class _Descent:
         limit = _MOST_ITERATIONS if max_iter is None else max_iter
         status = Status.CONVERGED if error <= tol else Status.MAX_ITER
         while status is Status.MAX_ITER and len(self.history) < limit:
-            try:
-                pace = self._pace
-                following = coef - pace.step * gradient + pace.momentum * (coef - previous)
-                gradient = self._gradient(following)
-            except KeyboardInterrupt:
-                if not self.history:
-                    raise
-                status = Status.INTERRUPTED
-                break
+            pace = self._pace
+            following = coef - pace.step * gradient + pace.momentum * (coef - previous)
+            gradient = self._gradient(following)
             coef, previous = following, coef
             error = self._error(gradient)
             self.history.append(error)

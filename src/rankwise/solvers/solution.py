@@ -30,7 +30,6 @@ class Status(Enum):
     SINGULAR = "the system is singular; of all solutions the one of least norm was taken"
     MAX_ITER = "max_iter was reached before the tolerance was met"
     STOPPED = "whoever watched had seen enough"
-    INTERRUPTED = "it was interrupted, and the best model so far is kept"
     STAGNATED = "rounding errors prevent further progress before the tolerance is met"
     OUT_OF_RANGE = "the products of the columns are too large or too small for floating-point numbers"
 
