@@ -258,32 +258,6 @@ def run_plug_in(source, X):
     return np.array(out, dtype=float)
 
 
-def run_elasticsearch(source, X):
-    """Score as Elasticsearch's inference does: a weighted sum of trees, of doubles, missing ones by default_left."""
-    body = json.loads(source)
-    extractors = body["inference_config"]["learning_to_rank"]["feature_extractors"]
-    ensemble = body["definition"]["trained_model"]["ensemble"]
-    rows, names = columns_of(X)
-    assert [one["query_extractor"]["feature_name"] for one in extractors] == ensemble["feature_names"]
-    out = []
-    for row in rows:
-        values = dict(zip(names, row, strict=True))
-        total = 0.0
-        weights = ensemble["aggregate_output"]["weighted_sum"]["weights"]
-        for weight, trained in zip(weights, ensemble["trained_models"], strict=True):
-            nodes = trained["tree"]["tree_structure"]
-            assert [one["node_index"] for one in nodes] == list(range(len(nodes)))
-            at = nodes[0]
-            while "leaf_value" not in at:
-                assert at["decision_type"] == "lt"
-                value = values[trained["tree"]["feature_names"][at["split_feature"]]]
-                left = at["default_left"] if value is None else value < at["threshold"]
-                at = nodes[at["left_child" if left else "right_child"]]
-            total += weight * at["leaf_value"]
-        out.append(total)
-    return np.array(out)
-
-
 def run_vespa(source, X, qid):  # noqa: C901 - one branch per rule of the language
     """Score by a rank profile: functions, ``if``, and normalize_linear over the hits of a query."""
     rows, names = columns_of(X)
@@ -404,6 +378,4 @@ def run(target, made, X, qid, is_query, folder):
         return {"vespa": run_vespa, "json": run_json}[target](made, X, qid)
     if target in {"sqlite", "duckdb"}:
         return {"sqlite": run_sqlite, "duckdb": run_duckdb}[target](made, X, qid)
-    one = {"solr": run_solr, "elasticsearch-ltr": run_plug_in, "opensearch-ltr": run_plug_in,
-           "elasticsearch": run_elasticsearch}  # fmt: skip
-    return one[target](made, X)
+    return run_solr(made, X) if target == "solr" else run_plug_in(made, X)

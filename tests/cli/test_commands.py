@@ -263,31 +263,12 @@ def test_exporting_to_every_target_that_fit_names(capsys, searches, tmp_path):
     options = ["--method", "rls", "--scaling", "standard", "--for", "solr", "-o", tmp_path / "m.rw"]
     said = call_json(capsys, "fit", searches / "train.txt", *options)
     assert "solr" in said["runs_in"]
-    columns = json.loads(call(capsys, "export", tmp_path / "m.rw")[1])["weights"]
     for target in said["runs_in"]:
-        bounds = [f"--bounds={name}=-50:50" for name in columns] if target == "elasticsearch" else []
         names = [f"--feature-names={','.join(f'f{at}' for at in range(1, 13))}"] if target == "vespa" else []
         made = tmp_path / f"made.{target}"
-        code, _, err = call(capsys, "export", tmp_path / "m.rw", "--to", target, *bounds, *names, "-o", made)
+        code, _, err = call(capsys, "export", tmp_path / "m.rw", "--to", target, *names, "-o", made)
         assert code == 0, err
         assert made.stat().st_size > 0
-
-
-def test_a_sample_tells_how_close_single_precision_comes(capsys, searches, tmp_path):
-    arguments = (
-        searches / "model.rw",
-        "--to",
-        "solr",
-        "--sample",
-        searches / "test.txt",
-        "-o",
-        tmp_path / "m.json",
-    )
-    said = call_json(capsys, "export", *arguments)
-    assert said["sample"]["neighbours"] > 300
-    assert said["sample"]["largest_error"] < 1e-4
-    err = call(capsys, "export", *arguments, "-f")[2]
-    assert "in single precision, of" in err
 
 
 def test_sql_is_what_a_model_is_for_and_a_dialect_what_it_is_written_in(searches, tmp_path, capsys):
@@ -315,7 +296,6 @@ def test_sql_is_what_a_model_is_for_and_a_dialect_what_it_is_written_in(searches
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--to", "elasticsearch"), "--bounds"),
         (("--to", "vespa", "--nonnegative", "--feature-names", FEATURES), "add --bounds COLUMN=LOW:HIGH"),
         (("--to", "sqlite", "--name", "qid"), "otherwise with --name"),
         (("--to", "c", "--name", "double"), "otherwise with --name"),

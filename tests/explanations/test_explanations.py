@@ -15,7 +15,6 @@ from rankwise import RankRLS
 from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.explanations.importance import _shuffled
-from rankwise.exporters import single_precision
 from rankwise.metrics import get_metric
 
 
@@ -170,4 +169,3 @@ def test_rows_may_be_plain_lists():
     model = rankwise.RankRLS(alpha=0.1).fit(listed, [0, 1, 2])
     assert rankwise.explain(model, listed) == rankwise.explain(model, np.array(listed))
     assert rankwise.explain_pair(model, listed, 0, 2) == rankwise.explain_pair(model, np.array(listed), 0, 2)
-    assert single_precision(model, listed) == single_precision(model, np.array(listed))

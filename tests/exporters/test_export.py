@@ -14,9 +14,9 @@ from exported import columns_of, insert_statements, run
 from formulas import CURVES, KERNELS, NAMES, QUERIES, case, fit, predict, rows, with_gaps
 from rankwise import AdditiveRanker, KernelRankRLS, RankRLS
 from rankwise.exceptions import InvalidInputError, MissingPackageError
-from rankwise.exporters import TARGETS, export_formula, single_precision
+from rankwise.exporters import TARGETS, export_formula
 from rankwise.formula.formula import Column, Formula, Surface, Term
-from rankwise.formula.steps import Affine, Curve, Levels, Pieces, Power, Stairs
+from rankwise.formula.steps import Affine, Levels, Pieces, Power, curve, stairs
 from rankwise.preprocessing import QueryScaler
 from real_data import NEEDS_REAL_DATA, ohsumed
 
@@ -75,7 +75,7 @@ def test_engines_get_weights_with_the_scaling_folded_in(name, target):
     alike(found, model.predict(X), qid, 2e-4)
 
 
-@pytest.mark.parametrize("target", ["solr", "elasticsearch-ltr", "opensearch-ltr", "elasticsearch"])
+@pytest.mark.parametrize("target", ["solr", "elasticsearch-ltr", "opensearch-ltr"])
 @pytest.mark.parametrize(
     "name", ["splines", "bins", "min-max, clipped", "quantiles", "curves of scaled columns"]
 )
@@ -88,54 +88,13 @@ def test_engines_get_curves_as_trees_within_the_error_that_is_said(name, target)
     assert np.abs(found - model.predict(X)).max() <= error * (1 + 1e-3)
 
 
-@pytest.mark.parametrize("target", ["solr", "elasticsearch-ltr", "elasticsearch"])
+@pytest.mark.parametrize("target", ["solr", "elasticsearch-ltr"])
 def test_fitted_curves_and_surfaces_become_trees(target):
     model, X, _, qid = case("curves")
-    X = np.where(np.isnan(X), X if target == "elasticsearch" else 0.0, X).astype(np.float32).astype(float)
+    X = np.where(np.isnan(X), 0.0, X).astype(np.float32).astype(float)
     error = 0.05 * np.ptp(model.predict(X))
     found = run(target, rankwise.export(model, target, error=error), X, qid, False, None)
     assert np.abs(found - model.predict(X)).max() <= error * (1 + 1e-4)
-
-
-@pytest.mark.parametrize("name", ["standard", "curves"])
-def test_a_sample_is_scored_as_the_engine_scores_it(name):
-    """What is said of single precision is said of the scores that the exported weights or trees give."""
-    model, X, _, qid = case(name)
-    X = np.where(np.isnan(X), 0.0, X)
-    error = 0.05 * np.ptp(model.predict(X))
-    exact, engine = (
-        model.predict(X),
-        run("solr", rankwise.export(model, "solr", error=error), X, qid, False, None),
-    )
-    found = single_precision(model, X, qid, error=error)
-    swapped = neighbours = 0
-    for query in np.unique(qid):
-        own = np.flatnonzero(qid == query)
-        order = own[np.argsort(exact[own], kind="stable")]
-        gaps, ours = np.diff(exact[order]), np.diff(engine[order])
-        neighbours += (gaps > 0).sum()
-        swapped += ((gaps > 0) & (ours < 0)).sum()
-    assert (found.n_neighbours, found.n_swapped) == (neighbours, swapped)
-    assert (swapped > 0) == (name == "curves")
-    assert ("steps of trees" if name == "curves" else "single precision") in found.describe()
-
-
-def test_samples_of_what_an_engine_cannot_take_are_refused_with_a_reason():
-    model, X, _, qid = case("query rank")
-    with pytest.raises(InvalidInputError, match="one row at a time"):
-        single_precision(model, X, qid)
-
-
-def test_weights_become_trees_where_the_values_are_bounded():
-    model, X, _, qid = case("standard")
-    X = X.astype(np.float32).astype(float)
-    bounds = {f"x{at}": (column.min(), column.max()) for at, column in enumerate(X.T)}
-    with pytest.raises(InvalidInputError, match="takes trees and no weights"):
-        rankwise.export(model, "elasticsearch")
-    made = rankwise.export(model, "elasticsearch", bounds=bounds, error=0.01)
-    assert np.abs(run("elasticsearch", made, X, qid, False, None) - model.predict(X)).max() <= 0.01 * (
-        1 + 1e-6
-    )
 
 
 # --- curves and surfaces, as additive models have them ---
@@ -145,10 +104,10 @@ def additive(seed=0):
     """Return a formula with curves, levels and surfaces, and rows that reach all of it."""
     rng = np.random.default_rng(seed)
 
-    def curve(at, missing=None):
+    def term(at, missing=None):
         knots = np.sort(rng.normal(size=6)).astype(np.float32).astype(float)
         return Term(
-            1.0, Column(at, (Curve(tuple(knots.tolist()), tuple(rng.normal(size=6).tolist()), missing),))
+            1.0, Column(at, (curve(tuple(knots.tolist()), tuple(rng.normal(size=6).tolist()), missing),))
         )
 
     def knots(n):
@@ -158,8 +117,8 @@ def additive(seed=0):
         return tuple(map(tuple, rng.normal(size=(n, m)).tolist()))
 
     terms = (
-        curve(0, 0.4),
-        curve(1),
+        term(0, 0.4),
+        term(1),
         Term(2.0, Column(2, (Levels((1.0, 2.0, 5.0), (0.1, -0.2, 0.3), 0.7, -1.0),))),
     )
     surfaces = (
@@ -203,8 +162,8 @@ def odd_shapes(seed=1):
         ]
     )
     terms = (
-        Term(2.0, Column(0, (Curve(knots(1), (0.3,), -0.7),))),
-        Term(1.5, Column(2, (Stairs((), (0.5,)),))),
+        Term(2.0, Column(0, (curve(knots(1), (0.3,), -0.7),))),
+        Term(1.5, Column(2, (stairs((), (0.5,)),))),
     )
     formula = Formula(("x0", "x1", "x2"), (False,) * 3, 0.25, terms, surfaces)
     X = (rng.normal(size=(60, 3)) * 1.5).astype(np.float32).astype(float)
@@ -212,12 +171,11 @@ def odd_shapes(seed=1):
     return formula, X
 
 
-@pytest.mark.parametrize("target", [*GENERAL, "elasticsearch"])
+@pytest.mark.parametrize("target", GENERAL)
 def test_odd_shapes_round_trip(target, tmp_path):
     formula, X = odd_shapes()
-    error = {"error": 0.2} if target == "elasticsearch" else {}
-    found = run(target, export_formula(formula, target, **error), X, np.zeros(60, dtype=int), False, tmp_path)
-    agree(found, formula.evaluate(X), 0.2 * (1 + 1e-5) if error else 1e-11)
+    found = run(target, export_formula(formula, target), X, np.zeros(60, dtype=int), False, tmp_path)
+    agree(found, formula.evaluate(X))
 
 
 @pytest.mark.parametrize("target", GENERAL)
@@ -230,12 +188,9 @@ def test_logarithms_and_constants_round_trip(target, steps, tmp_path):
     agree(found, formula.evaluate(X))
 
 
-@pytest.mark.parametrize("target", ["solr", "elasticsearch-ltr", "elasticsearch"])
+@pytest.mark.parametrize("target", ["solr", "elasticsearch-ltr"])
 def test_curves_and_surfaces_as_trees(target):
-    formula, X, rng = additive()
-    if target == "elasticsearch":
-        X[rng.random(200) < 0.2, 0] = np.nan
-        X[rng.random(200) < 0.1, 2] = np.nan
+    formula, X, _ = additive()
     made = export_formula(formula, target, error=0.2)
     found = run(target, made, X, np.zeros(200), False, None)
     assert np.abs(found - formula.evaluate(X)).max() <= 0.2 * (1 + 1e-5)
@@ -245,8 +200,10 @@ def test_the_error_of_trees_is_shared_and_their_number_bounded():
     formula, X, _ = additive()
     by_default = json.loads(export_formula(formula, "solr"))
     found = run("solr", json.dumps(by_default), X, np.zeros(200), False, None)
-    steps = [*(term.column.steps[0] for term in formula.terms), *formula.surfaces]
-    spread = sum(np.ptp(vars(step)["values"]) for step in steps)
+    levels = formula.terms[2].column.steps[0]
+    curves = [np.array(term.column.steps[0].coefficients)[:, -1] for term in formula.terms[:2]]
+    tables = [vars(one)["values"] for one in (levels, *formula.surfaces)]
+    spread = sum(np.ptp(values) for values in (*tables, *curves))
     assert np.abs(found - formula.evaluate(X)).max() <= spread / 50
     with pytest.raises(InvalidInputError, match="leaves"):
         export_formula(formula, "solr", error=1e-6)
@@ -255,15 +212,13 @@ def test_the_error_of_trees_is_shared_and_their_number_bounded():
 # --- refusals, names and options ---
 
 
-@pytest.mark.parametrize("target", sorted(SINGLE | {"elasticsearch"}))
+@pytest.mark.parametrize("target", sorted(SINGLE))
 @pytest.mark.parametrize(
     ("name", "words"),
     [("rbf", "kernel"), ("query min-max", "one row at a time"), ("table", "texts"), ("filled", "0 where")],
 )
 def test_engines_refuse_with_a_reason_and_an_alternative(target, name, words):
     model, *_ = case(name)
-    if target == "elasticsearch" and name == "filled":
-        words = "without end"
     with pytest.raises(InvalidInputError, match=words) as refusal:
         rankwise.export(model, target)
     assert refusal.value.hint
@@ -296,9 +251,9 @@ def test_lifted_scores_are_not_negative(target, tmp_path):
 
 
 STEPS = {
-    "a narrow dip": Curve((0.0, 500.0, 500.001, 500.002, 1000.0), (0.0, 0.0, -50.0, 0.0, 0.0)),
+    "a narrow dip": curve((0.0, 500.0, 500.001, 500.002, 1000.0), (0.0, 0.0, -50.0, 0.0, 0.0)),
     "numbers that are names": Levels((0.25, 2.875, 7.71875), (1.0, -5.0, 0.0), 0.5, 0.5),
-    "stairs": Stairs((1.0, 1.0000001, 9.0), (0.0, -3.0, 1.0, 2.0)),
+    "stairs": stairs((1.0, 1.0000001, 9.0), (0.0, -3.0, 1.0, 2.0)),
     "lines without an end": Pieces((0.3,), (0.0, 0.0), ((-1.0, 0.3), (2.0, -0.6))),
     "a parabola": Pieces((-1e5, 1e5), (0.0, 0.3, 0.0), ((0.0, 0.0, 1.0), (1.0, 0.0, -0.7), (0.0, 0.0, 1.0))),
 }
@@ -310,8 +265,8 @@ STEPS = {
 def test_scores_are_lifted_by_the_smallest_there_can_be(name, weight, before):
     """Wherever between its bounds a term is smallest, and no further than to there."""
     step, bounds = STEPS[name], (-10.0, 1010.0)
-    marks = {"knots": getattr(step, "knots", ()), "levels": getattr(step, "levels", ())}
-    marks |= {"edges": getattr(step, "edges", ()), "turn": (0.3,), "ends": bounds}
+    marks = {"breaks": getattr(step, "breaks", ()), "levels": getattr(step, "levels", ())}
+    marks |= {"turn": (0.3,), "ends": bounds}
     inside = np.array([place for own in marks.values() for place in own], dtype=float)
     for one in before:
         inside = (inside - one.shift) / one.scale + one.center
@@ -325,7 +280,7 @@ def test_scores_are_lifted_by_the_smallest_there_can_be(name, weight, before):
     agree(found - found.min(), plain - plain.min(), 1e-9)
 
 
-@pytest.mark.parametrize("target", ["solr", "elasticsearch-ltr", "opensearch-ltr", "elasticsearch"])
+@pytest.mark.parametrize("target", ["solr", "elasticsearch-ltr", "opensearch-ltr"])
 def test_trees_are_lifted_and_need_no_bounds_where_curves_are_flat(target):
     model, X, *_ = case("curves")
     X = np.where(np.isnan(X), 0.0, X).astype(np.float32).astype(float)
@@ -394,10 +349,8 @@ def test_options_that_mean_nothing_are_refused(options, words):
 
 def test_what_a_target_cannot_say_is_refused_with_another_way():
     X, y, qid = rows()
-    with pytest.raises(InvalidInputError, match="takes trees and no weights"):
-        rankwise.export(case("alone")[0], "elasticsearch")
-    with pytest.raises(InvalidInputError, match="takes trees and no weights"):
-        rankwise.export(case("filled with medians")[0], "elasticsearch", filled=True)
+    with pytest.raises(InvalidInputError, match="unbounded term, which trees cannot represent"):
+        rankwise.export(case("splines, linear outside")[0], "solr")
     with pytest.raises(InvalidInputError, match="known of sums of columns only"):
         rankwise.export(case("rbf")[0], "python", nonnegative=True)
     curves = fit([StandardScaler()], AdditiveRanker(interactions=1, alpha=0.01), X, y, qid)
@@ -469,14 +422,6 @@ def test_rows_far_from_every_basis_row_are_scored(target, tmp_path):
     wanted = model.predict(far)
     agree(run(target, rankwise.export(model, target), far, qid[:6], False, tmp_path), wanted, 1e-9)
     assert not wanted[3:].any()
-
-
-def test_samples_that_are_none_are_refused():
-    model, X, _, qid = case("standard")
-    with pytest.raises(InvalidInputError, match="X has 3 columns, and the model takes 4"):
-        single_precision(model, X[:, :3], qid)
-    with pytest.raises(InvalidInputError, match="no rows"):
-        single_precision(model, X[:0])
 
 
 def test_columns_may_be_called_as_we_call_what_is_in_between(tmp_path):
@@ -576,7 +521,7 @@ def test_wide_models_are_no_long_sums(tmp_path):
 
 
 def test_every_target_is_tried():
-    assert set(TARGETS) == {*GENERAL, *SINGLE, "elasticsearch", "postgresql"}
+    assert set(TARGETS) == {*GENERAL, *SINGLE, "postgresql"}
 
 
 def test_without_onnx_the_way_to_it_is_named(monkeypatch):

@@ -15,7 +15,7 @@ from rankwise import AdditiveRanker, AutoRanker, KernelRankRLS, RankRLS
 from rankwise.exceptions import InvalidInputError
 from rankwise.exporters import export_formula
 from rankwise.formula.formula import Column, Formula, Term
-from rankwise.formula.steps import Curve, Levels
+from rankwise.formula.steps import Levels, curve
 from rankwise.preprocessing import QueryScaler, TableEncoder
 
 TARGETS = ["python", "javascript", "c", "onnx", "sqlite", "duckdb"]
@@ -184,7 +184,7 @@ def apply(step, value):
 
 
 def test_engines_refuse_texts_with_a_reason(models):
-    for target in ("solr", "elasticsearch", "vespa"):
+    for target in ("solr", "vespa"):
         with pytest.raises(InvalidInputError, match="takes numbers, and the model has texts: colour"):
             rankwise.export(models["linear"], target)
 
@@ -233,8 +233,8 @@ def test_the_command_line_exports_what_it_learned_from_a_table(capsys, tmp_path,
 def test_curves_of_many_knots_and_many_levels_are_written_flat(target, tmp_path):
     rng = np.random.default_rng(0)
     knots = tuple(np.sort(rng.normal(size=1000)).tolist())
-    curve = Curve(knots, tuple(rng.normal(size=1000).tolist()), 0.5)
-    terms = [Term(1.0, Column(0, (curve,)))]
+    shape = curve(knots, tuple(rng.normal(size=1000).tolist()), 0.5)
+    terms = [Term(1.0, Column(0, (shape,)))]
     X = np.append(rng.normal(size=300), [*knots[:5], knots[-1], -9.0, 9.0, np.nan])[:, None]
     if target != "vespa":
         levels = Levels(tuple(map(float, range(300))), tuple(rng.normal(size=300).tolist()), 7.0, -2.0)
@@ -262,7 +262,7 @@ def test_codes_of_texts_may_have_levels_of_their_own(target, tmp_path):
 def test_a_category_of_numbers_may_be_nothing_but_what_is_missing(target, tmp_path):
     """As TableEncoder(categories=...) marks it, before a curve or alone."""
     mark = Levels((), (), 0.0, 1.0)
-    terms = (Term(2.0, Column(0, (mark, Curve((0.0, 1.0), (3.0, 7.0))))), Term(100.0, Column(0, (mark,))))
+    terms = (Term(2.0, Column(0, (mark, curve((0.0, 1.0), (3.0, 7.0))))), Term(100.0, Column(0, (mark,))))
     formula = Formula(("x0", "x1"), (False, False), terms=terms)
     X = np.array([[1.0, 0.0], [np.nan, 0.0], [5.0, 0.0]])
     found = run(target, export_formula(formula, target), X, np.zeros(3), False, tmp_path)

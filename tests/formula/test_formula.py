@@ -28,7 +28,7 @@ from rankwise.exceptions import InvalidInputError
 from rankwise.formula.folding import folded, raw
 from rankwise.formula.formula import Column, Formula, Surface, Table, Term
 from rankwise.formula.reading import formula_of
-from rankwise.formula.steps import Affine, Curve
+from rankwise.formula.steps import Affine, curve
 from rankwise.formula.transformers import columns_after
 from rankwise.formula.view import ModelView
 
@@ -130,7 +130,7 @@ def test_surfaces_are_bilinear_and_clamped():
 
 
 def test_curves_of_the_same_knots_add_up():
-    one, other = Curve((0.0, 1.0), (0.0, 2.0), 5.0), Curve((0.0, 1.0), (1.0, 3.0), 1.0)
+    one, other = curve((0.0, 1.0), (0.0, 2.0), 5.0), curve((0.0, 1.0), (1.0, 3.0), 1.0)
     formula = Formula(("a",), (False,), terms=(Term(2.0, Column(0, (one,))), Term(1.0, Column(0, (other,)))))
     again = folded(formula)
     assert len(again.terms) == 1

@@ -17,7 +17,7 @@ from rankwise.automatic.problems import Problem
 from rankwise.automatic.scaling import entries
 from rankwise.automatic.search import CLEARLY, Search, SoFar, Trial
 from rankwise.automatic.stages import Facts, stages
-from rankwise.automatic.targets import is_for
+from rankwise.automatic.targets import exportable_to
 from rankwise.estimators.base import Ranker
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
 from rankwise.runtime.progress import ProgressLine
@@ -131,7 +131,7 @@ class _Run:
     def _is_allowed(self, candidate: Candidate) -> bool:
         known = any(trial.candidate == candidate for trial in self.search.trials)
         target = self.search.target
-        return not known and (target is None or is_for(candidate, target))
+        return not known and (target is None or target in exportable_to(candidate))
 
     def try_finalists(self, sample: Problem) -> None:
         """Compare the best of a sample by more rows: of each form one, for variants differ little.

@@ -9,18 +9,20 @@ from rankwise.exporters.targets import exportable_to as formula_exportable_to
 from rankwise.formula.reading import formula_of_encoder
 from rankwise.preprocessing.table_encoder import TableEncoder
 
-__all__ = ["check_encoder", "encoder_exportable_to", "exportable_to", "is_for"]
+__all__ = ["check_encoder", "encoder_exportable_to", "exportable_to"]
 
 
 def exportable_to(candidate: Candidate) -> tuple[str, ...]:
     """Name the targets of `rankwise export` that can run such a model, given what a caller can tell them."""
     parts = candidate.parts or (candidate,)
-    return tuple(name for name, target in TARGETS.items() if all(_runs(part, target) for part in parts))
-
-
-def is_for(candidate: Candidate, target: str) -> bool:
-    """Tell whether to try a candidate for a target: one that an export has more to ask about, as of a mean, is not."""
-    return target in exportable_to(candidate) and (not candidate.parts or TARGETS[target].mixes)
+    # Engines take weights or trees, and no mean of both; ranks of columns are curves.
+    are_weights = {METHODS[part.method].form == "linear" and part.scaling != "rank" for part in parts}
+    is_mixed = len(are_weights) > 1
+    return tuple(
+        name
+        for name, target in TARGETS.items()
+        if not (target.is_engine and is_mixed) and all(_runs(part, target) for part in parts)
+    )
 
 
 def _runs(candidate: Candidate, target: Target) -> bool:
@@ -44,4 +46,4 @@ def encoder_exportable_to(encoder: TableEncoder) -> list[str]:
 def check_encoder(encoder: TableEncoder | None, target: str | None) -> None:
     """Raise where a target cannot do with a table what an encoder does, whatever model comes after it."""
     if encoder is not None and target is not None:
-        check_exportable(formula_of_encoder(encoder), target, filled=True, bounded=True)
+        check_exportable(formula_of_encoder(encoder), target, filled=True)

@@ -41,7 +41,6 @@ TARGETS = (
     "solr",
     "elasticsearch-ltr",
     "opensearch-ltr",
-    "elasticsearch",
     "vespa",
     "onnx",
     "sqlite",

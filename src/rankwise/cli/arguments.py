@@ -196,7 +196,7 @@ def _export(parser: argparse.ArgumentParser) -> None:
         type=bounds,
         action="append",
         metavar="COLUMN=LOW:HIGH",
-        help="what values a column can have, for trees and --nonnegative; may be repeated",
+        help="what values a column can have, for --nonnegative; may be repeated",
     )
     parser.add_argument(
         "--nonnegative", action="store_true", help="add a constant so that no score is negative"
@@ -204,11 +204,6 @@ def _export(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--filled", action="store_true", help="values are never missing where the model runs")
     parser.add_argument(
         "--whole-query", action="store_true", help="ONNX: the model gets the rows of one query at a time"
-    )
-    parser.add_argument(
-        "--sample",
-        metavar="FILE",
-        help="rows to see on how close single precision, or the steps of trees, come to changing an order",
     )
     add_json(parser, "print what was written, as JSON; needs -o")
     add_reading(parser)

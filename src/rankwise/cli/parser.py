@@ -187,7 +187,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "write a model for other programs",
         (
             "  rankwise export model.rw -o weights.json\n"
-            "  rankwise export model.rw --to solr --name mine --sample test.txt -o model.json\n"
+            "  rankwise export model.rw --to solr --name mine -o model.json\n"
             "  rankwise export model.rw --to postgresql --table items -o score.sql\n"
             "  rankwise export model.rw --to onnx -o model.onnx"
         ),

@@ -1,15 +1,12 @@
 """Models for other programs: search engines, databases, ONNX, and source code without dependencies."""
 
 from rankwise.exporters.exporting import export, export_formula
-from rankwise.exporters.rounding import SinglePrecision, single_precision
 from rankwise.exporters.targets import TARGETS, check_exportable, exportable_to
 
 __all__ = [
     "TARGETS",
-    "SinglePrecision",
     "check_exportable",
     "export",
     "export_formula",
     "exportable_to",
-    "single_precision",
 ]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -12,39 +11,26 @@ from sklearn.base import BaseEstimator
 
 from rankwise.data.arguments import is_number
 from rankwise.data.validation import check_flag
-from rankwise.exceptions import Change, InvalidInputError
-from rankwise.exporters.c_source import CSource
-from rankwise.exporters.code import CodeLanguage
-from rankwise.exporters.engines import elasticsearch, is_linear, plug_in, solr
-from rankwise.exporters.javascript import JavaScript
+from rankwise.exceptions import InvalidInputError
+from rankwise.exporters.code import CSource, JavaScript, PythonSource
+from rankwise.exporters.engines import is_linear, plug_in, solr
 from rankwise.exporters.json_source import json_source
 from rankwise.exporters.lifting import lifted
-from rankwise.exporters.onnx_graph import onnx_model
-from rankwise.exporters.python_source import PythonSource
+from rankwise.exporters.onnx_model import onnx_model
 from rankwise.exporters.sql import Sql
 from rankwise.exporters.targets import TARGETS, check_exportable
 from rankwise.exporters.trees import trees_of
 from rankwise.exporters.vespa import Vespa
 from rankwise.files import replacing
 from rankwise.formula.folding import folded
-from rankwise.formula.formula import Column, Formula, Product, Term
+from rankwise.formula.formula import Formula
 from rankwise.formula.reading import formula_of
-from rankwise.formula.steps import Affine, Fill, IsMissing
+from rankwise.formula.steps import Fill, IsMissing
 
-__all__ = ["export", "export_formula", "limits_of"]
+__all__ = ["export", "export_formula"]
 
-_ENGINES: Mapping[str, Callable[..., str]] = {
-    "solr": solr,
-    "elasticsearch-ltr": plug_in,
-    "opensearch-ltr": plug_in,
-    "elasticsearch": elasticsearch,
-}
-_CODE: Mapping[str, Callable[[], CodeLanguage]] = {
-    "c": CSource,
-    "javascript": JavaScript,
-    "python": PythonSource,
-}
-_IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+_ENGINES = {"solr": solr, "elasticsearch-ltr": plug_in, "opensearch-ltr": plug_in}
+_CODE = {"c": CSource, "javascript": JavaScript, "python": PythonSource}
 
 
 def export(
@@ -75,7 +61,6 @@ def export(
         lists as a column per place.
     format : str
         - "solr", "elasticsearch-ltr", "opensearch-ltr": weights where the model is linear, else trees.
-        - "elasticsearch": trees, which is all that its own learning to rank takes.
         - "vespa": a rank profile.
         - "onnx": a graph in double precision (needs the package onnx).
         - "sqlite", "postgresql", "duckdb": a SELECT that adds a column of scores.
@@ -94,7 +79,7 @@ def export(
     error : float, optional
         For trees: by how much a score may differ from the model's; by default a thousandth of how far its terms spread.
     bounds : mapping from column to (low, high), optional
-        What values columns can have: for `nonnegative`, and where a term without end becomes a tree.
+        What values columns can have, for `nonnegative`.
     nonnegative : bool
         Add a constant so that no score is negative while columns keep to their `bounds`; some engines refuse others.
     filled : bool
@@ -156,42 +141,29 @@ def export_formula(  # noqa: C901 - one branch per kind of target
         {"name": "" if name is None else name, "table": table, "qid": qid},
         error,
     )
-    limits = limits_of(formula.without_left_out(), bounds)
-    check_exportable(formula, format, whole_query=whole_query, filled=filled, bounded=bool(limits))
-    formula = folded(_filled(formula) if filled else formula).without_left_out()
+    check_exportable(formula, format, whole_query=whole_query, filled=filled)
+    formula = folded(_filled(formula) if filled else formula)
+    limits = _limits(formula, bounds)
     if nonnegative:
         formula = lifted(formula, limits)
-        if format in _ENGINES and (format == "elasticsearch" or not is_linear(formula)):
-            # Leaves stand for the middle of what a tree may be off by.
-            formula = replace(formula, constant=formula.constant + trees_of(formula, error, limits)[1])
-        elif format in _ENGINES:
+        if format in _ENGINES and is_linear(formula):
             raise InvalidInputError(
                 f"Weights have no constant in {TARGETS[format].title}, so that none can lift the scores.",
                 "add a feature that is 1 everywhere and give it the weight of the constant, which json shows.",
             )
+        if format in _ENGINES:  # leaves stand for the middle of what a tree may be off by
+            formula = replace(formula, constant=formula.constant + trees_of(formula, error)[1])
     if format in _ENGINES:
-        return _ENGINES[format](formula, name or "rankwise_model", error, limits)
+        return _ENGINES[format](formula, name or "rankwise_model", error)
     if format == "vespa":
         return Vespa().render(formula, name or "rankwise_model")
     if format == "json":
         return json_source(formula)
-    name = name or "score"
     if format in _CODE:
-        if not _IDENTIFIER.fullmatch(name):
-            raise InvalidInputError(
-                f"{name!r} is no name of a function.", "use letters, digits and underscores."
-            )
-        language = _CODE[format]()
-        if name in language.taken.split():
-            raise InvalidInputError(
-                f"{name!r} means something else in {TARGETS[format].title}.",
-                "call the function otherwise (name=).",
-                Change("name", "function"),
-            )
-        return language.render(formula, name)
+        return _CODE[format]().render(formula, name or "score")
     if format == "onnx":
-        return onnx_model(formula, name)
-    return Sql(format, table, qid).render(formula, name)
+        return onnx_model(formula, name or "score")
+    return Sql(format, table, qid).render(formula, name or "score")
 
 
 def _check_options(flags: dict[str, bool], names: dict[str, str], error: float | None) -> None:
@@ -204,7 +176,7 @@ def _check_options(flags: dict[str, bool], names: dict[str, str], error: float |
         raise InvalidInputError(f"error must be positive, got {error}.", "use a small positive number.")
 
 
-def limits_of(
+def _limits(
     formula: Formula, bounds: Mapping[str, tuple[float, float]] | None
 ) -> dict[int, tuple[float, float]]:
     """Return the bounds of columns by their numbers."""
@@ -227,35 +199,16 @@ def limits_of(
 
 def _filled(formula: Formula) -> Formula:
     """Leave out what is done to missing values, of which there are none."""
-    terms = []
+    terms, constant = [], formula.constant
     for term in formula.terms:
-        column = _without_gaps(term.column)
-        if isinstance(column, Column):
-            terms.append(Term(term.weight, column))
+        steps = term.column.steps
+        marks = [at for at, step in enumerate(steps) if isinstance(step, IsMissing)]
+        if marks:
+            value = np.zeros(1)
+            for step in steps[marks[0] + 1 :]:
+                value = step.apply(value, None)
+            constant += term.weight * float(value[0])
         else:
-            formula = replace(formula, constant=formula.constant + term.weight * column)
-    return replace(formula, terms=tuple(terms))
-
-
-def _without_gaps(column: Column) -> Column | float:
-    """Return a column without what fills gaps, or the number that it is where it did nothing but mark them."""
-    start: Column | float = replace(column, steps=())
-    if column.sides:
-        first, second = map(_without_gaps, column.sides)
-        start = _multiplied(first, second)
-    for step in column.steps:
-        if isinstance(step, IsMissing):
-            start = 0.0
-        elif not isinstance(start, Column):
-            start = float(step.apply(np.array([start]), None)[0])
-        elif not isinstance(step, Fill):
-            start = start.then(step)
-    return start
-
-
-def _multiplied(first: Column | float, second: Column | float) -> Column | float:
-    if isinstance(first, Column):
-        if isinstance(second, Column):
-            return Column(Product(first, second))
-        return first.then(Affine(scale=second)) if second else 0.0
-    return _multiplied(second, first) if isinstance(second, Column) else first * second
+            kept = tuple(step for step in steps if not isinstance(step, Fill))
+            terms.append(replace(term, column=replace(term.column, steps=kept)))
+    return replace(formula, constant=constant, terms=tuple(terms))

@@ -11,7 +11,7 @@ import numpy as np
 from rankwise.arrays import AnyArray, ArrayLike, Floats
 from rankwise.exceptions import Change, InvalidInputError
 from rankwise.formula.formula import Column, Formula, Term
-from rankwise.formula.steps import Clip, Curve, Levels, Pieces, Stairs, Step
+from rankwise.formula.steps import Levels, Pieces, Step
 
 __all__ = ["lifted"]
 
@@ -71,7 +71,8 @@ def _range(column: Column, is_text: Sequence[bool], limits: Limits) -> tuple[Any
         if between is None:
             continue
         values = step.apply(_places(step, *between), None)
-        if isinstance(step, Levels | Stairs):  # what comes after sees these values, and none between
+        is_stairs = isinstance(step, Pieces) and step.is_constant.all()
+        if isinstance(step, Levels) or is_stairs:  # what comes after sees these values, and none between
             alone, between = np.concatenate((alone, values)), None
         else:
             between = float(values.min()), float(values.max())
@@ -99,19 +100,11 @@ def _times(first: ArrayLike, second: ArrayLike) -> Floats:
 
 def _places(step: Step, low: float, high: float) -> AnyArray:
     """Return numbers of a range at which a step is smallest and largest, and at which it takes every single value."""
-    bends: Any = ()
-    if isinstance(step, Clip):
-        bends = (step.low, step.high)
-    elif isinstance(step, Curve):
-        bends = step.knots
-    elif isinstance(step, Stairs):
-        bends = step.edges
-    elif isinstance(step, Levels):
+    bends: list[float] = []
+    if isinstance(step, Levels):
         bends = [*(level for level in step.levels if not isinstance(level, str)), np.nextafter(low, high)]
     elif isinstance(step, Pieces):
         bends = [*step.breaks, *_turns(step)]
-        if not any(any(step.coefficients[end][:-1]) for end in (0, -1)):  # flat outside of its breaks
-            low, high = max(low, step.breaks[0] - 1), min(high, step.breaks[-1] + 1)
     inside = np.asarray(bends, dtype=np.float64)
     return np.concatenate(([low, high], inside[(inside >= low) & (inside <= high)]))
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import ClassVar
 
 import rankwise
 from rankwise.data.columns import NULLS
 from rankwise.exceptions import Change, InvalidInputError
-from rankwise.exporters.expressions import Case, Language
-from rankwise.exporters.program import Program, Value
+from rankwise.exporters.printing import Case, Language, Program, Source, Value
 from rankwise.formula.formula import Formula
 
 __all__ = ["Sql"]
@@ -29,6 +29,8 @@ class Sql(Language):
         The table of rows, and its column of query ids.
     """
 
+    renamed: ClassVar[dict[str, str]] = {"pow": "POWER", "log": "LN"}
+
     def __init__(self, dialect: str, table: str, qid: str) -> None:
         self._dialect, self._table, self._qid = dialect, table, qid
 
@@ -44,10 +46,12 @@ class Sql(Language):
             self._prefix += "_"
         program = Program(formula, self._prefix)
         self._has_steps = bool(program.values)
-        levels, total = self._levels(program), self._total(program)
-        if self._has_steps:
+        levels = self._levels(program)
+        constant = [self.number(formula.constant)] if formula.constant or not program.results else []
+        total = _balanced([*constant, *self.terms(program, program.terms)])
+        if levels:
             read = sorted({number for column in formula.columns for number in column.inputs})
-            levels.insert(0, [(self._raw(number), self._read(number)) for number in read])
+            levels.insert(0, [(self.source(number), self._read(number)) for number in read])
         self._check_width(max(len(formula.names) + 1, sum(map(len, levels)) + 2))
         return (
             f"-- A ranking model, written by rankwise {rankwise.__version__} for {self._dialect}.\n"
@@ -118,15 +122,11 @@ class Sql(Language):
         whens = " ".join(f"WHEN {condition} THEN {value}" for condition, value in cases)
         return f"CASE {whens} ELSE {otherwise} END"
 
-    def power(self, x: str, exponent: float) -> str:
-        return f"POWER({x}, {self.number(exponent)})"
-
-    def log(self, x: str) -> str:
-        return f"LN({x})"
-
-    def _raw(self, number: int) -> str:
-        """Write an input: by its name where there are steps, which may mention it often."""
-        return f"{self._prefix}x{number + 1}" if self._has_steps else self._read(number)
+    def source(self, source: Source, *, is_text: bool = False) -> str:
+        if isinstance(source, str):
+            return source
+        # By a name where there are steps, which may mention it often.
+        return f"{self._prefix}x{source + 1}" if self._has_steps else self._read(source)
 
     def _column(self, name: str) -> str:
         # SQLite takes a quoted name that is no column for a text, unless it stands behind a table's.
@@ -194,10 +194,9 @@ class Sql(Language):
 
         for value in program.values:
             after = max(depth.get(str(one), 0) for one in value.sources)
-            sources = [self._raw(one) if isinstance(one, int) else one for one in value.sources]
-            x = sources[0]
-            if not value.is_query_scale:
-                emit(value.name, self.value(value, sources), after)
+            x = self.source(value.sources[0])
+            if value.method is None:
+                emit(value.name, self.value(value), after)
             elif value.method == "standard":
                 # Of shares of the range, whose squares neither overflow nor vanish.
                 share, mean, spread = (f"{value.name}_{part}" for part in ("share", "mean", "spread"))
@@ -231,15 +230,6 @@ class Sql(Language):
         present = f"CAST(COUNT({x}) {self._window} AS FLOAT8)"
         ranked = f"({place} - 1 + ({tied} - 1) / 2) / ({present} - 1)"
         return f"CASE WHEN {x} IS NULL THEN NULL ELSE {self._if_varies(x, ranked)} END"
-
-    def _total(self, program: Program) -> str:
-        terms = [] if program.constant == 0 else [self.number(program.constant)]
-        for at, weight, center in program.linear:
-            terms.append(f"{self.number(weight)} * {self._minus(self._raw(at), center)}")
-        for weight, name in program.sums:
-            terms.append(name if weight == 1 else f"{self.number(weight)} * {name}")
-        terms += [self.surface(surface, *names) for surface, names in program.surfaces]
-        return _balanced(terms) if terms else self.number(0.0)
 
     def _check_width(self, n_columns: int) -> None:
         if n_columns > _MOST_COLUMNS.get(self._dialect, n_columns):

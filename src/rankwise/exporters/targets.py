@@ -6,14 +6,22 @@ from dataclasses import dataclass
 
 from rankwise.exceptions import Change, InvalidInputError
 from rankwise.exporters.code import kernel_parts
-from rankwise.formula.folding import raw
 from rankwise.formula.formula import Column, Formula
-from rankwise.formula.steps import Fill, IsMissing, NormalQuantile, QueryScale
+from rankwise.formula.steps import (
+    Affine,
+    Fill,
+    IsMissing,
+    Levels,
+    NormalQuantile,
+    Pieces,
+    QueryScale,
+    Step,
+)
 
 __all__ = ["TARGETS", "Target", "check_exportable", "exportable_to"]
 
 _KERNELS = frozenset({"linear", "rbf", "laplacian", "poly", "sigmoid"})
-_ALL_SCALES = frozenset({"minmax", "standard", "rank"})
+_SCALES = frozenset({"minmax", "standard", "rank"})
 
 
 @dataclass(frozen=True)
@@ -25,47 +33,39 @@ class Target:
     title : str
     kernels, scales : frozenset of str
         Kernels, and ways to scale inside queries.
-    texts, missing : bool
-        Whether columns may hold texts, and whether values may be missing.
-    weights, nonlinear : bool
-        Whether it takes weights of columns, and functions of them.
+    texts : bool
+        Whether columns may hold texts.
+    is_engine : bool
+        Whether it takes either weights or trees of single columns, in which no value is missing.
     goes_on : bool
         Whether it takes functions of columns that were scaled inside queries.
-    mixes : bool
-        Whether it takes weights beside curves though nobody says what values the columns can have.
-    products : bool
-        Whether it multiplies columns.
     """
 
     title: str
     kernels: frozenset[str] = frozenset()
-    scales: frozenset[str] = frozenset()
-    texts: bool = False
-    missing: bool = False
-    weights: bool = True
-    nonlinear: bool = True
+    scales: frozenset[str] = _SCALES
+    texts: bool = True
+    is_engine: bool = False
     goes_on: bool = True
-    mixes: bool = True
-    products: bool = True
 
 
-_CODE = {"kernels": _KERNELS, "scales": _ALL_SCALES, "texts": True, "missing": True}
+def _engine(title: str) -> Target:
+    return Target(title, scales=frozenset(), texts=False, is_engine=True)
+
+
 TARGETS: dict[str, Target] = {
-    "solr": Target("Solr", mixes=False, products=False),
-    "elasticsearch-ltr": Target("The Elasticsearch learning-to-rank plug-in", mixes=False, products=False),
-    "opensearch-ltr": Target("The OpenSearch learning-to-rank plug-in", mixes=False, products=False),
-    "elasticsearch": Target(
-        "Elasticsearch's own learning to rank", missing=True, weights=False, mixes=False, products=False
-    ),
-    "vespa": Target("A Vespa rank profile", scales=frozenset({"minmax"}), missing=True, goes_on=False),
-    "onnx": Target("ONNX", kernels=_KERNELS, scales=_ALL_SCALES, texts=True, missing=True),
-    "sqlite": Target("SQL", scales=_ALL_SCALES, texts=True, missing=True),
-    "postgresql": Target("SQL", scales=_ALL_SCALES, texts=True, missing=True),
-    "duckdb": Target("SQL", scales=_ALL_SCALES, texts=True, missing=True),
-    "c": Target("C", **_CODE),  # type: ignore[arg-type]
-    "javascript": Target("JavaScript", **_CODE),  # type: ignore[arg-type]
-    "python": Target("Python", **_CODE),  # type: ignore[arg-type]
-    "json": Target("JSON", **_CODE),  # type: ignore[arg-type]
+    "solr": _engine("Solr"),
+    "elasticsearch-ltr": _engine("The Elasticsearch learning-to-rank plug-in"),
+    "opensearch-ltr": _engine("The OpenSearch learning-to-rank plug-in"),
+    "vespa": Target("A Vespa rank profile", scales=frozenset({"minmax"}), texts=False, goes_on=False),
+    "onnx": Target("ONNX", _KERNELS),
+    "sqlite": Target("SQL"),
+    "postgresql": Target("SQL"),
+    "duckdb": Target("SQL"),
+    "c": Target("C", _KERNELS),
+    "javascript": Target("JavaScript", _KERNELS),
+    "python": Target("Python", _KERNELS),
+    "json": Target("JSON", _KERNELS),
 }
 
 
@@ -75,7 +75,6 @@ def check_exportable(
     *,
     whole_query: bool = False,
     filled: bool = False,
-    bounded: bool = False,
 ) -> None:
     """Raise where a target cannot express a formula, with the reason and what can.
 
@@ -85,31 +84,25 @@ def check_exportable(
         Whether ONNX gets the rows of one query at a time.
     filled : bool
         Whether values are never missing where the model runs.
-    bounded : bool
-        Whether it is known what values the columns can have.
     """
     target = TARGETS[format]
-    if formula.kernel is not None:
-        kind = kernel_parts(formula.kernel)[0]
-        if kind not in target.kernels:
-            instead = "export to ONNX, which Vespa evaluates as a model (onnx-model)" if format == "vespa" else (
-                "export to onnx, c, javascript or python"
-            )  # fmt: skip
-            reason = f"the {kind} kernel" if target.kernels else "kernels"
-            raise InvalidInputError(
-                f"{target.title} cannot express {reason}.", f"{instead}, or train a linear model."
-            )
-    methods = {
-        step.method
-        for column in formula.columns
-        for step in column.every_step
-        if isinstance(step, QueryScale)
-    }
+    if formula.kernel is not None and (kind := kernel_parts(formula.kernel)[0]) not in target.kernels:
+        instead = "onnx, c, javascript or python"
+        if format == "vespa":
+            instead = "ONNX, which Vespa evaluates as a model (onnx-model)"
+        reason = f"the {kind} kernel" if target.kernels else "kernels"
+        raise InvalidInputError(
+            f"{target.title} cannot express {reason}.", f"export to {instead}, or train a linear model."
+        )
+    scales = [
+        step for column in formula.columns for step in column.every_step if isinstance(step, QueryScale)
+    ]
+    methods = {step.method for step in scales}
     if methods - target.scales:
         see = (
-            "sees one row at a time"
-            if not target.scales
-            else f"scales inside queries by {', '.join(target.scales)} only"
+            f"scales inside queries by {', '.join(target.scales)} only"
+            if target.scales
+            else "sees one row at a time"
         )
         raise InvalidInputError(
             f"{target.title} {see}, and the model scales columns inside queries ({', '.join(sorted(methods))}).",
@@ -126,42 +119,46 @@ def check_exportable(
             "Vespa's normalisers stand alone in the last phase, and the model goes on from the scaled columns.",
             "train a linear model on columns scaled by minmax, or use another scaling.",
         )
+    others = "export to ONNX, SQL, C, JavaScript or Python."
     if any(formula.is_text) and not target.texts:
         names = [name for name, is_text in zip(formula.names, formula.is_text, strict=True) if is_text]
         raise InvalidInputError(
             f"{target.title} takes numbers, and the model has texts: {', '.join(names[:5])}.",
-            "make one feature per category in the engine and train on those, or export to ONNX, SQL, C, JavaScript or "
-            "Python.",
+            f"make one feature per category in the engine and train on those, or {others}",
         )
-    _check_products(formula, target)
-    if {Fill, IsMissing} & formula.kinds and not target.missing and not filled:
+    products = [column for column in formula.columns if column.sides]
+    if products and target.is_engine:
+        raise InvalidInputError(
+            f"{target.title} multiplies no columns, and the model has {formula.title([products[0].inputs])}.",
+            f"make the product a feature of its own in the engine and train on that, or {others}",
+        )
+    if {Fill, IsMissing} & formula.kinds and target.is_engine and not filled:
         raise InvalidInputError(
             f"{target.title} hands over 0 where a value is missing, and the model treats it otherwise.",
-            "give the features defaults there and pass filled=True, or export to ONNX, SQL, C, JavaScript or Python.",
+            f"give the features defaults there and pass filled=True, or {others}",
             Change("filled", True),
         )
+    _check_bounded(formula, target, others)
     if NormalQuantile in formula.kinds and format != "json":
         raise InvalidInputError(
             f"{target.title} has no quantiles of the normal distribution.",
             "use QuantileTransformer(output_distribution='uniform').",
         )
-    if not target.weights and not bounded and raw(formula).weights is not None:
+
+
+def _check_bounded(formula: Formula, target: Target, others: str) -> None:
+    """Refuse weights beside curves, for an engine takes either weights or trees."""
+    steps = {type(step) for term in formula.terms for step in term.column.steps}
+    endless = [term.column for term in formula.terms if not any(map(_is_bounded, term.column.steps))]
+    if target.is_engine and endless and (steps - {Affine, Fill, IsMissing} or formula.surfaces):
         raise InvalidInputError(
-            f"{target.title} takes trees and no weights.",
-            "train a model of curves, or say by bounds={name: (low, high)} what values the columns can have, and their "
-            "weights become steps; the plug-in (elasticsearch-ltr) takes weights.",
-            Change("bounds", "weights"),
+            f"Column {formula.names[endless[0].number]!r} has an unbounded term, which trees cannot represent.",
+            f"train a model of weights alone or of curves alone, or {others}",
         )
 
 
-def _check_products(formula: Formula, target: Target) -> None:
-    products = [column for column in formula.columns if column.sides]
-    if products and not target.products:
-        raise InvalidInputError(
-            f"{target.title} multiplies no columns, and the model has {formula.title([products[0].inputs])}.",
-            "make the product a feature of its own in the engine and train on that, or export to ONNX, SQL, C, "
-            "JavaScript or Python.",
-        )
+def _is_bounded(step: Step) -> bool:
+    return isinstance(step, Levels | IsMissing) or (isinstance(step, Pieces) and step.is_flat_outside)
 
 
 def exportable_to(formula: Formula) -> list[str]:
@@ -169,7 +166,7 @@ def exportable_to(formula: Formula) -> list[str]:
     found = []
     for target in TARGETS:
         try:
-            check_exportable(formula, target, whole_query=True, bounded=True)
+            check_exportable(formula, target, whole_query=True)
         except InvalidInputError:
             continue
         found.append(target)

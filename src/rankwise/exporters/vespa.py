@@ -8,8 +8,7 @@ from collections.abc import Sequence
 
 import rankwise
 from rankwise.exceptions import Change, InvalidInputError
-from rankwise.exporters.expressions import Case, Language
-from rankwise.exporters.program import Program
+from rankwise.exporters.printing import Case, Language, Program, Source
 from rankwise.formula.formula import Formula
 
 __all__ = ["Vespa"]
@@ -30,26 +29,17 @@ class Vespa(Language):
             raise InvalidInputError(
                 f"{name!r} is no name of a rank profile.", "use letters, digits and underscores (name=)."
             )
-        features = [self.feature(one) for one in formula.names]
+        self._features = [self.feature(one) for one in formula.names]
         program = Program(formula, "rankwise_")
-        functions = []
-        for value in program.values:
-            sources = [features[one] if isinstance(one, int) else one for one in value.sources]
-            if value.is_query_scale:
-                # A normaliser takes the name of a function, and stands in the expression of the global phase itself.
-                functions.append((f"{value.name}_input", sources[0]))
-            else:
-                functions.append((value.name, self.value(value, sources)))
-        scaled = {value.name for value in program.values if value.is_query_scale}
-        terms = [self.number(program.constant)]
-        terms += [
-            f"{self.number(w)} * {self._minus(features[at], center)}" for at, w, center in program.linear
+        # A normaliser takes the name of a function, and stands in the expression of the global phase itself.
+        scaled = self._scaled = {value.name for value in program.values if value.method}
+        functions = [
+            (f"{value.name}_input", self.source(value.sources[0]))
+            if value.method
+            else (value.name, self.value(value))
+            for value in program.values
         ]
-        terms += [
-            f"{self.number(weight)} * {f'normalize_linear({one}_input)' if one in scaled else one}"
-            for weight, one in program.sums
-        ]
-        terms += [self.surface(surface, *names) for surface, names in program.surfaces]
+        terms = [self.number(formula.constant), *self.terms(program, program.terms)]
         phase = "global-phase" if scaled else "first-phase"
         lines = [
             f"# A ranking model, written by rankwise {rankwise.__version__}.",
@@ -64,6 +54,11 @@ class Vespa(Language):
             "}",
         ]  # fmt: skip
         return "\n".join(lines) + "\n"
+
+    def source(self, source: Source, *, is_text: bool = False) -> str:
+        if isinstance(source, int):
+            return self._features[source]
+        return f"normalize_linear({source}_input)" if source in self._scaled else source
 
     def feature(self, name: str) -> str:
         """Return the rank feature that a column is called by."""
@@ -83,7 +78,7 @@ class Vespa(Language):
                 "Rank profiles have no way to write a value that is no number.",
                 "encode categories that training did not have by a number (unknown_value), or one-hot.",
             )
-        return repr(float(value)) if value >= 0 else f"({float(value)!r})"
+        return super().number(value)
 
     def missing(self, x: str) -> str:
         return f"isNan({x}) == 1"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from rankwise.formula.formula import Column, Formula, Product, Term
-from rankwise.formula.steps import Affine, Curve, IsMissing, Levels, Pieces, QueryScale, Stairs, Step
+from rankwise.formula.steps import Affine, IsMissing, Levels, Pieces, QueryScale, Step
 
 __all__ = ["folded", "raw"]
 
@@ -128,12 +128,8 @@ def _keys(step: Step) -> object:
     """Return where the values of a table stand, or None for a step that is no table."""
     if isinstance(step, Levels):
         return Levels
-    if isinstance(step, Stairs):
-        return Stairs, step.edges
-    if isinstance(step, Curve):
-        return Curve, step.knots, step.missing is None
     if isinstance(step, Pieces):
-        return Pieces, step.breaks, step.starts, len(step.coefficients[0])
+        return step.breaks, step.starts, len(step.coefficients[0]), step.missing is None
     return None
 
 
@@ -152,10 +148,6 @@ def _added(steps: Sequence[Any], weights: Sequence[float]) -> Step:
             for level, value in zip(step.levels, step.values, strict=True):
                 known[level] = known.get(level, other) + weight * (value - step.other)
         return Levels(tuple(known), tuple(known.values()), other, missing)
-    if isinstance(first, Pieces):
-        pieces = tuple(tuple(piece) for piece in total(lambda step: step.coefficients))
-        return replace(first, coefficients=pieces, missing=total(lambda step: step.missing))
-    values = tuple(total(lambda step: step.values))
-    if isinstance(first, Curve) and first.missing is not None:
-        return Curve(first.knots, values, total(lambda step: step.missing))
-    return replace(first, values=values)  # type: ignore[no-any-return]
+    pieces = tuple(tuple(piece) for piece in total(lambda step: step.coefficients))
+    missing = None if first.missing is None else total(lambda step: step.missing)
+    return Pieces(first.breaks, first.starts, pieces, missing)

@@ -129,15 +129,13 @@ class Formula:
     Attributes
     ----------
     names : tuple of str
-        Of all columns that the model takes, in their order.
+        Of all columns that the model reads, in their order.
     is_text : tuple of bool
         Which of them hold texts.
     constant : float
     terms : tuple of Term
     surfaces : tuple of Surface
     kernel : KernelSum or None
-    left_out : tuple of int
-        Columns that the model takes and never reads, whatever they hold.
     dates : tuple of int
         Columns that held dates, and are days since 1970 here.
     """
@@ -148,33 +146,7 @@ class Formula:
     terms: tuple[Term, ...] = ()
     surfaces: tuple[Surface, ...] = ()
     kernel: KernelSum | None = None
-    left_out: tuple[int, ...] = ()
     dates: tuple[int, ...] = ()
-
-    def without_left_out(self) -> Formula:
-        """Return the formula of the columns that are read."""
-        if not self.left_out:
-            return self
-        kept = [number for number in range(len(self.names)) if number not in self.left_out]
-        place = {number: at for at, number in enumerate(kept)}
-
-        def moved(column: Column) -> Column:
-            if isinstance(column.input, int):
-                return replace(column, input=place[column.input])
-            return replace(column, input=Product(*map(moved, column.sides)))
-
-        kernel = self.kernel
-        return Formula(
-            tuple(self.names[number] for number in kept),
-            tuple(self.is_text[number] for number in kept),
-            self.constant,
-            tuple(replace(term, column=moved(term.column)) for term in self.terms),
-            tuple(
-                replace(one, columns=(moved(one.columns[0]), moved(one.columns[1]))) for one in self.surfaces
-            ),
-            None if kernel is None else replace(kernel, columns=tuple(map(moved, kernel.columns))),
-            dates=tuple(place[number] for number in self.dates),
-        )
 
     @property
     def columns(self) -> tuple[Column, ...]:

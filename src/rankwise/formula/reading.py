@@ -15,7 +15,7 @@ from rankwise.estimators.additive_model import AdditiveModel
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.exceptions import InvalidInputError
 from rankwise.formula.formula import Column, Formula, KernelSum, Surface, Term, sum_of, weighted_sum
-from rankwise.formula.steps import Curve, Fill, IsMissing, Levels, Step
+from rankwise.formula.steps import Fill, IsMissing, Levels, Step, curve
 from rankwise.formula.tables import inputs_of, rows_as_read
 from rankwise.formula.transformers import columns_after
 from rankwise.formula.view import ModelView
@@ -47,14 +47,14 @@ def _of_view(view: ModelView, feature_names: Sequence[str] | None, output: int |
         parts = [_of_view(one, feature_names, output) for one in views]
         return weighted_sum(parts, view.ranker.weights_.tolist())
     encoder = view.steps[0] if view.steps and isinstance(view.steps[0], TableEncoder) else None
-    table, left_out, dates = (None, (), ()) if encoder is None else inputs_of(encoder)
+    table, dates = (None, ()) if encoder is None else inputs_of(encoder)
     n_inputs = _n_inputs(view) if table is None else len(table)
     columns: list[Column] = [Column(number) for number in range(n_inputs)]
     for step in view.steps:
         columns = columns_after(step, columns)
     names = _names(view, n_inputs, table if feature_names is None else feature_names)
     is_text = tuple(_texts(columns, n_inputs))
-    ranker, formula = view.ranker, Formula(names, is_text, left_out=left_out, dates=dates)
+    ranker, formula = view.ranker, Formula(names, is_text, dates=dates)
     if isinstance(ranker, KernelRanker):
         return replace(formula, kernel=_kernel(ranker, columns, output))
     if isinstance(ranker, AdditiveModel):
@@ -70,11 +70,11 @@ def _of_view(view: ModelView, feature_names: Sequence[str] | None, output: int |
 
 def formula_of_encoder(encoder: TableEncoder) -> Formula:
     """Return the formula of the sum of all columns that a fitted encoder makes of a table."""
-    names, left_out, dates = inputs_of(encoder)
+    names, dates = inputs_of(encoder)
     columns = columns_after(encoder, [Column(number) for number in range(len(names))])
     terms = sum_of(columns, np.ones(len(columns)))
     is_text = tuple(_texts(columns, len(names)))
-    return Formula(tuple(names), is_text, terms=terms, left_out=left_out, dates=dates)
+    return Formula(tuple(names), is_text, terms=terms, dates=dates)
 
 
 def rows_for(model: object, X: MatrixLike) -> MatrixLike:
@@ -97,10 +97,8 @@ def _additive(
 ) -> tuple[tuple[Term, ...], tuple[Surface, ...]]:
     """Return the curves and the surfaces of a model of these."""
     terms = tuple(
-        Term(
-            1.0, columns[curve.column].then(_curve(curve.knots, curve.values, curve.missing, curve.is_levels))
-        )
-        for curve in ranker.curves_
+        Term(1.0, columns[one.column].then(_curve(one.knots, one.values, one.missing, one.is_levels)))
+        for one in ranker.curves_
     )
     return terms, tuple(_surface(s, columns) for s in ranker.surfaces_)
 
@@ -108,7 +106,7 @@ def _additive(
 def _curve(knots: Floats, values: Floats, missing: float, is_levels: bool) -> Step:
     if is_levels:  # a level that training did not have counts as missing
         return Levels(tuple(knots.tolist()), tuple(values.tolist()), missing, missing)
-    return Curve(tuple(knots.tolist()), tuple(values.tolist()), missing)
+    return curve(knots.tolist(), values.tolist(), missing)
 
 
 def _surface(fitted: FittedSurface, columns: Sequence[Column]) -> Surface:

@@ -7,6 +7,7 @@ its values. A chain of these steps therefore says all that a pipeline does to a 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,8 +19,6 @@ from rankwise.preprocessing import QueryScaler
 
 __all__ = [
     "Affine",
-    "Clip",
-    "Curve",
     "Fill",
     "IsMissing",
     "Level",
@@ -28,9 +27,11 @@ __all__ = [
     "Pieces",
     "Power",
     "QueryScale",
-    "Stairs",
     "Step",
+    "clip",
+    "curve",
     "is_missing",
+    "stairs",
 ]
 
 
@@ -84,17 +85,6 @@ class IsMissing(Step):
 
 
 @dataclass(frozen=True)
-class Clip(Step):
-    """What is outside an interval becomes the nearer end of it."""
-
-    low: float
-    high: float
-
-    def apply(self, values: Floats, qid: AnyArray | None) -> Floats:
-        return np.clip(values, self.low, self.high)
-
-
-@dataclass(frozen=True)
 class Levels(Step):
     """One answer for each known value, one for all others, and one for what is missing.
 
@@ -123,30 +113,6 @@ class Levels(Step):
 
 
 @dataclass(frozen=True)
-class Stairs(Step):
-    """``values[k]`` where ``edges[k - 1] <= x < edges[k]``; before the first edge ``values[0]``."""
-
-    edges: tuple[float, ...]
-    values: tuple[float, ...]
-
-    def apply(self, values: Floats, qid: AnyArray | None) -> Floats:
-        return np.asarray(self.values)[np.searchsorted(self.edges, values, side="right")]
-
-
-@dataclass(frozen=True)
-class Curve(Step):
-    """Linear between knots, constant outside of them; `missing` where there is no value (None: it must be there)."""
-
-    knots: tuple[float, ...]
-    values: tuple[float, ...]
-    missing: float | None = None
-
-    def apply(self, values: Floats, qid: AnyArray | None) -> Floats:
-        out = np.interp(values, self.knots, self.values)
-        return out if self.missing is None else np.where(np.isnan(values), self.missing, out)
-
-
-@dataclass(frozen=True)
 class Pieces(Step):
     """A polynomial between each two breaks; the first and the last go on outside.
 
@@ -158,21 +124,51 @@ class Pieces(Step):
         What is subtracted from a value in each piece; one more than breaks.
     coefficients : tuple of tuple of float
         Of each piece, the highest power first.
-    missing : float
+    missing : float or None
+        The value of what is missing; None: it stays missing.
     """
 
     breaks: tuple[float, ...]
     starts: tuple[float, ...]
     coefficients: tuple[tuple[float, ...], ...]
-    missing: float = 0.0
+    missing: float | None = None
+
+    @property
+    def is_constant(self) -> npt.NDArray[np.bool_]:
+        """Which pieces are constant."""
+        return np.asarray(~np.asarray(self.coefficients)[:, :-1].any(axis=1))
+
+    @property
+    def is_flat_outside(self) -> bool:
+        """Whether the first and the last piece are constant."""
+        return bool(self.is_constant[[0, -1]].all())
 
     def apply(self, values: Floats, qid: AnyArray | None) -> Floats:
         piece = np.searchsorted(self.breaks, values, side="right")
-        table, local = np.asarray(self.coefficients)[piece], values - np.asarray(self.starts)[piece]
-        out = np.zeros(values.shape)
+        # Nothing times infinity is no number: constant pieces are not multiplied.
+        local = np.where(self.is_constant[piece], 0.0, values - np.asarray(self.starts)[piece])
+        table, out = np.asarray(self.coefficients)[piece], np.zeros(values.shape)
         for power in range(table.shape[1]):
             out = out * local + table[:, power]
-        return np.where(np.isnan(values), self.missing, out)
+        return np.where(np.isnan(values), np.nan if self.missing is None else self.missing, out)
+
+
+def curve(knots: Sequence[float], values: Sequence[float], missing: float | None = None) -> Pieces:
+    """Return a function that is linear between knots and constant outside of them."""
+    gap, rise = np.diff(knots), np.diff(values)
+    slopes = np.divide(rise, gap, out=np.zeros_like(gap), where=gap > 0).tolist()
+    table = [(0.0, values[0]), *zip(slopes, values, strict=False), (0.0, values[-1])]
+    return Pieces(tuple(knots), (knots[0], *knots), tuple(table), missing)
+
+
+def stairs(edges: Sequence[float], values: Sequence[float]) -> Pieces:
+    """Return the function that is ``values[k]`` where ``edges[k - 1] <= x < edges[k]``."""
+    return Pieces(tuple(edges), (0.0,) * len(values), tuple((value,) for value in values))
+
+
+def clip(low: float, high: float) -> Pieces:
+    """Return the function that brings a value into an interval."""
+    return Pieces((low, high), (0.0,) * 3, ((0.0, low), (1.0, 0.0), (0.0, high)))
 
 
 @dataclass(frozen=True)

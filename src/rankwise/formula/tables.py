@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.arrays import AnyArray, MatrixLike
+from rankwise.arrays import MatrixLike
 from rankwise.data.columns import NULLS, read_columns
 from rankwise.exceptions import InvalidInputError
 from rankwise.formula.formula import Column, Product
@@ -23,30 +23,22 @@ from rankwise.preprocessing.table_encoder import TableEncoder, sides_of
 __all__ = ["columns_of_encoder", "inputs_of", "rows_as_read"]
 
 
-def inputs_of(encoder: TableEncoder) -> tuple[list[str], tuple[int, ...], tuple[int, ...]]:
-    """Return a name for each number or text that the encoder reads of a row, which it leaves out, and the dates."""
-    steps = [(name, step["kind"]) for step in encoder.columns_ for name in _names(step)]
-    left_out, dates = (
-        tuple(at for at, (_, kind) in enumerate(steps) if kind == one) for one in ("left out", "date")
-    )
-    return [name for name, _ in steps], left_out, dates
+def inputs_of(encoder: TableEncoder) -> tuple[list[str], tuple[int, ...]]:
+    """Return a name for each number or text that the encoder reads of a row, and which of them are dates."""
+    steps = [(name, step["kind"]) for step in _read(encoder) for name in _names(step)]
+    return [name for name, _ in steps], tuple(at for at, (_, kind) in enumerate(steps) if kind == "date")
 
 
 def rows_as_read(encoder: TableEncoder, X: MatrixLike) -> npt.NDArray[np.object_]:
-    """Return rows as the encoder reads them, one entry per input; of columns that are left out nothing is known."""
-    taken = [step for step in encoder.columns_ if step["kind"] != "left out"]
+    """Return rows as the encoder reads them, one entry per input."""
+    taken = _read(encoder)
     texts = [step["name"] for step in taken if held_text(step)]
     read = {one.name: one for one in read_columns(X, [step["name"] for step in taken], texts=texts)}
     n_rows = next(iter(read.values())).values.shape[0]
     parts = []
-    for step in encoder.columns_:
-        column = read.get(step["name"])
-        if column is None:
-            values: AnyArray = np.full((n_rows, 1), None, dtype=object)
-        elif held_text(step) and column.kind != "text":
-            values = as_texts(column.values)
-        else:
-            values = column.values
+    for step in taken:
+        column = read[step["name"]]
+        values = as_texts(column.values) if held_text(step) and column.kind != "text" else column.values
         parts.append(values.astype(object).reshape(n_rows, -1)[:, : len(_names(step))])
     return np.hstack(parts)
 
@@ -56,17 +48,20 @@ def columns_of_encoder(encoder: TableEncoder, columns: Sequence[Column]) -> list
     made: dict[str, list[Column]] = {}
     out: list[Column] = []
     at = 0
-    for step in encoder.columns_:
+    for step in _read(encoder):
         own = columns[at : at + len(_names(step))]
         at += len(own)
-        if step["kind"] != "left out":
-            made[step["name"]] = _made(step, own)
-            out += [] if step.get("only_crossed") else made[step["name"]]
+        made[step["name"]] = _made(step, own)
+        out += [] if step.get("only_crossed") else made[step["name"]]
     names = [step["name"] for step in encoder.columns_]
     for cross in encoder.crosses:
         first, second = (made[name] for name in sides_of(cross, names))
         out += [Column(Product(a, b)) for a, b in product(first, second)]
     return out
+
+
+def _read(encoder: TableEncoder) -> list[ColumnStep]:
+    return [step for step in encoder.columns_ if step["kind"] != "left out"]
 
 
 def _names(step: ColumnStep) -> list[str]:

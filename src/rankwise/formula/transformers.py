@@ -31,8 +31,6 @@ from rankwise.exceptions import InvalidInputError
 from rankwise.formula.formula import Column
 from rankwise.formula.steps import (
     Affine,
-    Clip,
-    Curve,
     Fill,
     IsMissing,
     Level,
@@ -41,9 +39,11 @@ from rankwise.formula.steps import (
     Pieces,
     Power,
     QueryScale,
-    Stairs,
     Step,
+    clip,
+    curve,
     is_missing,
+    stairs,
 )
 from rankwise.formula.tables import columns_of_encoder
 from rankwise.preprocessing import QueryScaler, TableEncoder
@@ -86,29 +86,29 @@ def _robust(step: RobustScaler, at: int) -> tuple[Affine]:
     return (Affine(0.0 if step.center_ is None else float(step.center_[at]), scale),)
 
 
-def _min_max(step: MinMaxScaler, at: int) -> tuple[Affine | Clip, ...]:
+def _min_max(step: MinMaxScaler, at: int) -> tuple[Step, ...]:
     low, high = step.feature_range
     affine = Affine(float(step.data_min_[at]), float(step.scale_[at]), float(low))
-    return (affine, Clip(float(low), float(high))) if step.clip else (affine,)
+    return (affine, clip(float(low), float(high))) if step.clip else (affine,)
 
 
-def _max_abs(step: MaxAbsScaler, at: int) -> tuple[Affine | Clip, ...]:
+def _max_abs(step: MaxAbsScaler, at: int) -> tuple[Step, ...]:
     affine = Affine(0.0, 1.0 / float(step.scale_[at]))
-    return (affine, Clip(-1.0, 1.0)) if getattr(step, "clip", False) else (affine,)
+    return (affine, clip(-1.0, 1.0)) if getattr(step, "clip", False) else (affine,)
 
 
-def _power(step: PowerTransformer, at: int) -> tuple[Power | Affine, ...]:
+def _power(step: PowerTransformer, at: int) -> tuple[Step, ...]:
     power = Power(float(step.lambdas_[at]), step.method == "box-cox")
     return (power, *_standard(step._scaler, at)) if step.standardize else (power,)  # noqa: SLF001 - kept nowhere else
 
 
-def _quantile(step: QuantileTransformer, at: int) -> tuple[Curve | Pieces | NormalQuantile, ...]:
+def _quantile(step: QuantileTransformer, at: int) -> tuple[Step, ...]:
     knots, shares = step.quantiles_[:, at], step.references_
     values, first, counts = np.unique(knots, return_index=True, return_counts=True)
-    curve: Curve | Pieces = Curve(tuple(knots.tolist()), tuple(shares.tolist()))
+    shape = curve(knots.tolist(), shares.tolist())
     if values.size < knots.size:
-        curve = _jumping(values, shares[first], shares[first + counts - 1])
-    return (curve, NormalQuantile()) if step.output_distribution == "normal" else (curve,)
+        shape = _jumping(values, shares[first], shares[first + counts - 1])
+    return (shape, NormalQuantile()) if step.output_distribution == "normal" else (shape,)
 
 
 def _jumping(values: AnyArray, below: AnyArray, above: AnyArray) -> Pieces:
@@ -237,12 +237,12 @@ def _is_gone(level: object) -> bool:
 def _bins(step: KBinsDiscretizer, columns: Columns) -> Columns:
     out = []
     for column, edges in zip(columns, step.bin_edges_, strict=True):
-        inner, n_bins = tuple(edges[1:-1].tolist()), len(edges) - 1
+        inner, n_bins = edges[1:-1].tolist(), len(edges) - 1
         if step.encode == "ordinal":
-            out.append(column.then(Stairs(inner, tuple(map(float, range(n_bins))))))
+            out.append(column.then(stairs(inner, [float(at) for at in range(n_bins)])))
         else:
             out += [
-                column.then(Stairs(inner, tuple(float(at == own) for at in range(n_bins))))
+                column.then(stairs(inner, [float(at == own) for at in range(n_bins)]))
                 for own in range(n_bins)
             ]
     return out

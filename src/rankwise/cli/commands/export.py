@@ -8,13 +8,12 @@ import sys
 from typing import Any
 
 from rankwise.cli.columns import recall
-from rankwise.cli.inputs import read_rows
 from rankwise.cli.mistakes import UsageError
-from rankwise.cli.models import SavedModel, fit_columns, read_model
+from rankwise.cli.models import SavedModel, read_model
 from rankwise.cli.outputs import output_stream
 from rankwise.cli.printing import print_facts, print_json
 from rankwise.data.columns import column_name
-from rankwise.exporters import export, single_precision
+from rankwise.exporters import export
 
 __all__ = ["run"]
 
@@ -48,26 +47,11 @@ def run(options: argparse.Namespace) -> int:
     }
     if options.to == "json":
         document["weights"] = len(json.loads(content).get("weights", ()))
-    if options.sample is not None:
-        first = saved.notes.get("first_column")
-        rows = fit_columns(
-            read_rows([options.sample], reading, needs_labels=False, first_column=first), saved
-        )
-        found = single_precision(
-            saved.model, rows.X, rows.qid, error=options.error, bounds=dict(options.bounds or [])
-        )
-        facts["sample"] = found.describe()
-        document["sample"] = {
-            "neighbours": found.n_neighbours,
-            "swapped": found.n_swapped,
-            "tied": found.n_tied,
-            "largest_error": found.largest_error,
-        }
     with output_stream(options.output) as stream:
         stream.write(content)
     if options.json:
         print_json(document)
-    elif options.output != "-" or options.sample is not None:
+    elif options.output != "-":
         print_facts(facts, to_error=True)
     return 0
 
