@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankwise.arrays import AnyArray, Floats, Ints, Matrix, is_sparse
 from rankwise.estimators.fitted import FittedRanker
-from rankwise.formula.steps import Curve
+from rankwise.formula.steps import Pieces, curve
 from rankwise.preprocessing import QueryScaler
 
 __all__ = [
@@ -68,12 +68,9 @@ class RankScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type
             out[:, at] = np.interp(rows[:, at], knots, places)
         return out
 
-    def formula_steps(self, at: int) -> tuple[Curve]:
+    def formula_steps(self, at: int) -> tuple[Pieces]:
         """Return the steps of a column, for exports and explanations."""
-        knots, places = self.knots_[at].tolist(), self.places_[at].tolist()
-        if len(knots) == 1:  # a constant column is flat everywhere
-            knots, places = [knots[0], knots[0] + 1.0], places * 2
-        return (Curve(tuple(knots), tuple(places)),)
+        return (curve(self.knots_[at].tolist(), self.places_[at].tolist()),)
 
 
 def mid_ranks(values: Floats, weight: Floats | None) -> tuple[Floats, Floats]:
