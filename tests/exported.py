@@ -48,58 +48,65 @@ def run_python(source, X, qid, is_query):
     return out
 
 
-def run_javascript(source, X, qid, is_query, folder):
+def run_javascript(cases, folder):
+    """Score every case, all in one process."""
     node = shutil.which("node") or pytest.skip("node is not installed")
-    (folder / "model.js").write_text(source, encoding="utf-8")
-    rows, _ = columns_of(X)
-    parts = [chosen.tolist() for chosen in by_query(rows, qid)]
-    (folder / "rows.json").write_text(json.dumps({"rows": rows, "parts": parts}), encoding="utf-8")
+    content = []
+    for at, (source, X, qid, is_query) in enumerate(cases):
+        (folder / f"model{at}.js").write_text(source, encoding="utf-8")
+        rows, _ = columns_of(X)
+        parts = [chosen.tolist() for chosen in by_query(rows, qid)] if is_query else []
+        content.append({"rows": rows, "parts": parts, "whole": bool(is_query)})
+    (folder / "cases.json").write_text(json.dumps(content), encoding="utf-8")
     script = """
-    const { score } = require("./model.js");
-    const { rows, parts } = JSON.parse(require("fs").readFileSync("rows.json", "utf8"));
-    const out = new Array(rows.length);
-    if (QUERY) for (const part of parts) score(part.map((i) => rows[i])).forEach((s, k) => { out[part[k]] = s; });
-    else rows.forEach((row, i) => { out[i] = score(row); });
-    console.log(JSON.stringify(out));
-    """.replace("QUERY", "true" if is_query else "false")
+    const cases = JSON.parse(require("fs").readFileSync("cases.json", "utf8"));
+    console.log(JSON.stringify(cases.map(({ rows, parts, whole }, at) => {
+      const { score } = require(`./model${at}.js`);
+      const out = new Array(rows.length);
+      if (whole) for (const part of parts) score(part.map((i) => rows[i])).forEach((s, k) => { out[part[k]] = s; });
+      else rows.forEach((row, i) => { out[i] = score(row); });
+      return out;
+    })));
+    """
     found = subprocess.run([node, "-e", script], cwd=folder, capture_output=True, text=True, check=True)
-    return np.array(json.loads(found.stdout), dtype=float)
+    return [np.array(scores, dtype=float) for scores in json.loads(found.stdout)]
 
 
-def run_c(source, X, qid, is_query, folder):
+def run_c(cases, folder):
+    """Score every case, all in one library."""
     compiler = shutil.which("gcc") or shutil.which("cc") or pytest.skip("no C compiler is installed")
-    (folder / "model.c").write_text(source, encoding="utf-8")
-    flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC", "-ffp-contract=off"]
-    subprocess.run([compiler, *flags, "model.c", "-o", "model.so", "-lm"], cwd=folder, check=True)
-    library = ctypes.CDLL(str(folder / "model.so"))
+    files = []
+    for at, (source, *_) in enumerate(cases):
+        files.append(f"model{at}.c")
+        own = re.sub(r"^((?:double|int) )score\(", rf"\1score{at}(", source, flags=re.MULTILINE)
+        own = own.replace(" score_columns[]", f" score{at}_columns[]")
+        (folder / files[-1]).write_text(own, encoding="utf-8")
+    flags = ["-std=c99", "-Wall", "-Wextra", "-Werror", "-O0", "-shared", "-fPIC", "-ffp-contract=off"]
+    subprocess.run([compiler, *flags, *files, "-o", "models.so", "-lm"], cwd=folder, check=True)
+    library = ctypes.CDLL(str(folder / "models.so"))
+    return [_scores_of_c(library[f"score{at}"], *case[1:]) for at, case in enumerate(cases)]
+
+
+def _scores_of_c(function, X, qid, is_query):
     rows, _ = columns_of(X)
     has_texts = any(isinstance(value, str) for row in rows for value in row)
     plain = [[np.nan if value is None or isinstance(value, str) else value for value in row] for row in rows]
     numbers = np.array(plain, dtype=float)
     texts = [[value.encode() if isinstance(value, str) else None for value in row] for row in rows]
     pointer = ctypes.POINTER(ctypes.c_double)
-    if is_query:
-        out = np.empty(len(rows))
-        for chosen in by_query(rows, qid):
-            part, scores = np.ascontiguousarray(numbers[chosen]), np.empty(chosen.size)
-            flat = [text for at in chosen for text in texts[at]]
-            more = [(ctypes.c_char_p * len(flat))(*flat)] if has_texts else []
-            places = (
-                part.ctypes.data_as(pointer),
-                *more,
-                ctypes.c_size_t(chosen.size),
-                scores.ctypes.data_as(pointer),
-            )
-            assert library.score(*places) == 0
+    out = np.empty(len(rows))
+    if not is_query:
+        function.restype = ctypes.c_double
+    for chosen in by_query(rows, qid) if is_query else map(np.atleast_1d, range(len(rows))):
+        part, scores = np.ascontiguousarray(numbers[chosen]), np.empty(chosen.size)
+        flat = [text for at in chosen for text in texts[at]]
+        given = [part.ctypes.data_as(pointer), *([(ctypes.c_char_p * len(flat))(*flat)] if has_texts else [])]
+        if is_query:
+            assert function(*given, ctypes.c_size_t(chosen.size), scores.ctypes.data_as(pointer)) == 0
             out[chosen] = scores
-        return out
-    library.score.restype = ctypes.c_double
-    out = []
-    for at in range(len(rows)):
-        row = np.ascontiguousarray(numbers[at])
-        more = [(ctypes.c_char_p * len(texts[at]))(*texts[at])] if has_texts else []
-        out.append(library.score(row.ctypes.data_as(pointer), *more))
-    return np.array(out)
+        else:
+            out[chosen] = function(*given)
+    return out
 
 
 def run_sqlite(source, X, qid):
@@ -368,14 +375,20 @@ def _tuples(value):
 
 def run(target, made, X, qid, is_query, folder):
     """Score by what was exported."""
-    if target == "python":
-        return run_python(made, X, qid, is_query)
+    return run_all(target, [(made, X, qid, is_query)], folder)[0]
+
+
+def run_all(target, cases, folder):
+    """Score each (source, rows, queries, whether rows come query by query): by one compiled file or process for all."""
     if target in {"javascript", "c"}:
-        return {"javascript": run_javascript, "c": run_c}[target](made, X, qid, is_query, folder)
-    if target == "onnx":
-        return run_onnx(made, X, qid, is_query)
-    if target in {"vespa", "json"}:
-        return {"vespa": run_vespa, "json": run_json}[target](made, X, qid)
-    if target in {"sqlite", "duckdb"}:
-        return {"sqlite": run_sqlite, "duckdb": run_duckdb}[target](made, X, qid)
+        return {"javascript": run_javascript, "c": run_c}[target](cases, folder)
+    return [_run_one(target, *case) for case in cases]
+
+
+def _run_one(target, made, X, qid, is_query):
+    if target in {"python", "onnx"}:
+        return {"python": run_python, "onnx": run_onnx}[target](made, X, qid, is_query)
+    if target in {"vespa", "json", "sqlite", "duckdb"}:
+        one = {"vespa": run_vespa, "json": run_json, "sqlite": run_sqlite, "duckdb": run_duckdb}
+        return one[target](made, X, qid)
     return run_solr(made, X) if target == "solr" else run_plug_in(made, X)

@@ -12,7 +12,7 @@ from sklearn.preprocessing import StandardScaler
 
 import rankwise
 from command_line import call, call_json
-from exported import insert_statements, run
+from exported import insert_statements, run, run_all
 from rankwise import AdditiveRanker, AutoRanker, AverageRanker, KernelRankRLS, RankRLS
 from rankwise.exceptions import InvalidInputError
 from rankwise.exporters import TARGETS, export_formula
@@ -133,18 +133,23 @@ def models():
 
 
 @pytest.mark.parametrize("target", GENERAL)
-@pytest.mark.parametrize("name", MODELS)
-def test_crossed_tables_round_trip(models, name, target, tmp_path):
-    model = models[name]
-    if name == "kernel" and target in {"sqlite", "duckdb"}:
-        with pytest.raises(InvalidInputError, match="kernel"):
-            rankwise.export(model, target)
-        return
-    made = rankwise.export(model, target, whole_query=True)
-    for table, qid in (shop()[::2], fresh()):
-        wanted = scores(model, table, qid)
-        found = run(target, made, as_given(table), qid, needs_queries(model), tmp_path)
-        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-9 * max(1.0, np.abs(wanted).max()))
+def test_crossed_tables_round_trip(models, target, tmp_path):
+    cases, wanted = [], []
+    for name, model in models.items():
+        if name == "kernel" and target in {"sqlite", "duckdb"}:
+            with pytest.raises(InvalidInputError, match="kernel"):
+                rankwise.export(model, target)
+            continue
+        made = rankwise.export(model, target, whole_query=True)
+        for table, qid in (shop()[::2], fresh()):
+            cases.append((made, as_given(table), qid, needs_queries(model)))
+            wanted.append(scores(model, table, qid))
+    all_close(target, cases, wanted, tmp_path)
+
+
+def all_close(target, cases, wanted, folder):
+    for found, own in zip(run_all(target, cases, folder), wanted, strict=True):
+        np.testing.assert_allclose(found, own, rtol=0, atol=1e-9 * max(1.0, np.abs(own).max()))
 
 
 @pytest.mark.parametrize("name", [name for name in MODELS if name != "kernel"])
@@ -158,20 +163,15 @@ def test_postgresql(models, name, postgresql):
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-9 * max(1.0, np.abs(wanted).max()))
 
 
-@pytest.mark.parametrize("target", ["vespa", *GENERAL])
-@pytest.mark.parametrize("name", ["linear", "standardised", "query min-max", "curves inside queries"])
-def test_crossed_numbers_round_trip(name, target, tmp_path):
-    steps = (
-        [AdditiveRanker(alpha=0.01)]
-        if name == "curves inside queries" and target == "vespa"
-        else MODELS[name]
-    )
-    model = fitted(numbers(), steps)
+def test_vespa_takes_crossed_numbers(tmp_path):
     table, qid = fresh()
-    made = rankwise.export(model, target, whole_query=True)
     rows = table[["price", "stock", "new", "budget"]].astype(float)
-    found, wanted = run(target, made, rows, qid, needs_queries(model), tmp_path), scores(model, table, qid)
-    np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-9 * max(1.0, np.abs(wanted).max()))
+    cases, wanted = [], []
+    for steps in (MODELS["standardised"], MODELS["query min-max"], [AdditiveRanker(alpha=0.01)]):
+        model = fitted(numbers(), steps)
+        cases.append((rankwise.export(model, "vespa"), rows, qid, needs_queries(model)))
+        wanted.append(scores(model, table, qid))
+    all_close("vespa", cases, wanted, tmp_path)
 
 
 def test_a_mean_of_models_with_crosses_round_trips(tmp_path):
@@ -410,17 +410,15 @@ def test_no_bounds_are_asked_for_where_none_matter():
 
 
 @pytest.mark.parametrize("target", ["python", "javascript", "c", "onnx", "vespa", "duckdb", "json"])
-@pytest.mark.parametrize("name", CASES)
-def test_products_round_trip(name, target, tmp_path):
+def test_products_round_trip(target, tmp_path):
     rng = np.random.default_rng(0)
-    X = np.column_stack([rng.normal(size=40), rng.integers(0, 4, 40)])
-    formula = Formula(
-        ("x0", "x1"), (False, False), 0.25, terms=(Term(-1.5, CASES[name]), Term(1.0, Column(0)))
-    )
-    for filled in (False, True):
-        made = export_formula(formula, target, filled=filled)
-        found = run(target, made, X, np.zeros(40), False, tmp_path)
-        np.testing.assert_allclose(found, formula.evaluate(X), atol=1e-10)
+    X, cases, wanted = np.column_stack([rng.normal(size=40), rng.integers(0, 4, 40)]), [], []
+    for column in CASES.values():
+        formula = Formula(("x0", "x1"), (False, False), 0.25, (Term(-1.5, column), Term(1.0, Column(0))))
+        for filled in (False, True):
+            cases.append((export_formula(formula, target, filled=filled), X, np.zeros(40), False))
+            wanted.append(formula.evaluate(X))
+    all_close(target, cases, wanted, tmp_path)
 
 
 @pytest.mark.parametrize("target", ["python", "javascript", "c", "onnx", "sqlite", "duckdb", "json"])

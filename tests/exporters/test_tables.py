@@ -10,12 +10,12 @@ from sklearn.preprocessing import StandardScaler
 
 import rankwise
 from command_line import call, call_json
-from exported import run
+from exported import run, run_all
 from rankwise import AdditiveRanker, AutoRanker, KernelRankRLS, RankRLS
 from rankwise.exceptions import InvalidInputError
 from rankwise.exporters import export_formula
 from rankwise.formula.formula import Column, Formula, Term
-from rankwise.formula.steps import Levels, curve
+from rankwise.formula.steps import Levels
 from rankwise.preprocessing import QueryScaler, TableEncoder
 
 TARGETS = ["python", "javascript", "c", "onnx", "sqlite", "duckdb"]
@@ -119,19 +119,20 @@ def models():
 
 
 @pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("name", RANKERS)
-def test_tables_round_trip(models, name, target, tmp_path):
-    model = models[name]
-    if name == "kernel" and target in {"sqlite", "duckdb"}:
-        with pytest.raises(InvalidInputError, match="kernel"):
-            rankwise.export(model, target)
-        return
-    whole = needs_queries(getattr(model, "best_estimator_", model))
-    made = rankwise.export(model, target, whole_query=True)
-    for table, qid in ((shop()[0], shop()[2]), fresh()):
-        wanted = scores(model, table, qid)
-        found = run(target, made, in_order(as_given(table), table), qid, whole, tmp_path)
-        np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-9 * max(1.0, np.abs(wanted).max()))
+def test_tables_round_trip(models, target, tmp_path):
+    cases, wanted = [], []
+    for name, model in models.items():
+        if name == "kernel" and target in {"sqlite", "duckdb"}:
+            with pytest.raises(InvalidInputError, match="kernel"):
+                rankwise.export(model, target)
+            continue
+        whole = needs_queries(getattr(model, "best_estimator_", model))
+        made = rankwise.export(model, target, whole_query=True)
+        for table, qid in ((shop()[0], shop()[2]), fresh()):
+            cases.append((made, in_order(as_given(table), table), qid, whole))
+            wanted.append(scores(model, table, qid))
+    for found, own in zip(run_all(target, cases, tmp_path), wanted, strict=True):
+        np.testing.assert_allclose(found, own, rtol=0, atol=1e-9 * max(1.0, np.abs(own).max()))
 
 
 def in_order(given, table):
@@ -229,22 +230,6 @@ def test_the_command_line_exports_what_it_learned_from_a_table(capsys, tmp_path,
     assert {part["name"] for part in found["parts"]} <= set(plain.columns)
 
 
-@pytest.mark.parametrize("target", [*TARGETS, "vespa"])
-def test_curves_of_many_knots_and_many_levels_are_written_flat(target, tmp_path):
-    rng = np.random.default_rng(0)
-    knots = tuple(np.sort(rng.normal(size=1000)).tolist())
-    shape = curve(knots, tuple(rng.normal(size=1000).tolist()), 0.5)
-    terms = [Term(1.0, Column(0, (shape,)))]
-    X = np.append(rng.normal(size=300), [*knots[:5], knots[-1], -9.0, 9.0, np.nan])[:, None]
-    if target != "vespa":
-        levels = Levels(tuple(map(float, range(300))), tuple(rng.normal(size=300).tolist()), 7.0, -2.0)
-        terms.append(Term(1.0, Column(1, (levels,))))
-        X = np.column_stack([X, rng.integers(-5, 310, X.size)])
-    formula = Formula(tuple(f"x{at}" for at in range(X.shape[1])), (False,) * X.shape[1], terms=tuple(terms))
-    found = run(target, export_formula(formula, target), X, np.zeros(len(X)), False, tmp_path)
-    np.testing.assert_allclose(found, formula.evaluate(X), rtol=1e-9)
-
-
 @pytest.mark.parametrize("target", TARGETS)
 def test_codes_of_texts_may_have_levels_of_their_own(target, tmp_path):
     """As OrdinalEncoder makes them and AdditiveRanker(categorical=...) takes them."""
@@ -256,14 +241,3 @@ def test_codes_of_texts_may_have_levels_of_their_own(target, tmp_path):
     X = pd.DataFrame({"x0": ["red", "blue", "green", None], "x1": [1.0, 2.0, 3.0, 4.0]})
     found = run(target, export_formula(formula, target), X, np.zeros(4), False, tmp_path)
     assert found.tolist() == [10.0, 1.0, -2.0, 8.0]
-
-
-@pytest.mark.parametrize("target", TARGETS)
-def test_a_category_of_numbers_may_be_nothing_but_what_is_missing(target, tmp_path):
-    """As TableEncoder(categories=...) marks it, before a curve or alone."""
-    mark = Levels((), (), 0.0, 1.0)
-    terms = (Term(2.0, Column(0, (mark, curve((0.0, 1.0), (3.0, 7.0))))), Term(100.0, Column(0, (mark,))))
-    formula = Formula(("x0", "x1"), (False, False), terms=terms)
-    X = np.array([[1.0, 0.0], [np.nan, 0.0], [5.0, 0.0]])
-    found = run(target, export_formula(formula, target), X, np.zeros(3), False, tmp_path)
-    assert found.tolist() == [6.0, 114.0, 6.0]

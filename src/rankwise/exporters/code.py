@@ -39,21 +39,11 @@ class CodeLanguage(Language):
         Formats of a short array and of statements.
     """
 
-    title: ClassVar[str]
-    missing_word = "NaN"
-    taken: ClassVar[str]
-    file: ClassVar[str]
-    one_row: ClassVar[str]
-    whole_query: ClassVar[str]
-    one_scaled: ClassVar[str]
-    scalers: ClassVar[dict[str, str]]
-    linear: ClassVar[str]
-    linear_sum: ClassVar[str]
-    kernel: ClassVar[str]
-    kernel_sum: ClassVar[str]
+    title = missing_word = taken = file = one_row = whole_query = one_scaled = ""
+    linear = linear_sum = kernel = kernel_sum = start = ""
+    scalers: ClassVar[dict[str, str]] = {}
     array = "[{}]"
     declaration = "const {} = {};"
-    start: ClassVar[str]
     add = "total += {};"
     indent = "    "
 
@@ -64,7 +54,9 @@ class CodeLanguage(Language):
         linear = [term for term in program.terms if isinstance(term[1], int)]
         others = [term for term in program.terms if not isinstance(term[1], int)]
         scaled = [value for value in program.values if value.method]
-        parts = [self.scalers[method] for method in sorted({str(value.method) for value in scaled})]
+        methods = {str(value.method) for value in scaled}
+        methods |= {"minmax"} if "standard" in methods else set()
+        parts = [self.scalers[method] for method in sorted(methods)]
         body = [
             *self._statements(program.parts(program.results)),
             self.start.format(self.number(formula.constant)),
@@ -177,7 +169,7 @@ class CSource(CodeLanguage):
         "auto break case char const continue default do double else enum extern float for goto if inline int long "
         "register restrict return short signed sizeof static struct switch typedef union unsigned void volatile while "
         "INFINITY NAN NULL exp fabs free isnan log main malloc pow qsort size_t sqrt strcmp tanh "
-        "basis_ compare_doubles dual_ kernel_ linear_ scale_minmax scale_rank scale_standard"
+        "basis_ compare_doubles count_below dual_ kernel_ linear_ scale_minmax scale_rank scale_standard"
     )
     renamed: ClassVar[dict[str, str]] = {"abs": "fabs"}
     array = "{{{}}}"
@@ -269,16 +261,12 @@ static void scale_minmax(double *v, size_t n, double *room) {
 """,
         "standard": """\
 static void scale_standard(double *v, size_t n, double *room) {
-    double low = INFINITY, high = -INFINITY, known = 0.0, mean = 0.0, squares = 0.0;
-    (void)room;
-    for (size_t i = 0; i < n; i++) { if (v[i] < low) low = v[i]; if (v[i] > high) high = v[i]; }
-    for (size_t i = 0; i < n; i++) { /* shares of the range, whose squares neither overflow nor vanish */
-        v[i] = high > low ? (v[i] - low) / (high - low) : v[i] - v[i];
-        if (!isnan(v[i])) { mean += v[i]; known++; }
-    }
+    double known = 0.0, mean = 0.0, squares = 0.0;
+    scale_minmax(v, n, room); /* shares of the range, whose squares neither overflow nor vanish */
+    for (size_t i = 0; i < n; i++) if (!isnan(v[i])) { mean += v[i]; known++; }
     mean /= known;
     for (size_t i = 0; i < n; i++) if (!isnan(v[i])) squares += (v[i] - mean) * (v[i] - mean);
-    for (size_t i = 0; i < n && high > low; i++) v[i] = (v[i] - mean) / sqrt(squares / known);
+    for (size_t i = 0; i < n && squares > 0.0; i++) v[i] = (v[i] - mean) / sqrt(squares / known);
 }
 """,
         "rank": """\
@@ -287,24 +275,23 @@ static int compare_doubles(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
+/* how many of the sorted values are smaller, or not larger */
+static size_t count_below(const double *v, size_t n, double x, int or_equal) {
+    size_t low = 0;
+    while (low < n) {
+        const size_t at = low + (n - low) / 2;
+        if (v[at] < x || (or_equal && v[at] == x)) low = at + 1; else n = at;
+    }
+    return low;
+}
+
 static void scale_rank(double *v, size_t n, double *room) {
     size_t known = 0;
     for (size_t i = 0; i < n; i++) if (!isnan(v[i])) room[known++] = v[i];
     qsort(room, known, sizeof *room, compare_doubles);
-    const int varies = known > 0 && room[0] < room[known - 1];
     for (size_t i = 0; i < n; i++) {
-        if (isnan(v[i])) continue;
-        size_t first = 0, end = known; /* bisection for the first place that is not smaller */
-        while (first < end) {
-            const size_t at = first + (end - first) / 2;
-            if (room[at] < v[i]) first = at + 1; else end = at;
-        }
-        size_t last = first, beyond = known; /* and for the first one that is larger */
-        while (last < beyond) {
-            const size_t at = last + (beyond - last) / 2;
-            if (room[at] <= v[i]) last = at + 1; else beyond = at;
-        }
-        v[i] = varies ? ((double)first + (double)(last - 1)) / 2.0 / (double)(known - 1) : 0.0;
+        const size_t places = count_below(room, known, v[i], 0) + count_below(room, known, v[i], 1) - 1;
+        if (!isnan(v[i])) v[i] = room[0] < room[known - 1] ? (double)places / 2.0 / (double)(known - 1) : 0.0;
     }
 }
 """,
@@ -432,15 +419,11 @@ function scale_minmax(column) {
 """,
         "standard": """\
 function scale_standard(column) {
-  let low = Infinity, high = -Infinity;
-  for (const x of column) { if (x < low) low = x; if (x > high) high = x; }
-  if (!(high > low)) return column.map((x) => x - x);
-  // shares of the range, whose squares neither overflow nor vanish
-  const shares = column.map((x) => (x - low) / (high - low));
+  const shares = scale_minmax(column); // of the range, whose squares neither overflow nor vanish
   const known = shares.filter((x) => !Number.isNaN(x));
   const mean = known.reduce((sum, x) => sum + x, 0) / known.length;
   const deviation = Math.sqrt(known.reduce((sum, x) => sum + (x - mean) ** 2, 0) / known.length);
-  return shares.map((x) => (x - mean) / deviation);
+  return shares.map((x) => (deviation > 0 ? (x - mean) / deviation : x));
 }
 """,
         "rank": """\
@@ -555,15 +538,11 @@ def _minmax(column):
 """,
         "standard": """\
 def _standard(column):
+    column = _minmax(column)  # shares of the range, whose squares neither overflow nor vanish
     known = [x for x in column if x == x]
-    low, high = (min(known), max(known)) if known else (0.0, 0.0)
-    if high <= low:
-        return [x - x for x in column]
-    # shares of the range, whose squares neither overflow nor vanish
-    known, column = ([(x - low) / (high - low) for x in values] for values in (known, column))
-    mean = math.fsum(known) / len(known)
-    deviation = math.sqrt(math.fsum((x - mean) ** 2 for x in known) / len(known))
-    return [(x - mean) / deviation for x in column]
+    mean = math.fsum(known) / max(len(known), 1)
+    deviation = math.sqrt(math.fsum((x - mean) ** 2 for x in known) / max(len(known), 1))
+    return [(x - mean) / deviation if deviation > 0 else x for x in column]
 
 """,
         "rank": """\

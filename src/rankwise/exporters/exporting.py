@@ -9,8 +9,6 @@ from dataclasses import replace
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from rankwise.data.arguments import is_number
-from rankwise.data.validation import check_flag
 from rankwise.exceptions import InvalidInputError
 from rankwise.exporters.code import CSource, JavaScript, PythonSource
 from rankwise.exporters.engines import is_linear, plug_in, solr
@@ -136,11 +134,8 @@ def export_formula(  # noqa: C901 - one branch per kind of target
         if isinstance(format, str) and format == "sql":
             raise InvalidInputError("SQL is written in a dialect.", "use sqlite, postgresql or duckdb.")
         raise InvalidInputError(f"{format!r} is no format to export to.", f"use one of {', '.join(TARGETS)}.")
-    _check_options(
-        {"nonnegative": nonnegative, "filled": filled, "whole_query": whole_query},
-        {"name": "" if name is None else name, "table": table, "qid": qid},
-        error,
-    )
+    if error is not None and not error > 0:
+        raise InvalidInputError(f"error must be positive, got {error}.", "use a small positive number.")
     check_exportable(formula, format, whole_query=whole_query, filled=filled)
     formula = folded(_filled(formula) if filled else formula)
     limits = _limits(formula, bounds)
@@ -166,30 +161,17 @@ def export_formula(  # noqa: C901 - one branch per kind of target
     return Sql(format, table, qid).render(formula, name or "score")
 
 
-def _check_options(flags: dict[str, bool], names: dict[str, str], error: float | None) -> None:
-    for option, value in flags.items():
-        check_flag(option, value)
-    for option, text in names.items():
-        if not isinstance(text, str):
-            raise InvalidInputError(f"{option}={text!r} is no name.", "pass a text.")
-    if error is not None and not (is_number(error) and error > 0):
-        raise InvalidInputError(f"error must be positive, got {error}.", "use a small positive number.")
-
-
 def _limits(
     formula: Formula, bounds: Mapping[str, tuple[float, float]] | None
 ) -> dict[int, tuple[float, float]]:
     """Return the bounds of columns by their numbers."""
     found = {}
-    if not isinstance(bounds, Mapping | None):
-        raise InvalidInputError(f"bounds={bounds!r} is no mapping.", "pass {'column': (smallest, largest)}.")
-    for name, ends in (bounds or {}).items():
+    for name, (low, high) in (bounds or {}).items():
         if name not in formula.names:
             raise InvalidInputError(
                 f"bounds names {name!r}, which is no column.", "use the names of the columns."
             )
-        low, high = ends if isinstance(ends, (tuple, list)) and len(ends) == 2 else (ends, ends)
-        if not (is_number(low) and is_number(high) and -np.inf < low < high < np.inf):
+        if not -np.inf < low < high < np.inf:
             raise InvalidInputError(
                 f"The bounds of {name!r} are {low} and {high}.", "use (smallest, largest)."
             )

@@ -7,24 +7,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
+import sklearn.preprocessing as sk
 from scipy.interpolate import BSpline, PPoly
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import (
-    FunctionTransformer,
-    KBinsDiscretizer,
-    MaxAbsScaler,
-    MinMaxScaler,
-    OneHotEncoder,
-    OrdinalEncoder,
-    PowerTransformer,
-    QuantileTransformer,
-    RobustScaler,
-    SplineTransformer,
-    StandardScaler,
-)
 
 from rankwise.arrays import AnyArray
 from rankwise.exceptions import InvalidInputError
@@ -76,33 +64,33 @@ def _each(make: Callable[[Fitted, int], tuple[Step, ...]]) -> Callable[[Fitted, 
     return lambda step, columns: [column.then(*make(step, at)) for at, column in enumerate(columns)]
 
 
-def _standard(step: StandardScaler, at: int) -> tuple[Affine]:
+def _standard(step: sk.StandardScaler, at: int) -> tuple[Affine]:
     scale = 1.0 if step.scale_ is None else 1.0 / float(step.scale_[at])
     return (Affine(float(step.mean_[at]) if step.with_mean else 0.0, scale),)
 
 
-def _robust(step: RobustScaler, at: int) -> tuple[Affine]:
+def _robust(step: sk.RobustScaler, at: int) -> tuple[Affine]:
     scale = 1.0 if step.scale_ is None else 1.0 / float(step.scale_[at])
     return (Affine(0.0 if step.center_ is None else float(step.center_[at]), scale),)
 
 
-def _min_max(step: MinMaxScaler, at: int) -> tuple[Step, ...]:
+def _min_max(step: sk.MinMaxScaler, at: int) -> tuple[Step, ...]:
     low, high = step.feature_range
     affine = Affine(float(step.data_min_[at]), float(step.scale_[at]), float(low))
     return (affine, clip(float(low), float(high))) if step.clip else (affine,)
 
 
-def _max_abs(step: MaxAbsScaler, at: int) -> tuple[Step, ...]:
+def _max_abs(step: sk.MaxAbsScaler, at: int) -> tuple[Step, ...]:
     affine = Affine(0.0, 1.0 / float(step.scale_[at]))
     return (affine, clip(-1.0, 1.0)) if getattr(step, "clip", False) else (affine,)
 
 
-def _power(step: PowerTransformer, at: int) -> tuple[Step, ...]:
+def _power(step: sk.PowerTransformer, at: int) -> tuple[Step, ...]:
     power = Power(float(step.lambdas_[at]), step.method == "box-cox")
     return (power, *_standard(step._scaler, at)) if step.standardize else (power,)  # noqa: SLF001 - kept nowhere else
 
 
-def _quantile(step: QuantileTransformer, at: int) -> tuple[Step, ...]:
+def _quantile(step: sk.QuantileTransformer, at: int) -> tuple[Step, ...]:
     knots, shares = step.quantiles_[:, at], step.references_
     values, first, counts = np.unique(knots, return_index=True, return_counts=True)
     shape = curve(knots.tolist(), shares.tolist())
@@ -154,7 +142,7 @@ def _check_marker(step: SimpleImputer | MissingIndicator) -> None:
         )
 
 
-def _one_hot(step: OneHotEncoder, columns: Columns) -> Columns:
+def _one_hot(step: sk.OneHotEncoder, columns: Columns) -> Columns:
     out = []
     for at, (column, categories) in enumerate(zip(columns, step.categories_, strict=True)):
         levels = _levels(step, categories)
@@ -172,7 +160,7 @@ def _one_hot(step: OneHotEncoder, columns: Columns) -> Columns:
 
 
 def _dropped(
-    step: OneHotEncoder, at: int, levels: Sequence[Level | None], groups: list[list[Level | None]]
+    step: sk.OneHotEncoder, at: int, levels: Sequence[Level | None], groups: list[list[Level | None]]
 ) -> int | None:
     number = None if step.drop_idx_ is None else step.drop_idx_[at]
     if number is None:
@@ -188,7 +176,7 @@ def _one_of(group: list[Level | None], every: Sequence[Level | None], *, takes_n
     return Levels(tuple(answers), tuple(answers.values()), float(takes_new), missing)
 
 
-def _ordinal(step: OrdinalEncoder, columns: Columns) -> Columns:
+def _ordinal(step: sk.OrdinalEncoder, columns: Columns) -> Columns:
     out = []
     unknown = np.nan if step.unknown_value is None else float(step.unknown_value)
     for at, (column, categories) in enumerate(zip(columns, step.categories_, strict=True)):
@@ -204,7 +192,7 @@ def _ordinal(step: OrdinalEncoder, columns: Columns) -> Columns:
     return out
 
 
-def _levels(step: OneHotEncoder | OrdinalEncoder, categories: AnyArray) -> list[Level | None]:
+def _levels(step: sk.OneHotEncoder | sk.OrdinalEncoder, categories: AnyArray) -> list[Level | None]:
     """Return the values that an encoder knows, with None for what is missing."""
     levels = [None if _is_gone(level) else level for level in categories.tolist()]
     if levels.count(None) > 1:
@@ -216,14 +204,14 @@ def _levels(step: OneHotEncoder | OrdinalEncoder, categories: AnyArray) -> list[
 
 
 def _groups(
-    step: OneHotEncoder | OrdinalEncoder, at: int, levels: Sequence[Level | None]
+    step: sk.OneHotEncoder | sk.OrdinalEncoder, at: int, levels: Sequence[Level | None]
 ) -> list[list[Level | None]]:
     """Return the values that an encoder does not tell apart: each alone, and the rare ones together, last."""
     rare = _rare(step, at)
     return [[level] for level in levels if level not in rare] + ([rare] if rare else [])
 
 
-def _rare(step: OneHotEncoder | OrdinalEncoder, at: int) -> list[Level | None]:
+def _rare(step: sk.OneHotEncoder | sk.OrdinalEncoder, at: int) -> list[Level | None]:
     known = getattr(step, "infrequent_categories_", None)
     if known is None or known[at] is None:
         return []
@@ -234,7 +222,7 @@ def _is_gone(level: object) -> bool:
     return bool(is_missing(np.array([level], dtype=object))[0])
 
 
-def _bins(step: KBinsDiscretizer, columns: Columns) -> Columns:
+def _bins(step: sk.KBinsDiscretizer, columns: Columns) -> Columns:
     out = []
     for column, edges in zip(columns, step.bin_edges_, strict=True):
         inner, n_bins = edges[1:-1].tolist(), len(edges) - 1
@@ -248,7 +236,7 @@ def _bins(step: KBinsDiscretizer, columns: Columns) -> Columns:
     return out
 
 
-def _spline(step: SplineTransformer, columns: Columns) -> Columns:
+def _spline(step: sk.SplineTransformer, columns: Columns) -> Columns:
     if step.extrapolation == "periodic":
         raise InvalidInputError(
             "SplineTransformer(extrapolation='periodic') repeats without end, and pieces do not.",
@@ -267,7 +255,7 @@ def _spline(step: SplineTransformer, columns: Columns) -> Columns:
     return out
 
 
-def _observed_lines(step: SplineTransformer, at: int) -> list[Pieces]:
+def _observed_lines(step: sk.SplineTransformer, at: int) -> list[Pieces]:
     """Return the lines of a column by two values of each.
 
     scikit-learn 1.9 extrapolates columns after the first from an inner knot where degree <= 1 and extrapolation is
@@ -360,22 +348,22 @@ def _pipeline(step: Pipeline, columns: Columns) -> Columns:
 _READERS: Mapping[type, Callable[[Any, Columns], Columns]] = {
     ColumnTransformer: _column_transformer,
     FeatureUnion: _union,
-    FunctionTransformer: lambda _, columns: (
+    sk.FunctionTransformer: lambda _, columns: (
         columns
     ),  # without a function, as ColumnTransformer passes columns through
-    KBinsDiscretizer: _bins,
-    MaxAbsScaler: _each(_max_abs),
-    MinMaxScaler: _each(_min_max),
+    sk.KBinsDiscretizer: _bins,
+    sk.MaxAbsScaler: _each(_max_abs),
+    sk.MinMaxScaler: _each(_min_max),
     MissingIndicator: _indicator,
-    OneHotEncoder: _one_hot,
-    OrdinalEncoder: _ordinal,
+    sk.OneHotEncoder: _one_hot,
+    sk.OrdinalEncoder: _ordinal,
     Pipeline: _pipeline,
-    PowerTransformer: _each(_power),
-    QuantileTransformer: _each(_quantile),
+    sk.PowerTransformer: _each(_power),
+    sk.QuantileTransformer: _each(_quantile),
     QueryScaler: _query_scaler,
-    RobustScaler: _each(_robust),
+    sk.RobustScaler: _each(_robust),
     SimpleImputer: _imputer,
-    SplineTransformer: _spline,
-    StandardScaler: _each(_standard),
+    sk.SplineTransformer: _spline,
+    sk.StandardScaler: _each(_standard),
     TableEncoder: columns_of_encoder,
 }
