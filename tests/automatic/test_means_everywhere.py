@@ -64,7 +64,7 @@ def refused(name, target):
 
 
 @pytest.mark.parametrize("target", EXACT)
-def test_means_round_trip(target, tmp_path):
+def test_a_mean_round_trips(target, tmp_path):
     cases, wanted = [], []
     for name in MEANS:
         model, X, qid = mean(name)
