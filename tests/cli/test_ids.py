@@ -115,7 +115,7 @@ def test_a_column_of_ids_survives(capsys, searches, tmp_path):
 
 def test_streaming_scores_the_same(capsys, searches, named, monkeypatch):
     monkeypatch.setattr("rankwise.cli.streaming._BLOCK", 3000)
-    monkeypatch.setattr("rankwise.data.text.reader.PARSED_AT_ONCE", 1500)
+    monkeypatch.setattr("rankwise.data.svmlight.PARSED_AT_ONCE", 1500)
     for ending in ("txt", "tsv", "run", "parquet"):
         outs = [named / f"{way}.{ending}" for way in ("whole", "stream")]
         for out, more in zip(outs, ([], ["--stream"]), strict=True):
@@ -136,7 +136,7 @@ def test_streaming_scores_the_same(capsys, searches, named, monkeypatch):
 
 def test_a_stream_refuses_a_query_that_comes_again(capsys, searches, tmp_path, monkeypatch):
     monkeypatch.setattr("rankwise.cli.streaming._BLOCK", 3000)
-    monkeypatch.setattr("rankwise.data.text.reader.PARSED_AT_ONCE", 1500)
+    monkeypatch.setattr("rankwise.data.svmlight.PARSED_AT_ONCE", 1500)
     lines = (searches / "test.txt").read_text().splitlines()
     (tmp_path / "mixed.txt").write_text("\n".join([*lines[1:], lines[0]]) + "\n")
     code, _, err = call(

@@ -20,8 +20,8 @@ from rankwise.data import (
     save_svmlight,
     save_table,
 )
-from rankwise.data.text import reader as text_reader
-from rankwise.data.text.query_ids import decode_ids, encode_ids
+from rankwise.data import svmlight as text_reader
+from rankwise.data.query_ids import decode_ids, encode_ids
 from rankwise.exceptions import InvalidInputError
 
 # Much that looks like a number and is written in another way than numbers are.

@@ -14,7 +14,7 @@ from rankwise.data import (
     load_svmlight,
     save_run,
 )
-from rankwise.data.text.reader import TextReader, text_blocks
+from rankwise.data.svmlight import TextReader, text_blocks
 from rankwise.exceptions import InvalidInputError
 
 LETOR = b"""# a line that is no row

@@ -21,7 +21,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from rankwise import AdditiveRanker, RankRLS, RankRLSCV, RankSVM
 from rankwise.data import load_svmlight, mapped, open_store, save_store, save_svmlight, save_table
 from rankwise.data import store as store_module
-from rankwise.data.text import reader as text_reader
+from rankwise.data import svmlight as text_reader
 from rankwise.design import OperatorDesign, as_design, dense
 from rankwise.exceptions import InvalidInputError
 from real_data import NEEDS_REAL_DATA, ROOT

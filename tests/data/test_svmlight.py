@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from fuzz_corpus import read_corpus
 from oracles import parse_svmlight
 from rankwise.data import iter_svmlight, load_svmlight, save_store, save_svmlight
-from rankwise.data.text import reader as text_reader
-from rankwise.data.text.sources import read_ahead, whole_lines
+from rankwise.data import svmlight as text_reader
+from rankwise.data.svmlight import read_ahead, whole_lines
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
 from real_data import NEEDS_REAL_DATA, ROOT
 
@@ -322,8 +322,6 @@ def test_standard_input_and_output(monkeypatch, capsysbinary):
     assert_same((X, y, qid), load(TEXT))
     save_svmlight(X, y, "-", qid=qid)
     assert_same(load(capsysbinary.readouterr().out), load(TEXT))
-    with pytest.raises(InvalidInputError, match="once"):
-        load_svmlight(["-", "-"])
 
 
 def test_what_cannot_be_read_or_written_is_one_clear_error(tmp_path):
@@ -331,7 +329,7 @@ def test_what_cannot_be_read_or_written_is_one_clear_error(tmp_path):
         load_svmlight(tmp_path / "none")
     with pytest.raises(InvalidInputError, match="mode 'rb'"):
         load_svmlight(io.StringIO("1 1:1"))
-    with pytest.raises(InvalidInputError, match="cannot be written: No such file"):
+    with pytest.raises(InvalidInputError, match="could not be written: No such file"):
         save_svmlight(np.ones((1, 1)), [1], tmp_path / "none" / "file")
 
 

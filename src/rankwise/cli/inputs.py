@@ -22,12 +22,10 @@ from rankwise.cli.preferences import read_preferences
 from rankwise.cli.row_ids import item_column, naming_rows, text_columns
 from rankwise.cli.rows import Rows
 from rankwise.cli.table_files import open_tables
+from rankwise.data.query_ids import decode_ids
 from rankwise.data.store import META, open_store
+from rankwise.data.svmlight import LONGEST_LINE, TextReader, ZeroBased, check_last_column, item_ids, no_rows
 from rankwise.data.tables import TableReader, is_table, texts_of
-from rankwise.data.text.comments import item_ids
-from rankwise.data.text.query_ids import decode_ids
-from rankwise.data.text.reader import TextReader, ZeroBased, check_last_column, no_rows
-from rankwise.data.text.sources import LONGEST_LINE
 from rankwise.exceptions import Change, InvalidInputError
 from rankwise.runtime.memory import available_memory
 from rankwise.runtime.progress import ProgressLine

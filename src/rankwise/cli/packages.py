@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 
 from rankwise.cli.inputs import kind_of
+from rankwise.data.svmlight import ZSTD_MAGIC, import_zstandard
 from rankwise.data.tables import import_pyarrow, is_table
-from rankwise.data.text.sources import ZSTD_MAGIC, import_zstandard
 
 __all__ = ["check_packages"]
 

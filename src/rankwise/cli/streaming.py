@@ -15,9 +15,9 @@ from rankwise.cli.encoding import names_to_encode
 from rankwise.cli.inputs import ids_of, open_reader
 from rankwise.cli.row_ids import text_columns
 from rankwise.cli.rows import Rows
+from rankwise.data.query_ids import decode_ids
+from rankwise.data.svmlight import text_blocks
 from rankwise.data.tables import TableReader, import_pyarrow, open_tables
-from rankwise.data.text.query_ids import decode_ids
-from rankwise.data.text.reader import text_blocks
 from rankwise.exceptions import InvalidInputError
 
 __all__ = ["streamed_tables", "streamed_text"]

@@ -4,6 +4,7 @@ from rankwise.data.clicks import pairs_from_clicks
 from rankwise.data.duels import stack_preferred
 from rankwise.data.runs import JudgedRuns, judge_runs, load_judgements, load_run, save_run
 from rankwise.data.store import Store, open_store, save_store
+from rankwise.data.svmlight import item_ids, iter_svmlight, load_svmlight, save_svmlight
 from rankwise.data.tables import (
     PreferenceTable,
     Table,
@@ -13,9 +14,6 @@ from rankwise.data.tables import (
     load_table,
     save_table,
 )
-from rankwise.data.text.comments import item_ids
-from rankwise.data.text.svmlight import iter_svmlight, load_svmlight
-from rankwise.data.text.writer import save_svmlight
 
 __all__ = [
     "JudgedRuns",

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import csv
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -17,8 +17,7 @@ import numpy.typing as npt
 
 from rankwise.arrays import ArrayLike, Floats
 from rankwise.data.arguments import check_names, is_number
-from rankwise.data.text.sources import list_sources, open_source, reading
-from rankwise.data.text.writer import open_text
+from rankwise.data.svmlight import open_text, read_lines
 from rankwise.data.validation import check_numbers
 from rankwise.exceptions import InvalidInputError
 
@@ -77,7 +76,7 @@ def load_run(path: str | os.PathLike[str] | BinaryIO) -> Run:
     found: Run = {}
     header: list[str] | None = None
     cells = _CELLS["\t"]
-    for number, line, name in _lines(path):
+    for number, line, name in read_lines(path):
         own = next((cut for cut in _CELLS.values() if number == 1 and set(cut(line)) >= _COLUMNS), None)
         if own is not None:
             cells, header = own, own(line)
@@ -117,7 +116,7 @@ def load_judgements(path: str | os.PathLike[str] | BinaryIO) -> Run:
     {'q1': {'a': 2.0, 'c': 1.0}}
     """
     found: Run = {}
-    for number, line, name in _lines(path):
+    for number, line, name in read_lines(path):
         entries = line.split()
         if len(entries) != 4:
             raise _not_a_line(name, number, line, "qid 0 item label")
@@ -251,15 +250,6 @@ _CELLS: dict[str, Callable[[str], list[str]]] = {
     "\t": lambda line: line.split("\t"),
     ",": _cells_of_csv,
 }
-
-
-def _lines(path: object) -> Iterator[tuple[int, str, str]]:
-    for source in list_sources(path):
-        with reading(source.name), open_source(source) as stream:
-            for number, raw in enumerate(stream, start=1):
-                line = raw.decode("utf-8", "backslashreplace").strip("\r\n")
-                if line.strip():
-                    yield number, line, source.name
 
 
 def _keep(found: Run, qid: str, item: str, value: float, name: str, number: int) -> None:

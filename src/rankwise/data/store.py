@@ -39,10 +39,9 @@ from rankwise.data.arguments import check_dtype, check_path
 from rankwise.data.columns import first_column_of
 from rankwise.data.containers import readable
 from rankwise.data.mapped import MappedMatrix, gather_rows
+from rankwise.data.query_ids import decode_ids
+from rankwise.data.svmlight import Missing, TextReader, ZeroBased, item_ids, text_blocks
 from rankwise.data.tables import TableReader, is_table, open_tables
-from rankwise.data.text.comments import item_ids
-from rankwise.data.text.query_ids import decode_ids
-from rankwise.data.text.reader import Missing, TextReader, ZeroBased, text_blocks
 from rankwise.data.validation import check_choice, check_count, check_numbers, check_qid
 from rankwise.exceptions import Change, InvalidInputError
 from rankwise.files import replacing_folder

@@ -35,7 +35,7 @@ from rankwise.data.columns import (
     reads_as_number,
 )
 from rankwise.data.containers import as_array, readable
-from rankwise.data.text.query_ids import decode_ids
+from rankwise.data.query_ids import decode_ids
 from rankwise.data.validation import check_choice, check_count, check_pairs
 from rankwise.exceptions import Change, InvalidInputError, MemoryLimitError, MissingPackageError
 from rankwise.files import replacing
@@ -1021,7 +1021,7 @@ def _item_ids(items: TableReader) -> AnyArray:
     ids = _joined([batch.ids(name, "the id of an item") for batch in batches])
     values, counts = np.unique(ids, return_counts=True)
     if (counts > 1).any():
-        twice = values[counts > 1][0].item() if hasattr(values, "item") else values[counts > 1][0]
+        twice = values[counts > 1][:1].tolist()[0]
         rows = np.flatnonzero(ids == twice)[:2].tolist()
         raise InvalidInputError(f"Item {twice!r} comes twice, in rows {rows}.", "keep one row per item.")
     return ids

@@ -18,8 +18,8 @@ import numpy.typing as npt
 from rankwise.arrays import AnyArray, DType, Floats, Labels
 from rankwise.data.queries import Queries
 from rankwise.data.store import META, Store, open_store, reopen_store
+from rankwise.data.svmlight import load_svmlight
 from rankwise.data.tables import is_table, load_table
-from rankwise.data.text.svmlight import load_svmlight
 from rankwise.data.validation import check_count, check_number, check_qid
 from rankwise.design.protocol import Design
 from rankwise.distributed.blocks import LabelledRows, Source, Survey, blocks_of, look_at

@@ -28,8 +28,8 @@ from rankwise.cli.printing import print_facts, print_json, remark, size_of
 from rankwise.cli.row_ids import item_column, text_columns
 from rankwise.cli.table_files import open_tables
 from rankwise.data import Store, open_store, save_store, save_svmlight
+from rankwise.data.svmlight import TextWriter, open_text
 from rankwise.data.tables import TABLE_ENDINGS, is_flat, save_table
-from rankwise.data.text.writer import TextWriter, open_text
 from rankwise.exceptions import InvalidInputError
 
 __all__ = ["run"]

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from rankwise.arrays import AnyArray
 from rankwise.exceptions import InvalidInputError
 
-__all__ = ["QueryRuns", "decode_ids", "encode_any_ids", "encode_ids"]
+__all__ = ["QueryRuns", "decode_ids", "encode_ids"]
 
 # Numbers as Python writes them: what is written otherwise (01, +1, 1e3, -0) would come back as another text.
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
@@ -103,23 +103,3 @@ def encode_ids(ids: AnyArray) -> list[bytes]:
                 "pass ids without them, for example np.unique(qid, return_inverse=True)[1].",
             )
     return [text.encode("utf-8", "surrogateescape") for text in texts]
-
-
-def encode_any_ids(ids: AnyArray, runs: npt.NDArray[np.int64]) -> tuple[list[bytes], str]:
-    """Return the text of the id of each run, given as a position in `ids`, and what they are: "i", "f" or "U"."""
-    kind = {"b": "i", "u": "i"}.get(ids.dtype.kind, ids.dtype.kind)
-    if ids.dtype.kind == "u" and ids.size and ids.max() > np.iinfo(np.int64).max:
-        kind = "U"
-    if kind not in "if":
-        kind = "U"
-    names = [str(int(value)) for value in ids.tolist()] if kind == "i" else _names(ids)
-    if any(not name or "\0" in name for name in names):
-        raise InvalidInputError(
-            "A query id is the empty text, or has a NUL character in it.", "give those rows another id."
-        )
-    if len(set(names)) < len(names):
-        raise InvalidInputError(
-            "Some query ids differ only by their type, such as 1 and '1'.", "pass ids of one type."
-        )
-    texts = [name.encode("utf-8", "surrogateescape") for name in names]
-    return [texts[code] for code in runs.tolist()], kind

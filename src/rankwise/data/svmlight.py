@@ -1,0 +1,886 @@
+"""svmlight and LETOR text, ``label qid:id column:value ... # comment``, a row per line: read, and written.
+
+Blocks of whole lines are parsed by the compiled core on several threads (`cpp/svmlight.hpp`). Values that are written,
+zeros among them, are stored; numbers are correctly rounded, and are written as the shortest decimals that read back to
+the same bits.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import os
+import re
+import sys
+import zlib
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, nullcontext
+from itertools import accumulate
+from pathlib import Path
+from threading import Event
+from typing import Any, BinaryIO, Literal, NamedTuple, TypeAlias, TypeVar, cast
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sp
+
+from rankwise import _core
+from rankwise.arrays import AnyArray, Floats, InMemory, MatrixLike, is_sparse
+from rankwise.data.arguments import check_dtype, check_names, check_path
+from rankwise.data.containers import as_array, readable
+from rankwise.data.query_ids import QueryRuns, decode_ids, encode_ids
+from rankwise.data.validation import check_choice, check_count, check_numbers, check_qid
+from rankwise.exceptions import Change, InvalidInputError, MemoryLimitError, MissingPackageError
+from rankwise.files import replacing
+from rankwise.runtime.memory import available_memory
+from rankwise.runtime.threads import default_threads
+
+__all__ = [
+    "LAST_COLUMN",
+    "LONGEST_LINE",
+    "ZSTD_MAGIC",
+    "Missing",
+    "TextBlock",
+    "TextReader",
+    "TextWriter",
+    "ZeroBased",
+    "check_last_column",
+    "import_zstandard",
+    "item_ids",
+    "iter_svmlight",
+    "load_svmlight",
+    "no_rows",
+    "open_text",
+    "read_lines",
+    "save_svmlight",
+    "text_blocks",
+]
+
+T = TypeVar("T")
+ZeroBased = bool | Literal["auto"]
+Missing = Literal["error", "nan", "zero"]
+Block = tuple[sp.csr_matrix, Floats, AnyArray | None]
+
+LAST_COLUMN = 2**31 - 2  # columns are numbered by 32-bit integers
+LONGEST_LINE = 1 << 28  # bytes: a row of some twenty million values
+# Text that is parsed at a time: the output of a thread should still be in cache when it is put in place.
+PARSED_AT_ONCE = 1 << 22
+# Values that are turned into text at a time: little enough that its memory is used again for the next ones.
+_WRITTEN_AT_ONCE = 1 << 17
+_READ_AT_ONCE = 1 << 20  # bytes between two looks at whether the caller wants to stop
+# A column number is taken for a slip where it is beyond so many, and so many times the one before it, in data of at
+# least so many entries.
+_MANY_COLUMNS, _FAR, _MANY_ENTRIES = 1_000_000, 1000, 1000
+ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
+_NAMED = re.compile(r"\b(?:docid|doc_id|id)\s*[=:]\s*(\S+)", re.IGNORECASE)
+
+# The problem, the hint and the parameters that the hint changes, by the names that the parser gives.
+Problem: TypeAlias = tuple[str, str, *tuple[Change, ...]]
+PROBLEMS: dict[str, Problem] = {
+    "label": (
+        "the label is not a number",
+        "a line starts with its label: `2 qid:7 1:0.5 3:1 # comment`; a table has a name that ends in .csv or the like",
+    ),
+    "label_missing": ("the label is missing", "drop rows without a label, or give them one"),
+    "qid_empty": ("the query id is empty or has a NUL byte in it", "write an id without spaces after `qid:`"),
+    "qid_missing": (
+        "this row has no query id, but earlier rows have",
+        "write `qid:` after every label, or after none",
+    ),
+    "qid_unexpected": (
+        "this row has a query id, but earlier rows have none",
+        "write `qid:` after every label, or after none",
+    ),
+    "entry": (
+        "this is not `column:value`",
+        "after the label and an optional `qid:id`, write column:value without spaces; comments start with #",
+    ),
+    "column_zero": (" from 1, and this is column 0", "pass zero_based=True", Change("zero_based", True)),
+    "column_too_large": (
+        "the column number is too large",
+        "raise n_features, or leave it out to take as many columns as there are",
+        Change("n_features"),
+    ),
+    "value": ("the value is not a number", "write a decimal number such as 0.5, -3 or 1e-4"),
+    "value_missing": (
+        "the value is missing",
+        "pass missing='nan' to read such values as NaN, or missing='zero' to leave them out",
+        Change("missing"),
+    ),
+    "infinite": ("the number is infinite", "replace it by a finite one"),
+    "duplicate": ("the column comes twice in this row", "write each column once per row"),
+}
+
+
+def load_svmlight(
+    paths: object,
+    *,
+    n_features: int | None = None,
+    zero_based: ZeroBased = "auto",
+    missing: Missing = "error",
+    dtype: npt.DTypeLike = np.float64,
+    n_threads: int | None = None,
+    longest_line: int = LONGEST_LINE,
+    comments: bool = False,
+) -> Any:
+    r"""Read svmlight or LETOR text, a row per line: ``label qid:id column:value # comment``.
+
+    Parameters
+    ----------
+    paths : str, path, binary stream, or a sequence of those
+        Files, read one after the other into one matrix; ``"-"`` is standard input. Text compressed with gzip,
+        bz2, xz or zstd (needs the package zstandard) is told by its first bytes.
+    n_features : int, optional
+        The number of columns; by default as many as there are. Pass it for test data, whose last columns may
+        happen to be empty.
+    zero_based : {"auto", True, False}, default="auto"
+        Whether columns count from 0. "auto" takes them to count from 1 unless a column 0 occurs.
+    missing : {"error", "nan", "zero"}, default="error"
+        What becomes of the values ``NULL`` and ``NaN``: an error, NaN, or nothing (a value that is not written is 0).
+    dtype : {np.float64, np.float32}, default=np.float64
+        Of the matrix. Values are rounded correctly to it.
+    n_threads : int, optional
+        By default, as many as the process has processors.
+    longest_line : int, default=268435456
+        Bytes; a longer line is an error instead of all memory that there is.
+    comments : bool, default=False
+        Whether the comments are returned too; `rankwise.data.item_ids` finds the ids of documents in them.
+
+    Returns
+    -------
+    X : csr_matrix of shape (rows, features)
+        With zeros that were written; columns sorted.
+    y : ndarray of shape (rows,), float64
+    qid : ndarray of shape (rows,), or None
+        None if no row has one. Integers if all ids are written as such, else real numbers if all are, else strings:
+        ``01`` and ``1`` are different ids, and text.
+    comments : ndarray of shape (rows,), strings
+        Only with ``comments=True``: what stands behind ``#``, empty where nothing does.
+
+    Examples
+    --------
+    >>> import io
+    >>> from rankwise.data import load_svmlight
+    >>> X, y, qid = load_svmlight(io.BytesIO(b"2 qid:7 1:0.5 3:1 # the best\n0 qid:7 2:-1\n"))
+    >>> X.toarray().tolist()
+    [[0.5, 0.0, 1.0], [0.0, -1.0, 0.0]]
+    >>> y.tolist(), qid.tolist()
+    ([2.0, 0.0], [7, 7])
+    """
+    reader = TextReader(
+        paths,
+        n_features=n_features,
+        zero_based=zero_based,
+        missing=missing,
+        dtype=dtype,
+        n_threads=n_threads,
+        longest_line=longest_line,
+    )
+    reader.keeps_comments = comments
+    for _ in reader.parse():
+        pass
+    if reader.rows.rows == 0:
+        raise no_rows(reader)
+    block = reader.take()
+    check_last_column(reader, block)
+    found = block.matrix(reader.n_columns), block.labels, block.qid()
+    return (*found, np.array(reader.comments, dtype=np.str_)) if comments else found
+
+
+def iter_svmlight(
+    paths: object,
+    *,
+    block_bytes: int = 1 << 26,
+    n_features: int | None = None,
+    zero_based: ZeroBased = "auto",
+    missing: Missing = "error",
+    dtype: npt.DTypeLike = np.float64,
+    n_threads: int | None = None,
+    longest_line: int = LONGEST_LINE,
+) -> Iterator[Block]:
+    r"""Read svmlight or LETOR text block by block, without ever holding more than one.
+
+    Consecutive rows of a query always come in one block. Other parameters are those of `load_svmlight`; with
+    ``zero_based="auto"`` the first block decides, and a column 0 in a later one is an error.
+
+    Parameters
+    ----------
+    paths : str, path, binary stream, or a sequence of those
+    block_bytes : int, default=67108864
+        About how much text makes a block; a larger query makes a larger block.
+    n_features : int, optional
+        Without it, a block has as many columns as were seen up to its end.
+    zero_based : {"auto", True, False}, default="auto"
+    missing : {"error", "nan", "zero"}, default="error"
+    dtype : {np.float64, np.float32}, default=np.float64
+    n_threads : int, optional
+    longest_line : int, default=268435456
+
+    Yields
+    ------
+    X : csr_matrix of shape (rows, features)
+    y : ndarray of shape (rows,), float64
+    qid : ndarray of shape (rows,), or None
+        As text where the first block has ids that are not numbers; real numbers or integers likewise. An id of
+        another kind in a later block is an error.
+
+    Examples
+    --------
+    >>> import io
+    >>> from rankwise.data import iter_svmlight
+    >>> text = b"1 qid:7 1:0.5\n0 qid:7 2:1\n2 qid:8 1:3\n"
+    >>> [(X.shape, qid.tolist()) for X, y, qid in iter_svmlight(io.BytesIO(text), block_bytes=20)]
+    [((2, 2), [7, 7]), ((1, 2), [8])]
+    """
+    check_count("block_bytes", block_bytes, optional=False)
+    reader = TextReader(
+        paths,
+        n_features=n_features,
+        zero_based=zero_based,
+        missing=missing,
+        dtype=dtype,
+        n_threads=n_threads,
+        longest_line=longest_line,
+    )
+    kind: str | None = None
+    for block in text_blocks(reader, block_bytes):
+        qid = block.qid(kind)
+        kind = None if qid is None else qid.dtype.kind
+        yield block.matrix(reader.n_columns), block.labels, qid
+
+
+class TextBlock:
+    """Rows of text as arrays.
+
+    Attributes
+    ----------
+    values : (entries,) float32 or float64
+    columns : (entries,) int32
+    start : (rows + 1,) int64
+    labels : (rows,) float64
+    runs : QueryRuns or None
+        The rows of each query; None where no row has an id.
+    """
+
+    def __init__(self, arrays: tuple[Any, ...], *, has_qid: bool) -> None:
+        self.values, self.columns, self.start, self.labels, run_start, text, text_end = arrays
+        self.runs = QueryRuns(run_start, text, text_end) if has_qid else None
+
+    def matrix(self, n_columns: int) -> sp.csr_matrix:
+        """Return the rows as a SciPy matrix; nothing is copied but the row pointers."""
+        X = sp.csr_matrix(
+            (self.values, self.columns, self.start), shape=(self.labels.size, n_columns), copy=False
+        )
+        X.has_sorted_indices = X.has_canonical_format = True  # the parser saw to it
+        return X
+
+    def qid(self, kind: str | None = None) -> AnyArray | None:
+        """Return the query id of each row; `kind` is that of earlier rows, see `decode_ids`."""
+        if self.runs is None:
+            return None
+        return self.runs.repeat(decode_ids(self.runs.texts(), kind), self.labels.size)
+
+
+class TextReader:
+    """Files of text on their way to arrays; see `load_svmlight` for the parameters."""
+
+    def __init__(
+        self,
+        paths: object,
+        *,
+        n_features: int | None = None,
+        zero_based: ZeroBased = "auto",
+        missing: Missing = "error",
+        dtype: npt.DTypeLike = np.float64,
+        n_threads: int | None = None,
+        longest_line: int = LONGEST_LINE,
+    ) -> None:
+        check_count("n_features", n_features)
+        check_count("longest_line", longest_line, optional=False)
+        check_count("n_threads", n_threads)
+        self.missing = check_choice("missing", missing, ("error", "nan", "zero"))
+        if zero_based not in ("auto", True, False):
+            raise InvalidInputError(
+                f"zero_based={zero_based!r} is not an option.", "use True, False or 'auto'."
+            )
+        kind = check_dtype(dtype)
+        self.sources = list_sources(paths)
+        self.n_features = n_features
+        self.n_threads = n_threads or default_threads()
+        self.rows = _core.TextRows32() if kind == np.float32 else _core.TextRows64()
+        self.base = 0 if zero_based is True else 1
+        self.base_is_sure = zero_based != "auto"
+        self.bytes_at_once = PARSED_AT_ONCE * self.n_threads
+        self.longest_line = longest_line
+        self.n_bytes = 0
+        self.counting = "columns were said to count"  # from 1, by whoever says so
+        self.looks_for_comments = False
+        self.has_comments = False  # as far as was looked
+        self.keeps_comments = False
+        self.comments: list[str] = []  # of the rows that were not taken yet
+
+    def parse_halves(self) -> None:
+        """Parse half as much at a time."""
+        self.bytes_at_once = max(1, PARSED_AT_ONCE * self.n_threads // 2)
+
+    def parse(self) -> Iterator[None]:
+        """Parse block after block; between them, rows may be taken."""
+        for source in self.sources:
+            lines_before = self.rows.lines
+            with open_source(source) as stream:
+                stop = Event()
+                blocks = whole_lines(stream, source.name, self.bytes_at_once, self.longest_line, stop)
+                # A thread that waits for a pipe could not be interrupted.
+                ahead = isinstance(source.place, str) and Path(source.place).is_file() and self.n_threads > 1
+                for buffer, size in read_ahead(blocks, stop) if ahead else blocks:
+                    self._demand_memory(source)
+                    self._append(buffer, size, source, lines_before)
+                    yield
+
+    def _demand_memory(self, source: Source) -> None:
+        """Raise while there is still room for the next block: asked for too late, the system ends the process."""
+        free = available_memory()
+        if free < 4 * self.bytes_at_once:
+            raise MemoryLimitError(
+                f"{source.name} does not fit in memory: after {self.n_bytes / 1e6:,.0f} MB of it, "
+                f"{free / 1e6:,.0f} MB are free.",
+                "write it to a store with save_store, and train on that; or read it with iter_svmlight.",
+                Change("memory"),
+            )
+
+    def take_comments(self, n_rows: int) -> list[str]:
+        """Return the comments of the first so many rows, and forget them."""
+        taken, self.comments = self.comments[:n_rows], self.comments[n_rows:]
+        return taken
+
+    def take(self, n_rows: int | None = None) -> TextBlock:
+        """Return the first so many rows, and forget them."""
+        self._settle_base()
+        return TextBlock(
+            self.rows.take(self.rows.rows if n_rows is None else n_rows), has_qid=self.rows.has_qid
+        )
+
+    @property
+    def n_columns(self) -> int:
+        """How many columns there are so far."""
+        return self.rows.largest + 1 if self.n_features is None else self.n_features
+
+    def _append(self, buffer: bytearray, size: int, source: Source, lines_before: int) -> None:
+        self.n_bytes += size
+        if self.looks_for_comments and not self.has_comments:
+            # The sign begins a comment wherever it stands.
+            self.has_comments = buffer.find(b"#", 0, size) >= 0
+        rows_before = self.rows.rows
+        lines = self.rows.lines - lines_before
+        last = LAST_COLUMN if self.n_features is None else min(self.n_features - 1, LAST_COLUMN)
+        error = self.rows.append(
+            np.frombuffer(buffer, dtype=np.uint8),
+            size,
+            self.base,
+            self.base_is_sure,
+            last + self.base,
+            self.missing,
+            self.n_threads,
+        )
+        if error is not None:
+            problem, at, length = error
+            what, remedy, *changes = PROBLEMS[problem]
+            if problem == "column_zero":
+                what = self.counting + what
+            if problem == "column_too_large" and last == LAST_COLUMN:
+                remedy = (
+                    f"columns are numbered up to {LAST_COLUMN + self.base:,}: number those that occur from 1, or hash "
+                    "their names to fewer"
+                )
+                changes = []
+            raise _located(buffer, at, length, (what, remedy, *changes), source.name, lines)
+        if self.keeps_comments:
+            has_some = buffer.find(b"#", 0, size) >= 0
+            n_rows = self.rows.rows - rows_before
+            self.comments += _comments_in(buffer, size) if has_some else [""] * n_rows
+
+    def _settle_base(self) -> None:
+        """Decide what the first column is called, once rows leave."""
+        if self.base_is_sure:
+            return
+        self.base_is_sure = True
+        if self.rows.smallest >= 0:
+            return
+        self.base = 0
+        self.rows.shift_columns(1)
+        if self.n_features is not None and self.rows.largest >= self.n_features:
+            raise InvalidInputError(
+                f"There is a column 0, so columns count from 0, and there is a column {self.rows.largest}, "
+                f"which makes more than {self.n_features}.",
+                "raise n_features, or leave it out.",
+                Change("n_features"),
+            )
+
+
+def text_blocks(
+    reader: TextReader, block_bytes: int, *, first_bytes: int | None = None
+) -> Iterator[TextBlock]:
+    """Yield blocks of about so much text, consecutive rows of a query together.
+
+    The first block decides from what columns count, and may be larger.
+    """
+    any_rows = False
+    taken_at, wanted = 0, first_bytes or block_bytes
+    for _ in reader.parse():
+        complete = reader.rows.last_run if reader.rows.has_qid else reader.rows.rows
+        if reader.n_bytes - taken_at >= wanted and complete > 0:
+            taken_at, wanted = reader.n_bytes, block_bytes
+            any_rows = True
+            yield reader.take(complete)
+    if reader.rows.rows > 0:
+        yield reader.take()
+    elif not any_rows:
+        raise no_rows(reader)
+
+
+def _located(
+    buffer: bytearray, at: int, length: int, problem: Problem, name: str, lines_before: int
+) -> InvalidInputError:
+    what, remedy, *changes = problem
+    line = lines_before + buffer.count(b"\n", 0, at) + 1
+    start = buffer.rfind(b"\n", 0, at) + 1
+    if length == 0:  # the parser names the row: show its beginning
+        end = buffer.find(b"\n", at)
+        length = min(end - at, 40)
+    text = bytes(buffer[at : at + min(length, 60)]).decode("utf-8", "backslashreplace")
+    shown = repr(text.rstrip("\r")) + ("..." if length > 60 else "")
+    return InvalidInputError(
+        f"{name}, line {line}, column {at - start + 1}: {what}: {shown}.", f"{remedy}.", *changes
+    )
+
+
+def check_last_column(reader: TextReader, block: TextBlock) -> None:
+    """Raise where one column number of whole data is so far from all others that it must be a slip.
+
+    Every column costs time and memory, whether it occurs or not. Hashed columns are spread evenly, and new rows for a
+    model may be few: both pass.
+    """
+    last = reader.n_columns - 1
+    if reader.n_features is not None or last < _MANY_COLUMNS or block.columns.size < _MANY_ENTRIES:
+        return
+    before = int(block.columns.max(initial=0, where=block.columns < last))
+    if before * _FAR < last:
+        names = ", ".join(source.name for source in reader.sources)
+        raise InvalidInputError(
+            f"{names}: there is a column {last + reader.base}, and the one before it that occurs is "
+            f"{before + reader.base}.",
+            "correct the number; if it is meant, say how many columns there are (n_features, --columns).",
+        )
+
+
+def no_rows(reader: TextReader) -> InvalidInputError:
+    """Say that there are no rows."""
+    names = ", ".join(source.name for source in reader.sources)
+    return InvalidInputError(
+        f"{names}: there are no rows.", "pass a file with lines such as `2 qid:7 1:0.5 3:1`."
+    )
+
+
+def _comments_in(buffer: bytearray, size: int) -> list[str]:
+    """Return the comment of every row of some whole lines, empty where it has none."""
+    lines = (line.partition(b"#") for line in bytes(memoryview(buffer)[:size]).split(b"\n"))
+    return [comment.strip().decode("utf-8", "backslashreplace") for row, _, comment in lines if row.strip()]
+
+
+def item_ids(comments: Iterable[str]) -> npt.NDArray[np.str_]:
+    """Return the ids that comments name: the word after ``docid =``, else the first word.
+
+    Parameters
+    ----------
+    comments : iterable of str
+        As `load_svmlight` returns them with ``comments=True``.
+
+    Examples
+    --------
+    >>> from rankwise.data import item_ids
+    >>> item_ids(["docid = GX008-86 inc = 1", "7555 rambo", ""]).tolist()
+    ['GX008-86', '7555', '']
+    """
+    found = []
+    for comment in check_names("comments", comments):
+        named = _NAMED.search(comment)
+        words = comment.split(maxsplit=1)
+        found.append(named.group(1) if named else words[0] if words else "")
+    return np.array(found, dtype=np.str_)
+
+
+class Source(NamedTuple):
+    """A file or stream to read from, and its name in messages."""
+
+    name: str
+    place: str | BinaryIO
+
+
+def list_sources(paths: object) -> list[Source]:
+    """Return the sources that a path, an open binary stream, ``"-"`` or a sequence of those means."""
+    is_one = isinstance(paths, (str, bytes, os.PathLike)) or hasattr(paths, "read")
+    sources = [_source(place) for place in ([paths] if is_one else cast("Iterable[object]", paths))]
+    if not sources:
+        raise InvalidInputError("There is no file to read.", "pass at least one path.")
+    return sources
+
+
+def _source(place: object) -> Source:
+    if isinstance(place, io.TextIOBase):
+        raise InvalidInputError(
+            "The stream yields text where bytes are needed.", "open the file with mode 'rb'."
+        )
+    if hasattr(place, "read"):
+        return Source(str(getattr(place, "name", "stream")), cast("BinaryIO", place))
+    path = check_path("paths", place)
+    return Source("standard input", sys.stdin.buffer) if path == "-" else Source(path, path)
+
+
+@contextmanager
+def open_source(source: Source) -> Iterator[BinaryIO]:
+    """Open a source for reading its text; gzip, bz2, xz and zstd are recognised by their first bytes."""
+    try:
+        raw: Any = open(source.place, "rb") if isinstance(source.place, str) else source.place  # noqa: PTH123, SIM115
+    except OSError as error:
+        raise InvalidInputError(
+            f"{source.name} cannot be opened: {error.strerror}.", "check the path, and that you may read it."
+        ) from error
+    buffered = raw
+    if not hasattr(raw, "peek"):
+        buffered = io.BufferedReader(raw if hasattr(raw, "readinto") else cast("Any", io.BytesIO(raw.read())))
+    stream = buffered
+    try:
+        with _reading(source.name):
+            magic = stream.peek(6)[:6]
+        if magic.startswith(b"\x1f\x8b"):
+            stream = gzip.GzipFile(fileobj=stream)
+        elif magic.startswith(b"BZh"):
+            stream = bz2.BZ2File(stream)
+        elif magic.startswith(b"\xfd7zXZ\x00"):
+            stream = lzma.LZMAFile(stream)  # noqa: SIM115
+        elif magic.startswith(ZSTD_MAGIC):
+            unpacking = import_zstandard(source.name).ZstdDecompressor()
+            stream = unpacking.stream_reader(stream, read_across_frames=True)
+        yield stream
+    finally:
+        if isinstance(source.place, str):
+            raw.close()
+        elif buffered is not raw:
+            buffered.detach()  # the caller's stream stays open
+
+
+def import_zstandard(name: str) -> Any:
+    """Import the package for files that are compressed with zstd, or say how to get it."""
+    try:
+        import zstandard  # noqa: PLC0415 - only when such a file is read or written
+    except ImportError as error:
+        raise MissingPackageError(
+            f"{name} is compressed with zstd, and the package zstandard is not installed.",
+            "install it with: pip install 'rankwise[zstd]', or use gzip (.gz) instead.",
+        ) from error
+    return zstandard
+
+
+@contextmanager
+def _reading(name: str) -> Iterator[None]:
+    """Report damage where decompression fails."""
+    try:
+        yield
+    except Exception as error:
+        is_zstd = type(error).__module__.partition(".")[0] == "zstandard"
+        if not is_zstd and not isinstance(error, (OSError, EOFError, zlib.error, lzma.LZMAError)):
+            raise
+        raise InvalidInputError(
+            f"{name} cannot be read to its end: {error}.",
+            "the file seems damaged or cut off; fetch it again.",
+        ) from error
+
+
+def read_lines(paths: object) -> Iterator[tuple[int, str, str]]:
+    """Yield the number, the text and the file of every line that is not empty."""
+    for source in list_sources(paths):
+        with _reading(source.name), open_source(source) as stream:
+            for number, raw in enumerate(stream, start=1):
+                line = raw.decode("utf-8", "backslashreplace").strip("\r\n")
+                if line.strip():
+                    yield number, line, source.name
+
+
+def whole_lines(
+    stream: BinaryIO, name: str, block_bytes: int, longest_line: int = LONGEST_LINE, stop: Event | None = None
+) -> Iterator[tuple[bytearray, int]]:
+    """Yield (buffer, size): the first `size` bytes are whole lines, and padding for the parser follows.
+
+    Two buffers take turns: one may be filled while the other is parsed. A buffer holds about `block_bytes`, or
+    one line where a line is longer.
+
+    Parameters
+    ----------
+    longest_line : int
+        Bytes; a longer line is an error.
+    stop : Event, optional
+        Set by whoever needs no more, from another thread.
+    """
+    padding = _core.TEXT_PADDING
+    buffers = [bytearray(block_bytes + padding), bytearray(block_bytes + padding)]
+    kept = memoryview(b"")  # the beginning of a line whose end was not read yet
+    is_first = True
+    while True:
+        buffer = buffers[0]
+        filled = len(kept)
+        buffer[:filled] = kept
+        kept = memoryview(b"")
+        size, at_end = 0, False
+        while not at_end and size == 0:
+            if filled > longest_line:
+                raise InvalidInputError(
+                    f"{name} has a line of more than {longest_line / 1e6:,.0f} MB.",
+                    "check that the file is text, a row per line; if it is, raise longest_line.",
+                    Change("longest_line"),
+                )
+            if filled + padding >= len(buffer):
+                buffer.extend(bytes(len(buffer)))
+            filled, at_end = _fill(stream, name, buffer, filled, len(buffer) - padding, stop)
+            size = filled if at_end else buffer.rfind(b"\n", 0, filled) + 1
+        if is_first and buffer.startswith(b"\xef\xbb\xbf"):
+            buffer[:3] = b"   "
+        is_first = False
+        if filled > size:
+            kept = memoryview(bytes(memoryview(buffer)[size:filled]))
+        if size:
+            yield buffer, size
+        if at_end:
+            return
+        buffers.reverse()
+
+
+def _fill(
+    stream: BinaryIO, name: str, buffer: bytearray, start: int, stop: int, stopping: Event | None
+) -> tuple[int, bool]:
+    with _reading(name), memoryview(buffer) as view:
+        while start < stop:
+            end = min(stop, start + _READ_AT_ONCE)
+            n_read = stream.readinto(view[start:end])  # type: ignore[attr-defined]
+            if not n_read or (stopping is not None and stopping.is_set()):
+                return start, True
+            start += n_read
+    return start, False
+
+
+def read_ahead(items: Iterable[T], stop: Event | None = None) -> Iterator[T]:
+    """Yield the items, the next one being made by another thread while the caller works on this one.
+
+    When the caller has enough, or is interrupted, `stop` is set, so that the thread need not come to an end of its own.
+    """
+    iterator = iter(items)
+    end = object()
+    with ThreadPoolExecutor(1) as executor:
+        try:
+            upcoming = executor.submit(next, iterator, end)
+            while (item := upcoming.result()) is not end:
+                upcoming = executor.submit(next, iterator, end)
+                yield cast("T", item)
+        finally:
+            if stop is not None:
+                stop.set()
+
+
+class TextWriter:
+    """A stream that rows are written to as text; see `save_svmlight` for the parameters."""
+
+    def __init__(self, stream: BinaryIO, *, zero_based: bool, missing: str, n_threads: int | None) -> None:
+        self._stream = stream
+        self._base = 0 if zero_based else 1
+        self._missing = missing
+        self._n_threads = n_threads or default_threads()
+        self._n_rows = 0
+
+    def comment(self, text: str) -> None:
+        """Write lines of comment."""
+        for line in text.splitlines():
+            self._stream.write(f"# {line}\n".encode(errors="backslashreplace"))
+
+    def write(
+        self,
+        X: InMemory,
+        y: npt.NDArray[np.float64],
+        qid: AnyArray | None,
+        comments: Sequence[str] | None = None,
+    ) -> None:
+        """Write rows: an array or CSR matrix, finite labels, ids or None, and what stands behind each row or None."""
+        run_start, text, text_end = _runs(qid)
+        for row, own in enumerate(comments or ()):
+            if "\n" in own or "\r" in own:
+                raise InvalidInputError(
+                    f"have a line break in row {self._n_rows + row}: {own[:80]!r}.",
+                    "pass texts without line breaks.",
+                    about="comments",
+                )
+        step = max(1, _WRITTEN_AT_ONCE * X.shape[0] // max(1, X.nnz if is_sparse(X) else X.size))
+        for first in range(0, X.shape[0], step):
+            last = min(first + step, X.shape[0])
+            rows = self._canonical(_slice(X, first, last), self._n_rows + first)
+            pieces = _core.write_svmlight(
+                rows.data,
+                rows.indices,
+                rows.indptr,
+                y[first:last],
+                run_start - first,
+                text,
+                text_end,
+                self._base,
+                self._n_threads,
+            )
+            if comments is None:
+                for piece in pieces:
+                    self._stream.write(piece.data)
+            else:
+                lines = b"".join(piece.tobytes() for piece in pieces).splitlines()
+                self._stream.write(_commented(lines, comments[first:last]))
+        self._n_rows += X.shape[0]
+
+    def _canonical(self, rows: sp.csr_matrix, first_row: int) -> sp.csr_matrix:
+        """Return sorted CSR rows of finite values in float32 or float64."""
+        if rows.dtype not in {np.dtype(np.float32), np.dtype(np.float64)}:
+            rows = rows.astype(np.float64)
+        if not rows.has_canonical_format:
+            rows = rows.copy()
+            rows.sum_duplicates()
+        bad = ~np.isfinite(rows.data)
+        if bad.any() and (self._missing == "error" or np.isinf(rows.data[bad]).any()):
+            at = int(np.argmax(bad if self._missing == "error" else np.isinf(rows.data)))
+            row = int(np.searchsorted(rows.indptr, at, side="right")) - 1
+            raise InvalidInputError(
+                f"is {rows.data[at]} in row {first_row + row}, column {rows.indices[at]}.",
+                "replace infinite values; NaN is written as such with missing='nan'.",
+                Change("missing"),
+                about="X",
+            )
+        return rows
+
+
+def save_svmlight(
+    X: MatrixLike,
+    y: npt.ArrayLike,
+    path: str | os.PathLike[str] | BinaryIO,
+    *,
+    qid: npt.ArrayLike | None = None,
+    zero_based: bool = False,
+    comment: str | None = None,
+    comments: Sequence[str] | AnyArray | None = None,
+    missing: Literal["error", "nan"] = "error",
+    n_threads: int | None = None,
+    durable: bool = True,
+) -> None:
+    """Write svmlight or LETOR text that `load_svmlight` reads back bit for bit.
+
+    Numbers are the shortest decimals that read back to the same bits of X's type. Of a sparse matrix every stored
+    value is written, zeros too; of an array only what is not 0.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (rows, features)
+    y : array-like of shape (rows,)
+    path : str, path or binary stream
+        A file is replaced only once everything is written; ``"-"`` is standard output. The endings .gz, .bz2, .xz
+        and .zst compress.
+    qid : array-like of shape (rows,), optional
+        Integers, real numbers or text without spaces.
+    zero_based : bool, default=False
+        Whether columns count from 0. They mostly count from 1.
+    comment : str, optional
+        Lines for the top of the file.
+    comments : array-like of str of shape (rows,), optional
+        What stands behind ``#`` at the end of each line, such as ``docid = 7``; nothing where it is empty.
+        `load_svmlight` returns it with ``comments=True``.
+    missing : {"error", "nan"}, default="error"
+        Whether NaN is written, as ``NaN``; read it with the same option.
+    n_threads : int, optional
+    durable : bool, default=True
+        Whether to wait until the disk has a file before it takes the place of another one.
+
+    Examples
+    --------
+    >>> import io
+    >>> import numpy as np
+    >>> from rankwise.data import save_svmlight
+    >>> text = io.BytesIO()
+    >>> save_svmlight(np.array([[0.5, 0.0], [0.0, 3.0]]), [2, 0], text, qid=["a", "a"])
+    >>> print(text.getvalue().decode(), end="")
+    2 qid:a 1:0.5
+    0 qid:a 2:3
+    """
+    check_choice("missing", missing, ("error", "nan"))
+    check_count("n_threads", n_threads)
+    given = readable("X", X)
+    rows: InMemory = given.tocsr() if is_sparse(given) else as_array("X", given)
+    if len(rows.shape) != 2 or rows.dtype.kind not in "biuf":
+        raise InvalidInputError(
+            f"X has shape {rows.shape} and type {rows.dtype}.",
+            "pass a matrix of numbers with one row per item.",
+        )
+    labels = check_numbers("y", y, rows.shape[0])
+    ids = None if qid is None else np.asarray(check_qid(qid, rows.shape[0]))
+    texts = None if comments is None else [text.strip() for text in check_names("comments", comments)]
+    if texts is not None and len(texts) != rows.shape[0]:
+        raise InvalidInputError(
+            f"comments are {len(texts)} texts of {rows.shape[0]} rows.", "pass one text per row."
+        )
+    with open_text(path, durable=durable) as stream:
+        writer = TextWriter(stream, zero_based=zero_based, missing=missing, n_threads=n_threads)
+        if comment:
+            writer.comment(comment)
+        writer.write(rows, labels, ids, texts)
+
+
+@contextmanager
+def open_text(path: str | os.PathLike[str] | BinaryIO, *, durable: bool = True) -> Iterator[BinaryIO]:
+    """Open a stream for writing: a file that appears once it is complete, standard output, or the stream given."""
+    if hasattr(path, "write"):
+        yield cast("BinaryIO", path)
+    elif isinstance(path, (str, os.PathLike)) and os.fspath(path) == "-":
+        yield sys.stdout.buffer
+        sys.stdout.buffer.flush()
+    else:
+        name = Path(os.fsdecode(path)).name
+        with replacing(path, durable=durable) as file, _compressed(file, name) as stream:
+            yield stream
+
+
+def _compressed(file: BinaryIO, name: str) -> Any:
+    suffix = Path(name).suffix.lower()
+    if suffix == ".gz":
+        return gzip.GzipFile(name, "wb", compresslevel=6, fileobj=file, mtime=0)
+    if suffix == ".zst":
+        return import_zstandard(name).ZstdCompressor().stream_writer(file, closefd=False)
+    plain = {".bz2": bz2.BZ2File, ".xz": lzma.LZMAFile}
+    return plain[suffix](file, "wb") if suffix in plain else nullcontext(file)
+
+
+def _commented(lines: Sequence[bytes], comments: Sequence[str]) -> bytes:
+    """Return lines with what stands behind each of them."""
+    return b"".join(
+        line + (f" # {text}\n".encode("utf-8", "surrogateescape") if text else b"\n")
+        for line, text in zip(lines, comments, strict=True)
+    )
+
+
+def _slice(X: InMemory, first: int, last: int) -> sp.csr_matrix:
+    """Return the rows [first, last) as CSR; of a CSR matrix nothing is copied but the row pointers."""
+    if not is_sparse(X):
+        return sp.csr_matrix(X[first:last])
+    entries = slice(int(X.indptr[first]), int(X.indptr[last]))
+    pointers = X.indptr[first : last + 1] - X.indptr[first]
+    return sp.csr_matrix((X.data[entries], X.indices[entries], pointers), shape=(last - first, X.shape[1]))
+
+
+def _runs(qid: AnyArray | None) -> tuple[npt.NDArray[np.int64], bytes, npt.NDArray[np.int64]]:
+    """Return the first row, the text and the end of the text of each run of rows with one id."""
+    if qid is None or qid.size == 0:
+        return np.empty(0, dtype=np.int64), b"", np.empty(0, dtype=np.int64)
+    start = np.concatenate(([0], np.flatnonzero(qid[1:] != qid[:-1]) + 1)).astype(np.int64, copy=False)
+    texts = encode_ids(qid[start])
+    return start, b"".join(texts), np.fromiter(accumulate(map(len, texts)), np.int64, count=len(texts))

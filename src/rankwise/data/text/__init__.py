@@ -1,1 +1,0 @@
-"""svmlight and LETOR text: in, out, and query ids as text."""
