@@ -175,9 +175,9 @@ def before(one, train, metric):
     for name in names:
         attempt(name, RankRLSCV(scoring=metric))
     best = min(tried)[2]
-    attempt(best, RankSVMCV(scoring=metric, loss="squared_hinge", judge_rows=20_000))
+    attempt(best, RankSVMCV(scoring=metric, loss="squared_hinge"))
     if min(tried)[4] is tried[-1][4]:
-        attempt(best, RankSVMCV(scoring=metric, loss="hinge", judge_rows=20_000))
+        attempt(best, RankSVMCV(scoring=metric, loss="hinge"))
     _, _, name, scaler, ranker = min(tried)
 
     def score(rows):

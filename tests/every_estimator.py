@@ -189,7 +189,7 @@ class Case:
     @property
     def splits_itself(self):
         """Whether the estimator decides which rows or pairs score, and exactness does not say it for it."""
-        exact = getattr(self.model, "cv", 5) == "leave-query-out" and not self.model.nested
+        exact = getattr(self.model, "cv", 5) == "leave-query-out"
         return self.chooses and self.judged == "itself" and not exact
 
     def problem(self, seed, *, weighted=False):
@@ -230,11 +230,7 @@ class Case:
         return model.fit(X, problem.y, qid=problem.qid, sample_weight=problem.weight, **options)
 
     def _fit_stream(self, model, problem, store):
-        second = np.zeros(len(problem.X), dtype=bool)
-        if problem.qid is None:
-            second[len(second) // 2 :] = True
-        else:  # whole queries
-            second = np.isin(problem.fold, [0])
+        second = np.isin(problem.fold, [0])  # whole queries
         for part in (~second, second):
             rows = problem.rows(np.flatnonzero(part)) if part.any() else None
             if rows is not None:
@@ -291,7 +287,6 @@ RLS = [
     Case("RankRLS outputs", RankRLS(solver="cg", tol=TIGHT), "queries", outputs=3),
     Case("RankRLS outputs, ties excluded", RankRLS(ties="exclude"), "ranking", outputs=2, levels=4),
     Case("RankRLS stream", RankRLS(), "queries", stream=True),
-    Case("RankRLS stream, one ranking", RankRLS(ties="exclude"), "ranking", levels=4, stream=True),
     Case("RankRLS pairs", RankRLS(), "pairs"),
     Case("RankRLS pairs cg", RankRLS(cost="unit", solver="cg", tol=TIGHT), "pairs"),
     Case(
@@ -310,7 +305,6 @@ RLS_CV = [
         judged="splits",
     ),
     Case("RankRLSCV exact", RankRLSCV(ALPHAS, cv="leave-query-out", ties="exclude"), "queries", levels=4),
-    Case("RankRLSCV nested", RankRLSCV(ALPHAS, cv="leave-query-out", nested=3), "queries"),
     Case("RankRLSCV pooled", RankRLSCV(ALPHAS, averaging="pooled", cv=4, tol=TIGHT), "ranking"),
     Case(
         "RankRLSCV pooled splits",

@@ -19,7 +19,6 @@ from rankwise.data import mapped, open_store, save_store
 from rankwise.data.queries import encode_queries, one_query
 from rankwise.design import CsrDesign, OperatorDesign, as_design, csr
 from rankwise.design.row_order import in_row_order, is_scattered
-from rankwise.exceptions import MemoryLimitError
 from rankwise.objectives import parts
 from rankwise.pairs.blocks import COUPLINGS, laplacian
 from rankwise.pairs.labels import label_graph
@@ -311,11 +310,3 @@ def test_blocks_of_a_matrix_on_disk(data, store, monkeypatch, ids, solver, pairs
     expected = RankRLS(2.0, solver="direct", **pairs).fit(X, y, qid=qid, sample_weight=weight).coef_
     model = RankRLS(2.0, solver=solver, tol=1e-10, **pairs).fit(store.X, y, qid=qid, sample_weight=weight)
     assert_allclose(model.coef_, expected, rtol=0, atol=1e-7 * np.abs(expected).max())
-
-
-def test_outer_folds_that_do_not_fit_in_memory_are_refused(store, monkeypatch):
-    model = RankRLSCV(nested=2)
-    monkeypatch.setattr("rankwise.runtime.memory._ALWAYS_FITS", 0)
-    monkeypatch.setattr("rankwise.runtime.memory.available_memory", lambda: 10**6)
-    with pytest.raises(MemoryLimitError, match=r"nested trains on copies.*Hint: use nested=False"):
-        model.fit(store.X, store.y, qid=store.qid)

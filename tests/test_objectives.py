@@ -9,7 +9,6 @@ from scipy.sparse.linalg import aslinearoperator
 from oracles import label_pairs
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
-from rankwise.exceptions import MemoryLimitError
 from rankwise.losses import LOSSES
 from rankwise.objectives import (
     HingeObjective,
@@ -21,12 +20,10 @@ from rankwise.objectives import (
     WithoutColumns,
     prior_scale,
 )
-from rankwise.objectives.accumulated import GrowingRanking, PassedQueries, needs_levels
 from rankwise.objectives.parts import RunningMean, part_rows, parts_of, row_parts
 from rankwise.pairs.labels import label_graph
 from rankwise.pairs.preferences import preference_graph
 from rankwise.pairs.violations import ViolationSweep
-from rankwise.runtime import memory
 from strategies import make_problem
 
 RNG = np.random.default_rng(0)
@@ -258,50 +255,6 @@ def test_rows_that_go_on_where_others_ended():
 
 
 # --- rows that pass by ---
-
-
-@pytest.mark.parametrize("query_weight", ["size", "pairs", "equal"])
-@pytest.mark.parametrize("cost", ["magnitude", "unit", "relative"])
-@pytest.mark.parametrize("ties", ["include", "exclude"])
-@pytest.mark.parametrize("weighted", [False, True])
-def test_one_ranking_that_grows(ties, cost, query_weight, weighted):
-    if (ties, cost) == ("include", "relative"):
-        return  # refused by validation
-    problem = make_problem(5, queries=1, weighted=weighted)
-    problem.qid = None
-    ranking = GrowingRanking(ties, cost, query_weight)
-    design = as_design(problem.X)
-    for rows in (slice(0, 11), slice(11, 12), slice(12, 40)):
-        weight = None if problem.sample_weight is None else problem.sample_weight[rows]
-        ranking = ranking.plus(design.rows(rows), problem.y[rows], weight)
-    assert ranking.by_level == needs_levels(ties, cost, query_weight) == (len(ranking.groups) > 1)
-    check(ranking.objective(), *explicit(problem, ties=ties, cost=cost, query_weight=query_weight))
-
-
-def test_rows_of_an_operator_pass_by():
-    problem = make_problem(6, queries=1)
-    problem.qid = None
-    ranking = GrowingRanking("include", "magnitude", "size")
-    ranking = ranking.plus(as_design(aslinearoperator(problem.X)), problem.y, None)
-    check(ranking.objective(), *explicit(problem))
-
-
-def test_queries_that_pass_by():
-    first, second = make_problem(7), make_problem(8)
-    seen = PassedQueries.empty(5, ()).plus(squared(first)).plus(squared(second))
-    (H, b), (H2, b2) = explicit(first), explicit(second)
-    check(seen.objective(), H + H2, b + b2)
-    assert PassedQueries.empty(5, (2,)).rhs.shape == (5, 2)
-
-
-def test_levels_that_do_not_fit(monkeypatch):
-    ranking = GrowingRanking("exclude", "magnitude", "size")
-    monkeypatch.setattr(memory, "available_memory", lambda: 0)
-    monkeypatch.setattr(memory, "_ALWAYS_FITS", 2 * 8 * 3**2 * 7)  # two matrices of float64 a label
-    design = as_design(np.eye(8, 3))
-    with pytest.raises(MemoryLimitError, match="8 different labels"):
-        ranking.plus(design, np.arange(8.0), None)
-    assert len(ranking.plus(design, np.arange(8.0) % 7, None).groups) == 7
 
 
 # --- losses with a margin ---

@@ -132,7 +132,6 @@ LINEAR = {
     "leave-query-out": labels(lambda: RankRLSCV(GRID, cv="leave-query-out")),
     "leave-pair-out": ranking(lambda: RankRLSCV(GRID, cv="leave-pair-out")),
     "one ranking": ranking(lambda: RankRLSCV(GRID, cv=4)),
-    "nested": labels(lambda: RankRLSCV(GRID, nested=2)),
     "cv of pairs": listed(lambda: RankRLSCV(GRID, cv=3)),
     "leave-pair-out of pairs": listed(lambda: RankRLSCV(GRID, cv="leave-pair-out")),
     "eval_set": watched(lambda: RankRLSCV(GRID)),
@@ -147,8 +146,6 @@ LINEAR = {
     "partial_fit": lambda X: fit_in_calls(RankRLS(), X),
     "partial_fit by levels": lambda X: fit_in_calls(RankRLS(ties="exclude"), X),
     "partial_fit of queries": lambda X: fit_in_calls(RankRLS(), X, QID),
-    "stochastic partial_fit": lambda X: fit_in_calls(RankRLS(solver="stochastic"), X),
-    "stochastic partial_fit of queries": lambda X: fit_in_calls(RankRLS(solver="stochastic"), X, QID),
     "newton": labels(lambda: RankSVM(0.01, loss="squared_hinge", solver="newton", tol=1e-15)),
     "squared hinge": labels(lambda: RankSVM(0.01, loss="squared_hinge", tol=1e-15)),
     "logistic": listed(lambda: RankSVM(0.01, loss="logistic", tol=1e-12)),
@@ -195,7 +192,7 @@ def assert_same_model(model, expected, X, C):
         mine, wanted = model.predict(X), expected.predict(C)
         mine, wanted = mine - mine.mean(), wanted - wanted.mean()
     assert_allclose(mine, wanted, rtol=0, atol=TOLERANCE * np.abs(wanted).max())
-    for name in ("alpha_", "cv_errors_", "best_score_", "nested_score_", "gamma_", "history_"):
+    for name in ("alpha_", "cv_errors_", "best_score_", "gamma_", "history_"):
         if hasattr(expected, name):
             assert_allclose(getattr(model, name), getattr(expected, name), rtol=TOLERANCE, err_msg=name)
 

@@ -59,7 +59,7 @@ def test_the_surface(client, sparse, dtype, with_queries):
     X, y, qid = ranking_data(6, sparse=sparse, dtype=dtype)
     qid = qid if with_queries else None
     ties = "exclude" if sparse else "include"
-    model = RankRLSCV(cv=3, tol=1e-12, ties=ties, judge_rows=100)
+    model = RankRLSCV(cv=3, tol=1e-12, ties=ties)
     here, there = fitted(model, X, y, qid, [5, 121])
     agree(here.surface_, there.surface_)
     agree(here.coef_, there.coef_)

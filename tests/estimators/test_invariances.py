@@ -119,7 +119,7 @@ def assert_same(
         same(name, exactly=True)
     if case.chooses:
         same("alpha_", times=alpha_factor)
-        for name in ("best_iteration_", "best_score_", "cv_errors_", "nested_score_", "scaling_", "n_knots_"):
+        for name in ("best_iteration_", "best_score_", "cv_errors_", "scaling_", "n_knots_"):
             same(name)
 
 
@@ -151,9 +151,9 @@ def grid_or_alpha(case, factor):
 # --- rows, columns, outputs, queries ------------------------------------------------------------------------------
 
 
-@invariance(CASES)
+@invariance([case for case in CASES if not case.splits_itself])
 def test_order_of_rows(case, draw):
-    """Rows may come in any order, and so may listed pairs."""
+    """Rows may come in any order, and so may listed pairs, given the same folds."""
     before = draw_fitted(case, draw)
     rng = np.random.default_rng(draw(seeds))
     problem = before[0].rows(rng.permutation(len(before[0].X)))

@@ -134,8 +134,6 @@ def test_a_kernel_without_a_positive_part_orders_nothing(cv, basis):
 
 def test_bad_input():
     X, pairs, *_ = data()
-    with pytest.raises(InvalidInputError, match=r"labelled rows.*Hint"):
-        KernelRankRLSCV(nested=True).fit_pairs(X, pairs)
     with pytest.raises(InvalidInputError, match=r"labelled rows.*Hint: use solver='eigen'"):
         KernelRankRLSCV(solver="cg", basis=10).fit_pairs(X, pairs)
     with pytest.raises(InvalidInputError, match=r"Hint: use solver='cg'"):

@@ -101,8 +101,6 @@ def test_an_operator_chooses_products():
     assert (model.solver_, model.method_, model.cv_) == ("cg", "hybrid", "5 folds of queries")
     with pytest.raises(InvalidInputError, match=r"as a matrix.*Hint: use solver='cg'"):
         KernelRankRLSCV("precomputed", solver="eigen").fit(operator, y, qid)
-    with pytest.raises(InvalidInputError, match=r"outer folds.*Hint"):
-        KernelRankRLSCV("precomputed", nested=True).fit(operator, y, qid)
 
 
 @pytest.mark.parametrize("memory_limit", [None, 150_000])

@@ -142,26 +142,6 @@ def test_a_reduced_set_is_chosen_once_unless_by_the_kernel(method, times, monkey
     assert any(np.array_equal(model.basis_, basis) for basis in chosen)
 
 
-def test_nested_is_not_flattered():
-    rng = np.random.default_rng(0)
-    X, qid = rng.normal(size=(180, 3)), np.arange(180) // 6
-    nested, chosen = [], []
-    for seed in range(5):
-        y = np.random.default_rng(seed).normal(size=180)  # nothing to learn: the truth is 0.5
-        model = KernelRankRLSCV(nested=3, gamma=[0.1, 1.0, 10.0]).fit(X, y, qid)
-        nested.append(model.nested_score_)
-        chosen.append(model.best_score_)
-    assert np.mean(chosen) < 0.47 < np.mean(nested) < 0.53
-
-
-def test_nested_agrees_for_a_precomputed_kernel():
-    X, y, qid = data(5)
-    model = KernelRankRLSCV(gamma=0.5, nested=3, alphas=ALPHAS).fit(X, y, qid)
-    given = KernelRankRLSCV("precomputed", nested=3, alphas=ALPHAS).fit(rbf_kernel(X, gamma=0.5), y, qid)
-    np.testing.assert_allclose(given.cv_errors_, model.cv_errors_)
-    assert 0 < model.nested_score_ < 0.6
-
-
 @pytest.mark.parametrize(
     "settings",
     [{"ties": "exclude"}, {"query_weight": "pairs"}, {"query_weight": "equal", "cost": "unit"}],
@@ -189,21 +169,6 @@ def test_pooled_auc_of_refits(settings, weighted):
         expected = roc_auc_score(y, scores, sample_weight=weight)
         assert model.cv_errors_[a] == pytest.approx(expected, abs=1e-9)
     assert model.best_score_ == model.cv_errors_.max()
-
-
-@pytest.mark.parametrize("with_qid", [True, False])
-def test_nested_is_the_procedure_on_outer_folds(with_qid):
-    X, y, qid = data(8)
-    qid = qid if with_qid else None
-    model = KernelRankRLSCV(alphas=ALPHAS, gamma=[0.1, 1.0], nested=True, cv=3).fit(X, y, qid)
-    fold = FoldAssigner(as_design(X), y, check_qid(qid, 60)).folds(5, 1)
-    scores = np.empty(60)
-    for k in range(5):
-        test = fold == k
-        one = KernelRankRLSCV(alphas=ALPHAS, gamma=[0.1, 1.0], cv=3)
-        one.fit(X[~test], y[~test], None if qid is None else qid[~test])
-        scores[test] = one.predict(X[test])
-    assert model.nested_score_ == pytest.approx(pairwise_error(y, scores, fold if qid is None else qid))
 
 
 def test_rows_that_weigh_nothing_do_not_judge():

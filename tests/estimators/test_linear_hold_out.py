@@ -211,18 +211,6 @@ def test_rounding_does_not_decide_between_equally_good_alphas():
     assert best_positions(oriented(1 - errors, greater_is_better=True)).tolist() == [1, 2]
 
 
-def test_nested():
-    rng = np.random.default_rng(0)
-    X, qid = rng.normal(size=(600, 3)), np.arange(600) // 6
-    y = rng.normal(size=600)  # nothing to learn: the truth is 0.5
-    for options in ({"cv": "leave-query-out"}, {"cv": 3}):
-        model = RankRLSCV(ALPHAS, nested=3, **options).fit(X, y, qid)
-        assert 0.45 < model.nested_score_ < 0.55
-        with pytest.raises(InvalidInputError, match=r"outer folds.*Hint"):
-            model.fit(X, y, qid, eval_set=(X, y, qid))
-    assert not hasattr(RankRLSCV(ALPHAS).fit(X, y, qid), "nested_score_")
-
-
 @pytest.mark.parametrize("cv", ["leave-query-out", "leave-pair-out"])
 @pytest.mark.parametrize("grouped", [False, True])
 @pytest.mark.parametrize("cost", ["magnitude", "unit", "relative"])
@@ -266,7 +254,6 @@ def test_pairs(cv, grouped, cost, averaging):
         ({"cv": "leave-query-out"}, False, 20, "two queries.*Hint"),
         ({"cv": "leave-query-out", "method": "hybrid"}, True, 20, "stops early.*Hint: use method='auto'"),
         ({"cv": "leave-one-out"}, True, 20, "did you mean"),
-        ({"nested": 1}, True, 20, "nested"),
     ],
 )
 def test_bad_input(options, with_qid, rows, message):
@@ -279,5 +266,3 @@ def test_pairs_that_cannot_be_grouped():
     X, pairs = np.eye(3), [[0, 1], [1, 2]]
     with pytest.raises(InvalidInputError, match="Hint: pass groups"):
         RankRLSCV(cv="leave-query-out").fit_pairs(X, pairs)
-    with pytest.raises(InvalidInputError, match=r"labelled rows.*Hint"):
-        RankRLSCV(nested=True).fit_pairs(X, pairs)

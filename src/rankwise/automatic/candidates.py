@@ -47,8 +47,6 @@ _GAMMAS = {"laplacian": (0.3, 1.0), "rbf": (0.1, 0.5)}
 KERNELS = tuple(_GAMMAS)
 BASIS = 200  # rows of a reduced set, at first
 _SVM_TOLERANCE = 1e-4
-# Choose alpha and iteration, the same in every candidate; what compares candidates is all of them.
-_SCORING_ROWS = 50_000
 _SMALLEST_FOLD = 0.4  # of the rows, that some split may train on
 # Fewer steps than `AdditiveRankerCV` takes by itself: 10,000 x 50 are to take five seconds.
 _CURVE_KNOTS: dict[str, Any] = {"n_knots": (8, 32), "surface_knots": (5, 12)}
@@ -229,7 +227,7 @@ def _least_squares(setting: Setting, options: dict[str, Any]) -> RankRLSCV:
     method = "tikhonov" if setting.n_columns <= _CONVERGED_COLUMNS else "hybrid"
     if setting.alphas is not None and len(setting.alphas) == 1:
         method = "tikhonov"  # an alpha that was given means the converged model
-    return RankRLSCV(judge_rows=_SCORING_ROWS, method=method, **setting.shared, **options)
+    return RankRLSCV(method=method, **setting.shared, **options)
 
 
 def _same(chosen: Ranker, *names: str) -> dict[str, Any]:
@@ -247,9 +245,7 @@ def _fixed_least_squares(chosen: RankRLSCV) -> RankRLS:
 
 
 def _margins(loss: str) -> MakeSelector:
-    return lambda setting, options: RankSVMCV(
-        loss=loss, judge_rows=_SCORING_ROWS, tol=_SVM_TOLERANCE, **setting.shared, **options
-    )
+    return lambda setting, options: RankSVMCV(loss=loss, tol=_SVM_TOLERANCE, **setting.shared, **options)
 
 
 def _fixed_margins(chosen: RankSVMCV) -> RankSVM:
@@ -266,7 +262,7 @@ def _additive(interactions: int | str) -> MakeSelector:
         if setting.n_rows >= _MANY_ROWS:
             given |= _SCREENED_KNOTS if setting.is_sample else _CURVE_KNOTS
         given |= setting.shared
-        return AdditiveRankerCV(interactions=interactions, judge_rows=_SCORING_ROWS, **given, **options)
+        return AdditiveRankerCV(interactions=interactions, **given, **options)
 
     return selector
 

@@ -16,7 +16,6 @@ from rankwise.automatic.average import spread_inside
 from rankwise.automatic.figures import Figure
 from rankwise.automatic.scaling import HeldOutColumns, ScaledColumns, bytes_of, mid_ranks
 from rankwise.data.queries import Queries
-from rankwise.design import as_design
 from rankwise.estimators.base import Ranker
 from rankwise.metrics import Metric
 from rankwise.metrics.metric import Evaluator
@@ -197,8 +196,7 @@ class LabelledRows:
 
     def sample(self, at_most: int, seed: int) -> LabelledRows:
         """Return about so many rows, whole queries of them, with the folds and blocks that they have."""
-        design = as_design(self.columns.X, 1)
-        chosen = FoldAssigner(design, self.y, self.queries, self.weight).sample(at_most, seed)
+        chosen = FoldAssigner(self.y, self.queries, self.weight).sample(at_most, seed)
         return self.subset(np.flatnonzero(chosen))
 
     def first_folds(self, number: int) -> LabelledRows:

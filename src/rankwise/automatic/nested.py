@@ -7,19 +7,29 @@ from sklearn.base import clone
 
 from rankwise.automatic.labelled_rows import LabelledRows
 from rankwise.data.validation import read_seed
-from rankwise.design import as_design
 from rankwise.estimators.base import Ranker
+from rankwise.exceptions import InvalidInputError
+from rankwise.problems.training import PairData, TrainingProblem
 from rankwise.selection.folds import FoldAssigner
 
-__all__ = ["nested_figure"]
+__all__ = ["check_can_nest", "nested_figure"]
 
 _OUTER_FOLDS = 5
+
+
+def check_can_nest(data: TrainingProblem, eval_set: object) -> None:
+    """Raise where outer folds cannot be made."""
+    if isinstance(data, PairData) or eval_set is not None or not data.design.has_rows:
+        raise InvalidInputError(
+            "nested makes outer folds of labelled rows of X, so it takes neither pairs nor an eval_set.",
+            "use nested=False and score the model on rows of its own.",
+        )
 
 
 def nested_figure(estimator: Ranker, problem: LabelledRows) -> tuple[float, float]:
     """Choose and fit on all but one outer fold, and score on that fold; return the value and its standard error."""
     X, y = problem.columns.X, problem.y
-    assigner = FoldAssigner(as_design(X, 1), y, problem.queries, problem.weight)
+    assigner = FoldAssigner(y, problem.queries, problem.weight)
     n_outer = min(assigner.n_units, _OUTER_FOLDS if estimator.nested is True else int(estimator.nested))
     fold = assigner.folds(n_outer, read_seed(estimator.random_state) + 1)
     inner = clone(estimator).set_params(nested=False, rivals=(), scoring=problem.metric)

@@ -19,7 +19,7 @@ from rankwise.automatic.candidates import AVERAGE, FIXED, METHODS, SCALINGS
 from rankwise.automatic.description import describe_choice
 from rankwise.automatic.encoding import EncodingRanker, name_columns
 from rankwise.automatic.leaderboard import Leaderboard, leaderboard_of
-from rankwise.automatic.nested import nested_figure
+from rankwise.automatic.nested import check_can_nest, nested_figure
 from rankwise.automatic.problems import Problem
 from rankwise.automatic.reading import (
     labelled_rows,
@@ -46,7 +46,6 @@ from rankwise.model_selection import predict_scores
 from rankwise.pairs.labels import Cost, QueryWeight, Ties
 from rankwise.preprocessing.table_encoder import TableEncoder
 from rankwise.problems.training import PairData, TrainingProblem
-from rankwise.selection.nested import check_can_nest
 
 __all__ = ["AutoRanker", "keep_encoder"]
 

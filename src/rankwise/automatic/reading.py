@@ -23,7 +23,6 @@ from rankwise.data.validation import (
     pairs_of_eval_set,
     rows_of_eval_set,
 )
-from rankwise.design import as_design
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
@@ -91,7 +90,7 @@ def labelled_rows(
     if eval_set is not None:
         X_scored, labels, scored = eval_set
         columns = ScaledColumns(X, ids, weight, (X_scored, scored.codes if ids is not None else None))
-        assigner = FoldAssigner(as_design(X_scored, 1), labels, scored)
+        assigner = FoldAssigner(labels, scored)
         held = (labels.reshape(-1), scored, blocks_of_rows(assigner, 1, seed + 2))
         fold = np.full(queries.n_rows, -1, dtype=np.int32)
         none = np.zeros(queries.n_rows, dtype=np.int64)
@@ -147,8 +146,7 @@ def listed_pairs(
         splits = list(read_splits(splitter, edges, None, groups, "pairs"))
         return ListedPairs(columns, found, unit, metric, splits, f"the test sets of {splitter}")
     n_folds = count_folds(cv, int(np.unique(unit).size), what)
-    by = PairAssigner(data.design, found.winner, found.loser, unit, found.weight, found.magnitude)
-    fold = by.folds(n_folds, seed)
+    fold = PairAssigner(unit, found.weight).folds(n_folds, seed)
     return ListedPairs(columns, found, unit, metric, splits_of(fold), f"{n_folds} folds of {what}")
 
 

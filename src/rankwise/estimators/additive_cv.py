@@ -57,7 +57,7 @@ class AdditiveRankerCV(AdditiveModel):
         Folds of whole queries, or of rows where there is one ranking, or of listed pairs; "auto" makes 5. With the
         squared loss and no surfaces, or listed ones, hold-out can be exact, as in `RankRLSCV`, and "auto" makes it so
         where that is cheap. Not used where `fit` gets an `eval_set`.
-    scoring, judge_rows, random_state : default="pairwise_error", None, 0
+    scoring, random_state : default="pairwise_error", 0
         As in `RankSVMCV`.
     surface_knots : int, "auto" or list of int, default="auto"
         The most knots of a surface along each of its columns to try, likewise: "auto" is 5, 9, 17, 33, as far as there
@@ -128,7 +128,6 @@ class AdditiveRankerCV(AdditiveModel):
         interactions: Interactions | Sequence[int] = "auto",
         cv: object = "auto",
         scoring: str | Metric = "pairwise_error",
-        judge_rows: int | None = None,
         surface_knots: str | int | Sequence[int] = "auto",
         loss: str = "squared_hinge",
         penalty: str = "difference",

@@ -34,7 +34,14 @@ from rankwise.metrics import Metric
 from rankwise.pairs.labels import COSTS, QUERY_WEIGHTS, TIES, Cost, Ties
 from rankwise.problems.training import PairData, TrainingData, TrainingProblem
 from rankwise.runtime.threads import one_blas_thread
-from rankwise.selection.cv import Decomposition, Sampling, held_out_share, notices_of_time, plan_of
+from rankwise.selection.cv import (
+    SCORED_ROWS,
+    Decomposition,
+    Sampling,
+    held_out_share,
+    notices_of_time,
+    plan_of,
+)
 from rankwise.selection.grids import POWERS_OF_TWO, notices_of_edges
 from rankwise.selection.held_out import HeldOut
 from rankwise.selection.result import WRITTEN, Selection, one_or_all
@@ -69,7 +76,6 @@ class Ranker(FittedRanker):
         "cv": [Interval(Integral, 2, None, closed="left"), HasMethods("split"), list, tuple],
         "degree": [Interval(Real, 1, None, closed="left")],
         "early_stopping": ["boolean"],
-        "judge_rows": [COUNT, None],
         "kernel": [StrOptions(set(KERNELS)), callable],
         "kernel_params": [Mapping, None],
         "max_iter": [COUNT, None],
@@ -109,7 +115,6 @@ class Ranker(FittedRanker):
     keeps_basis_: bool
     method_: str
     n_products_: int
-    nested_score_: float | Floats
     scaling_: float
     surface_: Floats
     unpenalised_: Floats
@@ -376,7 +381,7 @@ class Ranker(FittedRanker):
         """Return what a choice is made on: an eval set, or what `cv` says, `by` a decomposition if there is one."""
         if eval_set is not None:
             return self._eval_set(data, eval_set)
-        metric, sampling = self._metric, Sampling(read_seed(self.random_state), self.judge_rows)
+        metric, sampling = self._metric, Sampling(read_seed(self.random_state), SCORED_ROWS)
         plan = plan_of(self.cv, data, metric, sampling, by, whole_components=self._whole_components)
         say(notices_of_time(plan, data, by))
         return plan

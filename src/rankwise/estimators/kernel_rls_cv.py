@@ -26,7 +26,6 @@ from rankwise.selection.cv import Decomposition, Plan
 from rankwise.selection.equations import DualCoordinates
 from rankwise.selection.grids import POWERS_OF_TWO
 from rankwise.selection.held_out import HeldOut
-from rankwise.selection.nested import check_can_nest, nested_score
 from rankwise.selection.reduced_set import choose_on_reduced_set
 from rankwise.selection.result import Selection, on_one_grid
 from rankwise.selection.surface import EXACT, SurfaceSearch
@@ -52,7 +51,7 @@ class KernelRankRLSCV(KernelRanker):
     cv : "auto", "leave-query-out", "leave-pair-out", int or splitter, default="auto"
         As in `RankRLSCV`. "auto" leaves out queries where there are several; in one ranking pairs, up to 2000 rows, and
         else makes 10 folds; where leave-pair-out has no closed form, or not at a fair price, `cv_` says so.
-    nested, averaging, scoring : default=False, "folds", "pairwise_error"
+    averaging, scoring : default="folds", "pairwise_error"
         As in `RankRLSCV`; leave-pair-out takes metrics that count pairs.
     degree, coef0, kernel_params, basis, query_weight, ties, cost, memory_limit, random_state, n_threads
         As in `KernelRankRLS`. Leave-pair-out takes one decomposition whatever they are, with ties left out also a
@@ -67,12 +66,12 @@ class KernelRankRLSCV(KernelRanker):
         is "cg" for operators only.
     method : {"auto", "hybrid", "tikhonov", "early-stopping"}, default="auto"
         As in `RankRLSCV`, for ``solver="cg"`` without a reduced set; "auto" is "hybrid" there and else "tikhonov".
-    patience, judge_rows, tol, max_iter
+    patience, tol, max_iter
         Of solver "cg", as in `RankRLSCV`.
 
     Attributes
     ----------
-    alpha_, alphas_, best_score_, nested_score_, cv_, method_
+    alpha_, alphas_, best_score_, cv_, method_
         As in `RankRLSCV`.
     gamma_ : float
         One for all outputs.
@@ -86,7 +85,6 @@ class KernelRankRLSCV(KernelRanker):
     Examples
     --------
     >>> import numpy as np
-    from sklearn.utils._param_validation import StrOptions
     >>> from rankwise import KernelRankRLSCV
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-2, 2, size=(120, 1))
@@ -110,7 +108,6 @@ class KernelRankRLSCV(KernelRanker):
         *,
         alphas: ArrayLike = POWERS_OF_TWO,
         cv: object = "auto",
-        nested: bool | int = False,
         averaging: str = "folds",
         scoring: str | Metric = "pairwise_error",
         gamma: str | float | Sequence[str | float] = "scale",
@@ -124,7 +121,6 @@ class KernelRankRLSCV(KernelRanker):
         solver: str = "auto",
         method: str = "auto",
         patience: int = 10,
-        judge_rows: int = 20_000,
         tol: float = 1e-5,
         max_iter: int | None = None,
         memory_limit: int | None = None,
@@ -135,8 +131,6 @@ class KernelRankRLSCV(KernelRanker):
 
     def _learn(self, data: TrainingProblem, eval_set: object) -> None:
         """Choose alpha under every gamma, and keep the best."""
-        if self.nested:
-            check_can_nest(data, eval_set)
         self.solver_ = self._require_matrix(data.design, "eigen")
         self.method_ = self._resolve_method(data)
         alphas = check_alphas(self.alphas)
@@ -160,9 +154,6 @@ class KernelRankRLSCV(KernelRanker):
         errors = tables[0] if _is_one(self.gamma) else np.array(tables)
         self._keep_kernel(problems[best])
         self._keep(tried[best], data, beside=replace(tried[best], alphas=alphas, errors=errors))
-        if self.nested and isinstance(data, TrainingData):
-            X, is_kernel = problems[best].X, self.kernel_.is_precomputed
-            self.nested_score_ = nested_score(self, X, data, self._metric, is_kernel=is_kernel)
 
     def _choose_alpha(
         self, problem: KernelProblem, data: TrainingProblem, plan: HeldOut, held_out: HeldOut, alphas: Floats

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Real
 from typing import ClassVar, Never, Self
 
@@ -9,8 +10,8 @@ import numpy as np
 from sklearn.utils._param_validation import StrOptions
 
 from rankwise.arrays import ArrayLike, Labels, MatrixLike, RandomSource
+from rankwise.data.queries import Queries
 from rankwise.data.validation import check_qid, check_weights
-from rankwise.design import shifted_design
 from rankwise.estimators.base import POSITIVE, SHARE, Constraints, say
 from rankwise.estimators.fitted import refuse_unknown
 from rankwise.estimators.linear import LinearRanker
@@ -18,16 +19,19 @@ from rankwise.exceptions import InvalidInputError
 from rankwise.fitting.squares import LeastSquares
 from rankwise.metrics import Metric
 from rankwise.objectives import SquaredObjective
+from rankwise.objectives.accumulated import PassedQueries
+from rankwise.pairs.labels import find_levels, label_graph, laplacian_depends_on_labels
 from rankwise.problems.training import TrainingProblem
 from rankwise.runtime.threads import one_blas_thread
 from rankwise.selection.early_stopping import stop_early
 from rankwise.selection.result import WRITTEN, outputs_of
 from rankwise.solvers.choose import ITERATIVE, SOLVERS, SolverOptions
 from rankwise.solvers.momentum import MOMENTUM
-from rankwise.streaming.accumulators import PairOptions
-from rankwise.streaming.state import Stream
 
 __all__ = ["RankRLS"]
+
+# Up to here the matrix X'LX is small, and solving with it after every call takes less than a second.
+_FEW_COLUMNS = 2048
 
 
 class RankRLS(LinearRanker):
@@ -118,7 +122,6 @@ class RankRLS(LinearRanker):
     Examples
     --------
     >>> import numpy as np
-    from sklearn.utils._param_validation import StrOptions
     >>> from rankwise import RankRLS
     >>> X = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [0.0, 0.0], [3.0, 1.0]])
     >>> y = [0, 1, 2, 0, 3]
@@ -171,7 +174,7 @@ class RankRLS(LinearRanker):
 
     def _learn(self, data: TrainingProblem, eval_set: object) -> None:
         """Solve every graph's problem; several graphs are several outputs."""
-        self._forget("_stream", "n_samples_seen_")
+        self._forget("_passed", "n_samples_seen_")
         fit = self._least_squares()
         if self.early_stopping:
             remedy = "use early_stopping=False, and choose alpha by RankRLSCV."
@@ -197,74 +200,102 @@ class RankRLS(LinearRanker):
         sample_weight: ArrayLike | None = None,
         **unknown: Never,
     ) -> Self:
-        """Fit the model to more rows: what is minimised is the sum over all calls so far, plus ``alpha ‖w‖²``.
+        """Fit the model to more queries, as if all calls so far had been one.
 
-        With up to 2,048 columns the model is exactly that of `fit` on all rows together, from statistics that take
-        a matrix of columns × columns; with more, or with ``solver="stochastic"``, it is learned from one read of each
-        row, in blocks of about 10,000 rows (`rankwise.solvers.stochastic`). Rows of smaller calls are copied and kept
-        until they make a block, up to some 128 MiB, and learned from for the time being. Rows should come in random
-        order. `fit` starts anew, and so does the first call after it.
-
-        What a stream remembers is part of a copy or a pickle of the model, which then goes its own way, and exact
-        statistics are part of a file written by `save`, too. It is not part of `clone`. With more columns a file holds
-        the model alone: after `rankwise.load`, the first call starts anew.
+        The model is exactly that of `fit` on all rows together, from the sums ``X'LX`` and ``X'r`` over the queries so
+        far: a matrix of columns × columns, for at most 2,048 columns. For more columns, or more rows than fit into
+        memory, fit from a store (`rankwise.save_store`) with ``solver="stochastic"``. `fit` starts anew, and so does
+        the first call after it. The sums are part of a copy or a pickle of the model, but neither of `clone` nor of a
+        file written by `save`.
 
         Parameters
         ----------
         X : array-like, sparse matrix, data frame or LinearOperator of shape (rows, features)
         y : array-like of shape (rows,) or (rows, outputs)
         qid : array-like of shape (rows,), optional
-            A query must come whole, in one call. Without qid the rows of all calls form one ranking.
+            A query must come whole, in one call. Without qid the rows of each call are one query.
         sample_weight : array-like of shape (rows,), optional
 
         Returns
         -------
         self
-            With ``n_samples_seen_``. ``n_pairs_`` and ``n_ignored_queries_`` are counted where there are queries.
+            With ``n_samples_seen_``.
 
         Examples
         --------
         >>> import numpy as np
-        from sklearn.utils._param_validation import StrOptions
         >>> from rankwise import RankRLS
         >>> rng = np.random.default_rng(0)
-        >>> X, y = rng.normal(size=(90, 4)), rng.normal(size=90)
+        >>> X, y, qid = rng.normal(size=(90, 4)), rng.normal(size=90), np.repeat(np.arange(9), 10)
         >>> model = RankRLS()
         >>> for rows in np.split(np.arange(90), 3):
-        ...     model = model.partial_fit(X[rows], y[rows])
-        >>> bool(np.allclose(model.coef_, RankRLS().fit(X, y).coef_))
+        ...     model = model.partial_fit(X[rows], y[rows], qid[rows])
+        >>> bool(np.allclose(model.coef_, RankRLS().fit(X, y, qid).coef_))
         True
         """
         refuse_unknown("partial_fit", unknown)
         self._check_parameters()
-        if self.early_stopping:
+        if self.early_stopping or self.solver == "stochastic":
             raise InvalidInputError(
-                "early_stopping holds rows out of a fit, and partial_fit has only the rows of this call.",
-                "set early_stopping=False, and score the model between the calls.",
+                "partial_fit keeps sums over queries, and early_stopping and solver='stochastic' need their rows.",
+                "set early_stopping=False and solver='auto', or use fit.",
             )
         self._refuse_restriction("partial_fit", "use fit, or partial_fit without it.")
         self._require_labels(y)
-        stream: Stream | None = self.__dict__.get("_stream")
-        checked, labels = self._check_labelled(X, y, reset=stream is None, min_rows=1)
+        before: PassedQueries | None = self.__dict__.get("_passed")
+        checked, labels = self._check_labelled(X, y, reset=before is None, min_rows=1)
         queries = check_qid(qid, labels.shape[0])
         row_weight = check_weights(sample_weight, labels.shape[0], may_all_be_zero=True)  # others may come
-        # One ranking goes on from the means of its rows so far, so all of it is shifted alike.
-        if stream is None or stream.with_qid:
-            design = self._design(checked)
-        else:
-            design = shifted_design(checked, stream.shift, self.n_threads)
-        fit, options = self._least_squares(), PairOptions(self.ties, self.cost, self.query_weight)
-        shape, with_qid = labels.shape[1:], qid is not None
-        if stream is None:
-            stream = Stream.begun(options, fit, design, shape, with_qid=with_qid)
-        stream.check(options, design, shape, queries, with_qid=with_qid)
-        # Nothing is kept before everything is done, so that a failure leaves the model and its stream as they were.
+        design, fit = self._design(checked), self._least_squares()
+        if design.shape[1] > _FEW_COLUMNS:
+            raise InvalidInputError(
+                f"partial_fit keeps a matrix of columns × columns, and X has {design.shape[1]} columns.",
+                f"use at most {_FEW_COLUMNS} columns, or fit from a store with solver='stochastic'.",
+            )
+        settings = (self.ties, self.cost, self.query_weight, labels.shape[1:], qid is not None)
+        if before is not None:
+            _check_continues(before, settings, queries if qid is not None else None)
+        options = {
+            "ties": self.ties,
+            "cost": self.cost,
+            "query_weight": self.query_weight,
+            "row_weight": row_weight,
+            "n_threads": design.n_threads,
+        }
+        columns = [labels] if labels.ndim == 1 else list(np.ascontiguousarray(labels.T))
+        shares_graph = not laplacian_depends_on_labels(self.ties, self.cost, self.query_weight)
+        wanted = [labels] if shares_graph else columns
+        levels = [find_levels(column, queries, row_weight) for column in columns]
+        # Nothing is kept before everything is done, so that a failure leaves the model as it was.
         with np.errstate(over="ignore", invalid="ignore"):
-            stream = stream.after(design, labels, queries, row_weight, float(self.alpha))
-        coef, solver, n_iter, notices = stream.model(fit)
-        self._forget(*WRITTEN, "n_components_", "n_unpaired_rows_", "n_pairs_", "n_ignored_queries_")
-        self.__dict__.update(stream.attributes, coef_=coef, solver_=solver, n_iter_=n_iter, _stream=stream)
-        say(notices)
+            objectives = [SquaredObjective(design, label_graph(one, queries, **options)) for one in wanted]
+            passed = PassedQueries(
+                settings,
+                PassedQueries.sums_of(objectives),
+                frozenset(queries.ids.tolist()) if qid is not None else frozenset(),
+                labels.shape[0],
+                len(queries),
+                np.array([level.n_pairs for level in levels]),
+                np.array([int((~level.ordered).sum()) for level in levels]),
+            )
+            passed = passed if before is None else before.plus(passed)
+        fit = replace(fit, solver="direct") if fit.solver == "auto" else fit
+        solutions = [fit.solve(objective) for objective in passed.objectives()]
+        coefs = [solution.coef for solution in solutions]
+        several = labels.ndim > 1
+        self._forget(*WRITTEN, "n_components_", "n_unpaired_rows_")
+        self.__dict__.update(
+            coef_=np.array(coefs[0].T, order="C") if shares_graph or not several else np.array(coefs),
+            solver_=fit.solver,
+            n_iter_=max(solution.n_iter for solution in solutions),
+            n_samples_seen_=passed.n_rows,
+            n_queries_=passed.n_queries,
+            n_pairs_=passed.n_pairs if several else int(passed.n_pairs[0]),
+            n_ignored_queries_=passed.n_ignored if several else int(passed.n_ignored[0]),
+            fitted_with_qid_=qid is not None,
+            _passed=passed,
+        )
+        say(fit.notices(solutions))
         return self
 
     def _least_squares(self) -> LeastSquares:
@@ -294,3 +325,19 @@ class RankRLS(LinearRanker):
                 f"early_stopping chooses among iterates, and solver={self.solver!r} has none.",
                 "use solver='auto' or another that iterates, or early_stopping=False.",
             )
+
+
+def _check_continues(before: PassedQueries, settings: tuple[object, ...], queries: Queries | None) -> None:
+    """Raise unless a call of `partial_fit` fits those before it."""
+    if settings != before.settings:
+        raise InvalidInputError(
+            "ties, cost, query_weight, the outputs of y or the presence of qid changed between calls of partial_fit.",
+            "use the same in every call, or start anew with clone(model).",
+        )
+    again = [] if queries is None else [query for query in queries.ids.tolist() if query in before.ids]
+    if again:
+        raise InvalidInputError(
+            f"{len(again)} of the {len(queries or ())} queries came in an earlier call already, for example "
+            f"{again[0]!r}; pairs between the two calls would be missing.",
+            "pass all rows of a query in one call: sort the rows by qid, and cut them between queries.",
+        )

@@ -12,7 +12,6 @@ from sklearn.utils.validation import check_is_fitted
 from rankwise.arrays import ArrayLike, Floats, RandomSource
 from rankwise.data.containers import as_array
 from rankwise.data.validation import check_alphas, check_number
-from rankwise.design import matrix_rows
 from rankwise.estimators.linear import LinearRanker
 from rankwise.exceptions import InvalidInputError
 from rankwise.fitting.squares import LeastSquares
@@ -25,7 +24,6 @@ from rankwise.selection.closed_form import choose_in_closed_form, exact_for_colu
 from rankwise.selection.equations import Coordinates, LinearCoordinates
 from rankwise.selection.grids import POWERS_OF_TWO
 from rankwise.selection.krylov_run import KrylovRun
-from rankwise.selection.nested import check_can_nest, nested_score
 from rankwise.selection.scorers import EvalSet
 from rankwise.selection.splits import is_exact_name
 from rankwise.selection.surface import SurfaceSearch, table_tolerance
@@ -58,8 +56,6 @@ class RankRLSCV(LinearRanker):
         differently with ties left out or ``cost="relative"``, which moreover takes a decomposition for each pair of
         levels; where that keeps "auto" from it, `cv_` says so. A scikit-learn splitter must put each row into at most
         one test set. Not used where there is an `eval_set`.
-    nested : bool or int, default=False
-        Also estimate the score of the whole procedure, choice included, on so many outer folds (True: 5).
     scoring : str or Metric, default="pairwise_error"
         A name of `rankwise.metrics.METRICS`. Errors are minimised and gains maximised.
     method : {"auto", "hybrid", "tikhonov", "early-stopping"}, default="auto"
@@ -77,9 +73,6 @@ class RankRLSCV(LinearRanker):
         As in `RankRLS`.
     patience : int, default=10
         Stop when no cell of the table has become better for so many iterations.
-    judge_rows : int, default=20000
-        With folds, at most about so many held-out rows (whole queries) or pairs score each iteration; a fixed
-        choice, which `cv_` names.
     tol : float, default=1e-5
         The relative residual at which an alpha has converged.
     max_iter : int, default=None
@@ -98,7 +91,8 @@ class RankRLSCV(LinearRanker):
         The chosen alpha; 0 after early stopping.
     best_iteration_ : int, or ndarray of shape (outputs,)
     best_score_ : float, or ndarray of shape (outputs,)
-        The value of `scoring` in the chosen cell. It is optimistic: the choice was made on the same rows.
+        The value of `scoring` in the chosen cell. It is optimistic: the choice was made on the same rows. The score
+        of the whole procedure is that of `rankwise.model_selection.cross_validate_ranker`.
     alphas_ : ndarray of shape (alphas,)
         The grid, in increasing order, with what came to it.
     surface_ : ndarray of shape (alphas, iterations), or (outputs, alphas, iterations)
@@ -113,10 +107,8 @@ class RankRLSCV(LinearRanker):
         there are several. "tikhonov" is exact only where the run went on until every alpha converged.
     scaling_ : float
     method_ : str
-    nested_score_ : float, or ndarray of shape (outputs,)
-        Only with `nested`: the value on outer folds that took no part in the choice.
     cv_ : str
-        What scored the models, in words.
+        What scored the models, in words. With folds, at most about 20,000 held-out rows (whole queries) or pairs score.
     n_iter_ : int
         Iterations of the selection.
     n_products_ : int
@@ -146,7 +138,6 @@ class RankRLSCV(LinearRanker):
         *,
         cv: object = "auto",
         scoring: str | Metric = "pairwise_error",
-        nested: bool | int = False,
         method: str = "auto",
         averaging: str = "folds",
         scaling: ArrayLike = 0.0,
@@ -154,7 +145,6 @@ class RankRLSCV(LinearRanker):
         ties: str = "include",
         cost: str = "magnitude",
         patience: int = 10,
-        judge_rows: int = 20_000,
         tol: float = 1e-5,
         max_iter: int | None = None,
         positive: bool | ArrayLike = False,
@@ -170,15 +160,11 @@ class RankRLSCV(LinearRanker):
 
     def _learn(self, data: TrainingProblem, eval_set: object) -> None:
         """Choose by a decomposition where hold-out is exact, else on the regularisation surface."""
-        if self.nested:
-            check_can_nest(data, eval_set)
         restriction = self._restriction()
         if restriction is not None:
             self._choose_restricted(data, eval_set, restriction)
         else:
             self._choose_freely(data, eval_set)
-        if self.nested and isinstance(data, TrainingData):
-            self.nested_score_ = nested_score(self, matrix_rows(data.design), data, self._metric)
 
     def _choose_freely(self, data: TrainingProblem, eval_set: object) -> None:
         alphas, powers, metric = check_alphas(self.alphas), self._powers(), self._metric

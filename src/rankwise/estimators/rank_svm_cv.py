@@ -34,7 +34,7 @@ class RankSVMCV(MarginRanker, LinearRanker):
     scoring : "auto", str or Metric, default="auto"
         As in `RankRLSCV`. "auto" is the pairwise error, and for ``loss="logistic"`` the log-loss of the held-out pairs:
         the order alone says nothing about the scale of the probabilities that `predict_pairs` returns.
-    judge_rows, random_state : default=None, 0
+    random_state : default=0
         As in `RankRLSCV`; by default all held-out rows or pairs score.
     loss, query_weight, solver, tol, max_iter, positive, prior, column_penalty, n_threads
         As in `RankSVM`.
@@ -77,7 +77,6 @@ class RankSVMCV(MarginRanker, LinearRanker):
         scoring: str | Metric = "auto",
         loss: str = "hinge",
         query_weight: str = "equal",
-        judge_rows: int | None = None,
         solver: str = "auto",
         tol: float = 1e-3,
         max_iter: int | None = None,

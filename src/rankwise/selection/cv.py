@@ -47,6 +47,10 @@ _PAIR_METRICS = {"pairwise_error", "concordance", "auc"}
 # Pairs times alphas: 300,000 rows with few columns and 21 alphas took 40 minutes.
 _PAIRS_PER_SECOND = 4e8
 _MANY_PAIRS = 1e10  # from so many on it is worth a word beforehand
+# Held-out rows or pairs that score each iteration at most; whole queries of them. On 100,000 rows × 50 columns in 1,000
+# queries a choice by 20,000 rows takes 0.4 s of processor time, by all of them 1.0 s, and both models have the same
+# error on other rows to five digits; by 2,000 rows it is up to 9e-5 larger.
+SCORED_ROWS = 20_000
 _MANY_ROWS = 2000  # up to so many rows "auto" holds out every pair of one ranking
 
 

@@ -36,7 +36,6 @@ WRITTEN = (
     "keeps_basis_",
     "n_iter_",
     "n_products_",
-    "nested_score_",
     "scaling_",
     "surface_",
     "unpenalised_",

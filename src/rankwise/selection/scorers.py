@@ -35,6 +35,9 @@ __all__ = [
 
 Numbers = TypeVar("Numbers", float, Floats)
 
+# Decimals of errors: equally good models tie, and neither rounding nor the order of rows decides between them.
+_DIGITS = 13
+
 
 def oriented(values: Numbers, *, greater_is_better: bool) -> Numbers:
     """Turn the values of a metric into errors, or errors into values: nothing else looks at which way is better."""
@@ -71,7 +74,8 @@ class MetricScorer:
 
     def errors(self, scores: Floats) -> Floats:
         """Score (alphas, rows) scores."""
-        return oriented(self.evaluator.many(scores.T), greater_is_better=self.greater_is_better)
+        values = np.round(self.evaluator.many(scores.T), _DIGITS)
+        return oriented(values, greater_is_better=self.greater_is_better)
 
 
 @dataclass(frozen=True)
@@ -95,7 +99,7 @@ class PreferenceScorer:
     def errors(self, scores: Floats) -> Floats:
         """Score (alphas, rows) scores."""
         # One alpha at a time: the differences of all of them would be alphas x pairs numbers.
-        lost = np.array([self._lost(self._differences(row)) for row in scores])
+        lost = np.round([self._lost(self._differences(row)) for row in scores], _DIGITS)
         return oriented(1.0 - lost, greater_is_better=True) if self.metric.greater_is_better else lost
 
     def compared(self) -> tuple[Rows, PreferenceScorer]:

@@ -1,1 +1,0 @@
-"""Learning from rows that come in calls: what a stream remembers, block by block."""
