@@ -324,13 +324,13 @@ class _Stored:
 
     def _ranked(self) -> Floats:
         values, cell = self.values, self.cell
-        at = np.arange(values.size)
-        starts = np.ones(values.size, dtype=np.bool_)
-        starts[1:] = (values[1:] != values[:-1]) | (cell[1:] != cell[:-1])
-        first = np.maximum.accumulate(np.where(starts, at, 0))
-        ends = np.append(starts[1:], True)
-        last = np.minimum.accumulate(np.where(ends, at, values.size)[::-1])[::-1]
-        position = (first + last) / 2.0 - self.start[cell] + np.where(values > 0, self.n_unstored[cell], 0)
+        differs = (values[1:] != values[:-1]) | (cell[1:] != cell[:-1])
+        tied = np.concatenate(
+            ([0], np.cumsum(differs))
+        )  # runs of equal entries of a cell share their mean position
+        counts = np.bincount(tied)
+        middle = (np.cumsum(counts) - (counts + 1) / 2.0)[tied]
+        position = middle - self.start[cell] + np.where(values > 0, self.n_unstored[cell], 0)
         n_negative = self._sum(values < 0)
         zero = np.where(self.n_zero > 0, n_negative + (self.n_zero - 1) / 2.0, 0.0)
         position[values == 0] = zero[cell[values == 0]]
