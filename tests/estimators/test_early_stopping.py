@@ -98,7 +98,7 @@ def test_a_share_of_the_training_data_is_held_out(method, with_qid, scoring):
     best = np.argmin if scoring == "pairwise_error" else np.argmax
     assert model.best_iteration_ == int(best(model.history_)) + 1
     # The rows that score do not depend on the solver, and those that weigh nothing are not among them.
-    held = FoldAssigner(as_design(X), y, check_qid(qid, 300), weight).share(0.2, 0)
+    held = FoldAssigner(y, check_qid(qid, 300), weight).share(0.2, 0)
     assert not held[weight == 0].any()
     scorer = get_metric(scoring).prepare(
         y[held], qid if qid is None else qid[held], sample_weight=weight[held]

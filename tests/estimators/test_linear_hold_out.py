@@ -9,7 +9,6 @@ from sklearn.linear_model import Ridge
 
 from rankwise import KernelRankRLS, KernelRankRLSCV, RankRLS, RankRLSCV
 from rankwise.data.validation import check_qid
-from rankwise.design import as_design
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import get_metric
 from rankwise.selection.folds import FoldAssigner
@@ -128,7 +127,7 @@ def test_pooled_folds_of_rows_are_ridge_with_an_intercept(model, rows, offset):
     X, y, _ = data(5, rows=rows)
     X = X + offset
     model = clone(model).set_params(averaging="pooled").fit(X, y)
-    fold = FoldAssigner(as_design(X), y, check_qid(None, y.size)).folds(10, 0)
+    fold = FoldAssigner(y, check_qid(None, y.size)).folds(10, 0)
     for a, alpha in enumerate(ALPHAS):
         scores = np.empty(y.size)
         for k in range(10):

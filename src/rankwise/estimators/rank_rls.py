@@ -235,10 +235,10 @@ class RankRLS(LinearRanker):
         """
         refuse_unknown("partial_fit", unknown)
         self._check_parameters()
-        if self.early_stopping or self.solver == "stochastic":
+        if self.early_stopping:
             raise InvalidInputError(
-                "partial_fit keeps sums over queries, and early_stopping and solver='stochastic' need their rows.",
-                "set early_stopping=False and solver='auto', or use fit.",
+                "early_stopping holds rows out of a fit, and partial_fit keeps only sums over queries.",
+                "set early_stopping=False, and score the model between the calls.",
             )
         self._refuse_restriction("partial_fit", "use fit, or partial_fit without it.")
         self._require_labels(y)
@@ -279,7 +279,7 @@ class RankRLS(LinearRanker):
                 np.array([int((~level.ordered).sum()) for level in levels]),
             )
             passed = passed if before is None else before.plus(passed)
-        fit = replace(fit, solver="direct") if fit.solver == "auto" else fit
+        fit = replace(fit, solver="direct") if fit.solver in {"auto", "stochastic"} else fit
         solutions = [fit.solve(objective) for objective in passed.objectives()]
         coefs = [solution.coef for solution in solutions]
         several = labels.ndim > 1

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from inspect import Parameter, signature
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -27,9 +27,11 @@ __all__ = [
     "METRICS",
     "Doubles",
     "Evaluator",
+    "Given",
     "Grouping",
     "Kind",
     "Metric",
+    "Options",
     "PerQuery",
     "declare",
     "evaluate",
@@ -41,6 +43,17 @@ __all__ = [
 
 Grouping = Queries | ArrayLike | None  # the query of each row, encoded or as a caller passes it
 Doubles = npt.NDArray[np.float64]
+Options = Mapping[str, Any]  # by name, those of the metric's function
+
+
+class Given(NamedTuple):
+    """Everything that an evaluator is prepared from, validated."""
+
+    labels: Doubles
+    queries: Queries
+    weights: Doubles | None
+    n_threads: int
+
 
 # Starting threads costs as much time as sorting some thousand rows.
 _ROWS_A_THREAD = 8_000
@@ -187,7 +200,7 @@ class Kind:
     check : callable
         Takes the name and a dictionary of options, checks them, and completes them in place.
     prepare : callable
-        Takes options, labels, queries, weights and a number of threads, and returns an evaluator.
+        Takes options, labels and queries, and returns an evaluator.
     words : callable
         Takes options, and returns the convention in words.
     greater_is_better : bool
@@ -198,8 +211,8 @@ class Kind:
     """
 
     check: Callable[[str, dict[str, Any]], None]
-    prepare: Callable[[Mapping[str, Any], Doubles, Queries, Doubles | None, int], Evaluator]
-    words: Callable[[Mapping[str, Any]], str]
+    prepare: Callable[[Options, Given], Evaluator]
+    words: Callable[[Options], str]
     greater_is_better: bool = True
     counts_pairs: bool = False
     bounds: tuple[float, float] = (0.0, 1.0)
@@ -234,7 +247,7 @@ class Metric:
     """
 
     base_name: str
-    options: Mapping[str, Any]
+    options: Options
 
     def __repr__(self) -> str:
         defaults = METRICS[self.base_name].options if self.base_name in METRICS else {}
@@ -330,7 +343,7 @@ class Metric:
                 "leave it out, or use pairwise_error, concordance, auc or kendall_tau, which count pairs.",
             )
         threads = default_threads() if n_threads is None else n_threads
-        return _KINDS[self.base_name].prepare(self.options, labels, queries, weights, threads)
+        return _KINDS[self.base_name].prepare(self.options, Given(labels, queries, weights, threads))
 
 
 METRICS: dict[str, Metric] = {}

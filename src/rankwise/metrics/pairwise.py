@@ -6,7 +6,7 @@ writing the row twice, and a weight of 0 equals leaving it out. Queries without 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 from numbers import Real
 from typing import Any
@@ -16,10 +16,9 @@ import numpy as np
 from rankwise import _core
 from rankwise.arrays import ArrayLike, Ints
 from rankwise.data.arguments import check_real
-from rankwise.data.queries import Queries
 from rankwise.data.validation import check_choice, check_numbers, check_pairs
 from rankwise.exceptions import Change, InvalidInputError, NoPairsError
-from rankwise.metrics.metric import Doubles, Evaluator, Grouping, Kind, declare, value_of
+from rankwise.metrics.metric import Doubles, Evaluator, Given, Grouping, Kind, Options, declare, value_of
 
 __all__ = [
     "LOG_LOSS",
@@ -217,13 +216,12 @@ def _check(name: str, options: dict[str, Any]) -> None:
         check_real("relevant", options["relevant"], "pass the smallest label that is relevant")
 
 
-def _count_pairs(
-    labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
-) -> tuple[Doubles, Doubles, Callable[[Doubles, int], Doubles]]:
+def _count_pairs(given: Given) -> tuple[Doubles, Doubles, Callable[[Doubles, int], Doubles]]:
     """Return the weight of the pairs that labels order in each query, of all pairs, and the counter for scores.
 
     The counter returns (columns, queries, 3) weights of wrong, undecided, and equally scored pairs.
     """
+    labels, queries, weights, n_threads = given
     rows, offsets = queries.order, queries.offsets
     if not queries.is_grouped:
         labels, weights = labels[rows], None if weights is None else weights[rows]
@@ -247,17 +245,9 @@ def _count_pairs(
     return ordered, every, count
 
 
-def _prepare_order(
-    options: Mapping[str, Any],
-    labels: Doubles,
-    queries: Queries,
-    weights: Doubles | None,
-    n_threads: int,
-    *,
-    rightly: bool,
-) -> Evaluator:
+def _prepare_order(options: Options, given: Given, *, rightly: bool) -> Evaluator:
     """Prepare the share of the pairs that scores order wrongly, or rightly."""
-    ordered, _, count = _count_pairs(labels, queries, weights, n_threads)
+    ordered, _, count = _count_pairs(given)
     counted, tie_cost = ordered > 0, float(options.get("ties", 0.5))
     divisor = np.where(counted, ordered, 1.0)
 
@@ -267,12 +257,11 @@ def _prepare_order(
         return np.asarray((ordered - wrong if rightly else wrong) / divisor)
 
     shares = ordered if options["average"] == "pooled" else None
-    return Evaluator(queries, counted, n_threads, values, shares)
+    return Evaluator(given.queries, counted, given.n_threads, values, shares)
 
 
-def _prepare_auc(
-    options: Mapping[str, Any], labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
-) -> Evaluator:
+def _prepare_auc(options: Options, given: Given) -> Evaluator:
+    labels = given.labels
     if options["relevant"] is not None:
         labels = (labels >= options["relevant"]).astype(np.float64)
     elif ((labels != labels.min()) & (labels != labels.max())).any():
@@ -281,13 +270,11 @@ def _prepare_auc(
             "pass relevant=1 to call every label of at least 1 relevant, or use concordance.",
             about="y_true",
         )
-    return _prepare_order(options, labels, queries, weights, n_threads, rightly=True)
+    return _prepare_order(options, given._replace(labels=labels), rightly=True)
 
 
-def _prepare_tau(
-    options: Mapping[str, Any], labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
-) -> Evaluator:
-    ordered, every, count = _count_pairs(labels, queries, weights, n_threads)
+def _prepare_tau(options: Options, given: Given) -> Evaluator:
+    ordered, every, count = _count_pairs(given)
 
     def values(block: Doubles, n_threads: int) -> Doubles:
         wrong, undecided, equal_scores = np.moveaxis(count(block, n_threads), 2, 0)
@@ -295,7 +282,7 @@ def _prepare_tau(
         scale = np.sqrt(ordered * np.maximum(every - equal_scores, 0.0))
         return np.asarray(np.divide(difference, scale, out=np.zeros(scale.shape), where=scale > 0))
 
-    return Evaluator(queries, ordered > 0, n_threads, values)
+    return Evaluator(given.queries, ordered > 0, given.n_threads, values)
 
 
 def _refuse_labels(*_: object) -> Evaluator:
@@ -304,13 +291,13 @@ def _refuse_labels(*_: object) -> Evaluator:
     )
 
 
-def _order_words(title: str, which: str, options: Mapping[str, Any], *, rightly: bool) -> str:
+def _order_words(title: str, which: str, options: Options, *, rightly: bool) -> str:
     ties = options.get("ties", 0.5)
     cost = 1 - ties if rightly else ties
     return f"{title}: {which}; a tie in the scores counts {cost:g}; {_AVERAGES[options['average']]}"
 
 
-def _auc_words(options: Mapping[str, Any]) -> str:
+def _auc_words(options: Options) -> str:
     relevant = options["relevant"]
     which = "the larger label" if relevant is None else f"label >= {relevant:g}"
     chance = f"probability that one of the rows with {which} scores above one of the others of its query"

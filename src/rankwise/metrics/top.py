@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,17 @@ from rankwise.data.arguments import check_real
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_choice
 from rankwise.exceptions import Change, InvalidInputError, UndefinedMetricError
-from rankwise.metrics.metric import METRICS, Doubles, Evaluator, Grouping, Kind, declare, value_of
+from rankwise.metrics.metric import (
+    METRICS,
+    Doubles,
+    Evaluator,
+    Given,
+    Grouping,
+    Kind,
+    Options,
+    declare,
+    value_of,
+)
 
 __all__ = ["average_precision", "err", "mean_ndcg", "ndcg", "precision", "reciprocal_rank"]
 
@@ -263,7 +273,7 @@ def _check(name: str, options: dict[str, Any]) -> None:
         )
 
 
-def _apply_convention(convention: str, options: dict[str, Any], defaults: Mapping[str, Any]) -> None:
+def _apply_convention(convention: str, options: dict[str, Any], defaults: Options) -> None:
     for option in _LETOR.keys() & options.keys():
         given, wanted = options[option], _LETOR[option]
         if given not in {wanted, defaults[option]}:
@@ -274,7 +284,9 @@ def _apply_convention(convention: str, options: dict[str, Any], defaults: Mappin
         options[option] = wanted
 
 
-def _gains(labels: Doubles, gain: str) -> Doubles:
+def _gains(given: Given, gain: str) -> Doubles:
+    """Return the gain of each row, grouped by query."""
+    labels = given.queries.group(given.labels)
     if (labels < 0).any():
         raise InvalidInputError(
             f"holds negative labels (smallest {labels.min():g}), whose gain would be negative.",
@@ -301,11 +313,10 @@ def _discount_sums(discount: str, n: int) -> Doubles:
 
 def _evaluator(
     name: str,
-    options: Mapping[str, Any],
+    options: Options,
     kernel: Callable[..., None],
     worth: Doubles,
-    queries: Queries,
-    n_threads: int,
+    given: Given,
     *,
     divisor: Doubles | float = 1.0,
     discount_sums: Doubles | None = None,
@@ -315,6 +326,7 @@ def _evaluator(
 
     `zeroed` are the queries that score 0 whatever the scores. Queries without a row of positive worth are empty.
     """
+    queries = given.queries
     relevant = np.add.reduceat(worth, queries.offsets[:-1]) > 0
     counted = relevant if options["empty"] == "skip" else np.ones(len(queries), dtype=np.bool_)
     if not counted.any():
@@ -339,49 +351,41 @@ def _evaluator(
         out /= divisors
         return np.where(np.isnan(fixed), out, fixed)
 
-    return Evaluator(queries, counted, n_threads, values)
+    return Evaluator(queries, counted, given.n_threads, values)
 
 
-def _shorter_than_k(options: Mapping[str, Any], queries: Queries, *conventions: str) -> Bools | None:
+def _shorter_than_k(options: Options, queries: Queries, *conventions: str) -> Bools | None:
     """Return the lists with fewer than k rows, which some conventions count 0."""
     return queries.sizes < (options["k"] or 0) if options["convention"] in conventions else None
 
 
-def _prepare_ndcg(
-    options: Mapping[str, Any], labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
-) -> Evaluator:
-    gains = _gains(queries.group(labels), options["gain"])
+def _prepare_ndcg(options: Options, given: Given) -> Evaluator:
+    queries, gains = given.queries, _gains(given, options["gain"])
     longest = int(queries.sizes.max())
     sums = _discount_sums(options["discount"], longest)
     best = np.empty(len(queries))
     cutoff = min(options["k"] or longest, longest)
-    _core.best_gains(queries.order, queries.offsets, gains, sums, cutoff, best, n_threads)
+    _core.best_gains(queries.order, queries.offsets, gains, sums, cutoff, best, given.n_threads)
     zeroed = _shorter_than_k(options, queries, *_CONVENTIONS)
     kernel = _core.discounted_gain
-    return _evaluator(
-        "ndcg", options, kernel, gains, queries, n_threads, divisor=best, discount_sums=sums, zeroed=zeroed
-    )
+    return _evaluator("ndcg", options, kernel, gains, given, divisor=best, discount_sums=sums, zeroed=zeroed)
 
 
-def _mean_ndcg_options(options: Mapping[str, Any]) -> dict[str, Any]:
+def _mean_ndcg_options(options: Options) -> dict[str, Any]:
     return {**_PLAIN, **options} if options["convention"] is None else {**options, **_LETOR}
 
 
-def _prepare_mean_ndcg(
-    options: Mapping[str, Any], labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
-) -> Evaluator:
+def _prepare_mean_ndcg(options: Options, given: Given) -> Evaluator:
     options = _mean_ndcg_options(options)
-    gains = _gains(queries.group(labels), options["gain"])
-    sums = _discount_sums(options["discount"], int(queries.sizes.max()))
+    gains = _gains(given, options["gain"])
+    sums = _discount_sums(options["discount"], int(given.queries.sizes.max()))
     kernel = _core.mean_normalised_gain
-    return _evaluator("mean_ndcg", options, kernel, gains, queries, n_threads, discount_sums=sums)
+    return _evaluator("mean_ndcg", options, kernel, gains, given, discount_sums=sums)
 
 
-def _prepare_err(
-    options: Mapping[str, Any], labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
-) -> Evaluator:
-    gains = _gains(queries.group(labels), "exp")
-    largest = float(labels.max())
+def _prepare_err(options: Options, given: Given) -> Evaluator:
+    gains = _gains(given, "exp")
+    largest = float(given.labels.max())
     max_grade = largest if options["max_grade"] is None else float(options["max_grade"])
     if largest > max_grade:
         raise InvalidInputError(
@@ -390,41 +394,31 @@ def _prepare_err(
             about="y_true",
         )
     chance = gains / np.exp2(max_grade)
-    return _evaluator("err", options, _core.expected_reciprocal_rank, chance, queries, n_threads)
+    return _evaluator("err", options, _core.expected_reciprocal_rank, chance, given)
 
 
-def _prepare_map(
-    options: Mapping[str, Any], labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
-) -> Evaluator:
-    worth = _relevance(options, labels, queries)
-    n_relevant = np.add.reduceat(worth, queries.offsets[:-1])
-    return _evaluator("map", options, _core.summed_precision, worth, queries, n_threads, divisor=n_relevant)
+def _prepare_map(options: Options, given: Given) -> Evaluator:
+    worth = _relevance(options, given)
+    n_relevant = np.add.reduceat(worth, given.queries.offsets[:-1])
+    return _evaluator("map", options, _core.summed_precision, worth, given, divisor=n_relevant)
 
 
-def _prepare_precision(
-    options: Mapping[str, Any], labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
-) -> Evaluator:
-    worth = _relevance(options, labels, queries)
-    zeroed, kernel, k = (
-        _shorter_than_k(options, queries, "letor3"),
-        _core.relevant_at_top,
-        float(options["k"]),
-    )
-    return _evaluator("precision", options, kernel, worth, queries, n_threads, divisor=k, zeroed=zeroed)
+def _prepare_precision(options: Options, given: Given) -> Evaluator:
+    worth, k = _relevance(options, given), float(options["k"])
+    zeroed = _shorter_than_k(options, given.queries, "letor3")
+    return _evaluator("precision", options, _core.relevant_at_top, worth, given, divisor=k, zeroed=zeroed)
 
 
-def _prepare_mrr(
-    options: Mapping[str, Any], labels: Doubles, queries: Queries, weights: Doubles | None, n_threads: int
-) -> Evaluator:
-    worth = _relevance(options, labels, queries)
-    return _evaluator("mrr", options, _core.reciprocal_rank, worth, queries, n_threads)
+def _prepare_mrr(options: Options, given: Given) -> Evaluator:
+    return _evaluator("mrr", options, _core.reciprocal_rank, _relevance(options, given), given)
 
 
-def _relevance(options: Mapping[str, Any], labels: Doubles, queries: Queries) -> Doubles:
-    return queries.group(labels >= options["relevant"]).astype(np.float64)
+def _relevance(options: Options, given: Given) -> Doubles:
+    """Return 1 for relevant rows and else 0, grouped by query."""
+    return given.queries.group(given.labels >= options["relevant"]).astype(np.float64)
 
 
-def _words(title: str, which: str, options: Mapping[str, Any]) -> str:
+def _words(title: str, which: str, options: Options) -> str:
     k, convention = options.get("k"), options.get("convention")
     named = title if k is None else f"{title}@{k}"
     relevant = f"; relevant means label >= {options['relevant']:g}" if "relevant" in options else ""
@@ -433,37 +427,37 @@ def _words(title: str, which: str, options: Mapping[str, Any]) -> str:
     return f"{named}: {which}{relevant}; {rest}"
 
 
-def _ndcg_words(options: Mapping[str, Any]) -> str:
+def _ndcg_words(options: Options) -> str:
     k, is_short = options["k"], options["convention"] is not None and options["k"] is not None
     short = f"; lists of fewer than {k} rows score 0" if is_short else ""
     return _words("NDCG", f"{_GAINS[options['gain']]}; {_DISCOUNTS[options['discount']]}{short}", options)
 
 
-def _mean_ndcg_words(options: Mapping[str, Any]) -> str:
+def _mean_ndcg_words(options: Options) -> str:
     options = _mean_ndcg_options(options)
     which = "mean of NDCG@1, NDCG@2, ... down to the last row"
     scale = f"{_GAINS[options['gain']]}; {_DISCOUNTS[options['discount']]}"
     return _words("MeanNDCG", f"{which}; {scale}", options)
 
 
-def _err_words(options: Mapping[str, Any]) -> str:
+def _err_words(options: Options) -> str:
     grade = "the largest label" if options["max_grade"] is None else f"{options['max_grade']:g}"
     return _words("ERR", f"a row satisfies with probability (2^y - 1) / 2^g, g = {grade}", options)
 
 
-def _map_words(options: Mapping[str, Any]) -> str:
+def _map_words(options: Options) -> str:
     k = options["k"]
     beyond = "" if k is None else f"; relevant rows beyond position {k} contribute 0"
     return _words("MAP", f"mean precision at the relevant rows{beyond}", options)
 
 
-def _precision_words(options: Mapping[str, Any]) -> str:
+def _precision_words(options: Options) -> str:
     short = "score 0" if options["convention"] == "letor3" else "are filled up with irrelevant ones"
     which = f"share of relevant rows among the first {options['k']}; lists of fewer rows {short}"
     return _words("P", which, options)
 
 
-def _mrr_words(options: Mapping[str, Any]) -> str:
+def _mrr_words(options: Options) -> str:
     k = options["k"]
     beyond = "" if k is None else f", 0 if that lies beyond position {k}"
     return _words("MRR", f"1 / position of the first relevant row{beyond}", options)

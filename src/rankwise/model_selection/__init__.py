@@ -1,8 +1,11 @@
 """Model selection that keeps queries whole and hands `qid` to everyone who needs it."""
 
-from rankwise.model_selection.cross_validation import cross_validate_ranker
+from rankwise.model_selection.cross_validation import (
+    RankingScorer,
+    cross_validate_ranker,
+    make_ranking_scorer,
+)
 from rankwise.model_selection.rankers import fit_ranker, predict_scores
-from rankwise.model_selection.scorers import RankingScorer, make_ranking_scorer
 from rankwise.model_selection.splitters import PreferenceKFold, QueryKFold
 
 __all__ = [
