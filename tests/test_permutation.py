@@ -58,7 +58,7 @@ def test_alphas_that_a_walk_did_not_come_to_do_not_matter():
     rng = np.random.default_rng(1)
     X = rng.normal(size=(120, 80))
     y, qid = X[:, 0] + rng.normal(size=120), np.arange(120) // 10
-    estimator = RankSVMCV(10.0 ** np.arange(-4, 2), loss="squared_hinge", cv=3)
+    estimator = RankSVMCV(10.0 ** np.arange(-4, 2), loss="squared_hinge", cv=3, random_state=2)
     result = permutation_test(estimator, X, y, qid, n_permutations=3)
     model = estimator.fit(X, y, qid)
     assert np.isnan(model.cv_errors_).any()

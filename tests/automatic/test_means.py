@@ -23,7 +23,7 @@ def offers():
     rng = np.random.default_rng(6)
     X = rng.normal(size=(300, 4))
     # Curves, and a product of three columns that only kernels find: their mean is ahead of what columns explain.
-    worth = X[:, 0] + 0.5 * np.abs(X[:, 1]) + 0.6 * X[:, :3].prod(axis=1) + 0.3 * rng.normal(size=300)
+    worth = X[:, 0] + 0.5 * np.abs(X[:, 1]) + 0.45 * X[:, :3].prod(axis=1) + 0.6 * rng.normal(size=300)
     y = np.round(np.clip(worth, 0, 4))
     table = pd.DataFrame(X, columns=["price", "rating", "size", "age"])
     table["colour"] = np.where(X[:, 3] > 0, "red", "blue")

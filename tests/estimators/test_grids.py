@@ -81,11 +81,11 @@ def test_the_default_grid_goes_on_as_if_it_had_been_longer(model, scale, judged_
 
 def test_margins_go_on_along_the_path():
     X, y, qid = data(1000.0)
-    model = RankSVMCV(loss="squared_hinge", cv=3, tol=1e-6).fit(X, y, qid)
+    model = RankSVMCV(loss="squared_hinge", cv=3, tol=1e-6, random_state=1).fit(X, y, qid)
     assert model.alpha_ > max(DECADES)
     np.testing.assert_allclose(model.alphas_[1:] / model.alphas_[:-1], 10.0)
     assert np.min(model.cv_errors_) == model.best_score_
-    wide = RankSVMCV(model.alphas_, loss="squared_hinge", cv=3, tol=1e-6).fit(X, y, qid)
+    wide = RankSVMCV(model.alphas_, loss="squared_hinge", cv=3, tol=1e-6, random_state=1).fit(X, y, qid)
     assert wide.alpha_ == model.alpha_
     np.testing.assert_allclose(wide.cv_errors_, model.cv_errors_, atol=0.01)
 

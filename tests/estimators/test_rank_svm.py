@@ -502,12 +502,12 @@ class TestChoosingAlpha:
         X, qid = rng.normal(size=(300, 100)), np.arange(300) // 10
         y = 2 * X[:, 0] + rng.normal(size=300)
         grid = 10.0 ** np.arange(-5, 2)
-        model = RankSVMCV(grid, loss=loss).fit(X, y, qid)
+        model = RankSVMCV(grid, loss=loss, random_state=2).fit(X, y, qid)
         tried = np.isfinite(model.cv_errors_)
         assert not tried[0]
         assert tried[1 + np.flatnonzero(~tried).max() :].all()  # from the largest on
         monkeypatch.setattr(alpha_path.AlphaPath, "is_hopeless", False)
-        whole = RankSVMCV(grid, loss=loss).fit(X, y, qid)
+        whole = RankSVMCV(grid, loss=loss, random_state=2).fit(X, y, qid)
         assert np.isfinite(whole.cv_errors_).all()
         assert (model.alpha_, model.best_score_) == (whole.alpha_, whole.best_score_)
         np.testing.assert_array_equal(model.cv_errors_[tried], whole.cv_errors_[tried])
@@ -540,7 +540,7 @@ class TestChoosingAlpha:
 
     def test_more_alphas_can_be_tried_at_either_end(self):
         X, y, qid = self.problem()
-        model = RankSVMCV().fit(X, y, qid)
+        model = RankSVMCV(random_state=1).fit(X, y, qid)
         assert model.alphas_.size == 6
         data, metric = model._training_data(X, y, qid, None, None), get_metric("pairwise_error")
         plan = plan_of(5, data, metric, Sampling(0, None))

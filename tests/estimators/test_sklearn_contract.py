@@ -30,12 +30,16 @@ from rankwise.metrics import concordance, get_metric, ndcg
 from rankwise.model_selection import QueryKFold, cross_validate_ranker, make_ranking_scorer
 from strategies import make_problem
 
-# Checks that an estimator is allowed to fail, each with its reason. Empty is the aim.
-EXPECTED_FAILURES: dict[str, dict[str, str]] = {}
+# Checks that an estimator is allowed to fail, each with its reason.
+COPIES_IN_TWO_FOLDS = {
+    f"check_sample_weight_equivalence_on_{kind}_data": "copies of a row may be trained on and held out"
+    for kind in ("dense", "sparse")
+}
 
 
 def expected_failures(estimator):
-    return EXPECTED_FAILURES.get(type(estimator).__name__, {})
+    holds_out = isinstance(estimator, AdditiveRanker) and estimator.interactions == "auto"
+    return COPIES_IN_TWO_FOLDS if holds_out else {}
 
 
 @parametrize_with_checks(

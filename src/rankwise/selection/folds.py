@@ -1,7 +1,7 @@
 """Assigning queries, rows of one ranking, or pairs to folds: at random, by `random_state`, in order of appearance.
 
-Rows of one ranking are assigned so that folds have like labels, as scikit-learn's StratifiedKFold does. Rows and pairs
-that weigh nothing are not assigned at all.
+Rows of one ranking are assigned so that folds have like labels, as scikit-learn's StratifiedKFold does, and queries so
+that those with pairs are spread over the folds. Rows and pairs that weigh nothing are not assigned at all.
 """
 
 from __future__ import annotations
@@ -34,8 +34,13 @@ class FoldAssigner:
         n_rows = labels.shape[0]
         self._labels, self._codes, self._n_rows = labels, queries.codes, n_rows
         self._rows = np.arange(n_rows) if weight is None else np.flatnonzero(weight > 0)
-        codes, first = np.unique(queries.codes[self._rows], return_index=True)
-        self._queries = codes[np.argsort(first)]  # in order of appearance: names of queries do not matter
+        own = queries.codes[self._rows]
+        codes, first = np.unique(own, return_index=True)
+        grouped = labels[self._rows[np.argsort(own, kind="stable")]].reshape(own.size, -1)
+        start = np.searchsorted(np.sort(own), codes)
+        is_constant = np.maximum.reduceat(grouped, start) == np.minimum.reduceat(grouped, start)
+        # In order of appearance, for names do not matter; those without a pair last, so that every fold has pairs.
+        self._queries = codes[np.lexsort((first, is_constant.all(axis=1)))]
         is_one = codes.size == 1
         self.n_units, self.unit = (self._rows.size, "rows") if is_one else (codes.size, "queries")
 
