@@ -540,7 +540,8 @@ def _spline(parts: list[Any]) -> Any:
 def _kernel(name: str, parameters: dict[str, Any]) -> Kernel:
     own = _kept(parameters)
     _require(
-        name in KERNELS and all(value is None or _is_number(value) for value in own.values()),
+        name in KERNELS
+        and all(_is_number(value) or (key == "gamma" and value is None) for key, value in own.items()),
         f"kernel {name!r:.80} has parameters {own!r:.80}",
     )
     return Kernel(name, own)
@@ -663,6 +664,9 @@ def _check_estimator(step: Any) -> None:
         _require(
             len(step.columns_) == n_features and len(step.get_feature_names_out()), "an encoder lacks columns"
         )
+        _require(
+            all(map(_encodes, step.columns_)), "an encoder has a column without its numbers or categories"
+        )
     elif kind in _NUMERIC and n_features is not None:
         _try(step)
     elif kind == "Pipeline":
@@ -670,6 +674,17 @@ def _check_estimator(step: Any) -> None:
         _require(
             names and len(set(names)) == len(names), "the steps of a pipeline do not have different names"
         )
+        between = [one for _, one in step.steps[:-1]]
+        _require(
+            all(one == "passthrough" or hasattr(one, "transform") for one in between),
+            "a step of a pipeline does not transform columns",
+        )
+
+
+def _encodes(column: Mapping[str, Any]) -> bool:
+    if column["kind"] in {"number", "date"}:
+        return _is_number(column["fill"]) and isinstance(column["missing"], int)
+    return column["kind"] != "category" or all(isinstance(level, str) for level in column["levels"])
 
 
 def _try(step: Any) -> None:
@@ -712,6 +727,8 @@ def _check_ranker(step: Any, kind: str) -> None:
         kinds = _TYPES.get(name)
         is_right = kinds is None or (isinstance(value, kinds) and isinstance(value, bool) == (bool in kinds))
         _require(is_right, f"{name} is a {type(value).__name__}")
+    if hasattr(step, "cv_errors_"):
+        _check_search(step)
     n_features = step.n_features_in_
     if kind == "AutoRanker":
         _check_choice(step)
@@ -747,6 +764,32 @@ def _check_choice(step: Any) -> None:
     str(board)
 
 
+def _check_search(step: Any) -> None:
+    """Raise unless the held-out values of a search, which reports draw, belong to its alphas and its choice."""
+    alphas, errors, outputs = step.alphas_, step.cv_errors_, np.shape(step.alpha_)
+    for value in (step.alpha_, step.best_score_, getattr(step, "best_iteration_", step.alpha_)):
+        is_number = np.shape(value) == outputs and np.asarray(value).dtype.kind in "if"
+        _require(is_number, "the choice is not a number per output")
+    one_per_alpha = errors.shape[: errors.ndim - len(outputs)][-1:] == alphas.shape
+    _require(
+        one_per_alpha and alphas.dtype.kind == errors.dtype.kind == "f", "the errors are not one per alpha"
+    )
+    table = getattr(step, "surface_", None)
+    if table is not None:
+        n_iter, bare = table.shape[-1], step.unpenalised_
+        is_whole = table.shape == (*outputs, alphas.size, n_iter) and bare.shape == (*outputs, n_iter)
+        _require(is_whole and table.dtype.kind == bare.dtype.kind == "f", "the surface has other alphas")
+    choices = getattr(step, "choices_", None)
+    if choices is not None:
+        _require(step.method_ in choices, "the method chose nothing")
+        triples = [triple for made in choices.values() for triple in (made if outputs else [made])]
+        _require(all(map(_is_choice, triples)), "a choice is not an alpha, an iteration and a value")
+
+
+def _is_choice(values: Any) -> bool:
+    return len(values) == 3 and all(map(_is_number, values))
+
+
 def _check_kernel(step: Any, n_features: int) -> None:
     basis = step.basis_
     _require(isinstance(step.kernel_, Kernel) and n_features <= _MOST_COLUMNS, "the model has no kernel")
@@ -758,6 +801,8 @@ def _check_kernel(step: Any, n_features: int) -> None:
     else:
         rows = step.X_fit_
         _require(isinstance(rows, np.ndarray) or sp.issparse(rows), "the model has no basis rows")
+        values = rows.data if sp.issparse(rows) else rows
+        _require(np.isfinite(values).all(), "X_fit_ has values that are not finite")
         _require(
             rows.ndim == 2 and rows.dtype.kind == "f" and rows.shape[1] == n_features,
             "X_fit_ has other columns",

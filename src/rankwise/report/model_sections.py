@@ -175,7 +175,7 @@ _ITERATIVE = {
 def _convergence_sentence(ranker: object) -> str:
     solver = str(getattr(ranker, "solver_", None) or "")
     n_iter = getattr(ranker, "n_iter_", None)
-    steps = int(n_iter) if n_iter is not None and np.ndim(n_iter) == 0 and n_iter > 0 else 0
+    steps = int(n_iter) if isinstance(n_iter, int | np.integer) and n_iter > 0 else 0
     sentence = ""
     if solver in _EXACT:
         sentence = f"Solved exactly, by {_EXACT[solver]}: there are no iterations. "
