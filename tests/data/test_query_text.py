@@ -105,10 +105,9 @@ def test_stores_keep_ids_as_they_are_written(ids, block_bytes):
     grouped = [one for query in queries for one in ids if one == query]
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         patch.setattr(text_reader, "PARSED_AT_ONCE", 16)
+        patch.setattr("rankwise.data.store.BLOCK_BYTES", block_bytes)
         for given_ids, regroup in ((grouped, False), (ids, True)):
-            save_store(
-                io.BytesIO(as_text(given_ids)), f"{folder}/s", regroup=regroup, block_bytes=block_bytes
-            )
+            save_store(io.BytesIO(as_text(given_ids)), f"{folder}/s", regroup=regroup)
             store = open_store(f"{folder}/s")
             assert store.query_ids.size == len(set(store.query_ids.tolist())) == len(queries)
             assert ids_in(written(store.X, store.y, store.qid)) == grouped
