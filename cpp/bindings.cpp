@@ -14,5 +14,4 @@ NB_MODULE(_core, m) {
     bind_products(m);
     bind_store(m);
     bind_svmlight(m);
-    bind_tables(m);
 }

@@ -26,7 +26,6 @@ void bind_preferences(nanobind::module_& m);
 void bind_products(nanobind::module_& m);
 void bind_store(nanobind::module_& m);
 void bind_svmlight(nanobind::module_& m);
-void bind_tables(nanobind::module_& m);
 
 namespace bindings {
 

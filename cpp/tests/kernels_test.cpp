@@ -17,7 +17,6 @@
 #include "fused.hpp"
 #include "gram_diagonal.hpp"
 #include "laplacian.hpp"
-#include "table_rows.hpp"
 
 using namespace rankwise;
 using Doubles = std::vector<double>;
@@ -413,36 +412,6 @@ void check_stored() {
                 }
 }
 
-template <typename Value>
-void check_table_rows() {
-    for (const int64_t rows : {0, 1, 300, 9000})
-        for (const int64_t columns : {1, 8, 19})
-            for (const int n_threads : {1, 3}) {
-                std::vector<Doubles> table;
-                std::vector<const double*> pointers;
-                for (int64_t c = 0; c < columns; ++c) table.push_back(random_doubles(rows));
-                if (rows > 0) table.back().back() = NAN;
-                for (const Doubles& column : table) pointers.push_back(column.data());
-                std::vector<Value> out(static_cast<std::size_t>(rows * columns));
-                std::vector<uint8_t> is_finite(static_cast<std::size_t>(columns));
-                write_table_rows(pointers.data(), columns, rows, out.data(), columns, is_finite.data(), n_threads);
-                Doubles found, expected;
-                for (int64_t r = 0; r < rows; ++r)
-                    for (int64_t c = 0; c < columns; ++c) {
-                        const double value = table[static_cast<std::size_t>(c)][static_cast<std::size_t>(r)];
-                        if (std::isnan(value)) continue;
-                        found.push_back(static_cast<double>(out[static_cast<std::size_t>(r * columns + c)]));
-                        expected.push_back(static_cast<double>(static_cast<Value>(value)));
-                    }
-                require_close(found, expected, "write_table_rows");
-                for (int64_t c = 0; c < columns; ++c)
-                    if (is_finite[static_cast<std::size_t>(c)] != (rows == 0 || c + 1 < columns)) {
-                        std::puts("write_table_rows: is_finite");
-                        std::exit(1);
-                    }
-            }
-}
-
 }  // namespace
 
 int main() {
@@ -450,8 +419,6 @@ int main() {
         for (const int64_t outputs : {0, 1, 3})
             for (const Coupling coupling : {Coupling::all, Coupling::others})
                 for (const int n_threads : {1, 3}) check_dense_gram(rows, 5, coupling, outputs, n_threads);
-    check_table_rows<float>();
-    check_table_rows<double>();
     check_storage<float, int32_t, int32_t>();
     check_storage<double, uint16_t, int32_t>();
     check_storage<double, int64_t, int64_t>();

@@ -350,12 +350,6 @@ class Disk:
     @property
     def is_direct(self) -> bool: ...
 
-# ---- tables (cpp/table_rows.hpp)
-
-def write_table_rows(
-    columns: list[_Doubles], out: npt.NDArray[Any], first_column: int, n_threads: int
-) -> bytes: ...
-
 # ---- additive models (cpp/additive_terms.hpp, cpp/additive.hpp) ----
 
 _Numbers: TypeAlias = npt.NDArray[np.float64] | npt.NDArray[np.float32]
