@@ -486,34 +486,10 @@ CASES: dict[str, Callable[[], Case]] = {
     "values_fit": lambda: Case(
         _core.values_fit, {"values": np.ones(3), "limit": 2.0, "n_threads": 1}, free=(("values", 0),)
     ),
-    "read_json": lambda: Case(
-        _core.read_json,
-        {"content": np.frombuffer(b"[1, 2]", np.uint8), "begin": 0, "end": 6, "deepest": 9, "arrays": {}},
-        free=(("content", 0),),
-    ),
-    "aligned": lambda: Case(
-        _core.aligned, {"content": np.arange(40, dtype=np.uint8)}, free=(("content", 0),)
-    ),
-    "is_whole": lambda: Case(
-        _core.is_whole, {"content": np.arange(40, dtype=np.uint8)}, free=(("content", 0),)
-    ),
-    "copy_whole": lambda: Case(
-        _core.copy_whole,
-        {"content": np.arange(40, dtype=np.uint8), "out": np.zeros(40, dtype=np.uint8)},
-        ("out",),
-    ),
-    "Xxh3": lambda: Case(
-        _core.Xxh3().update, {"content": np.arange(40, dtype=np.uint8)}, free=(("content", 0),)
-    ),
     "DirectFiles": lambda: Case(
         _core.DirectFiles, {"values": os.dup(0), "ids": os.dup(0), "values_begin": 0, "ids_begin": 0}
     ),
     "Disk": lambda: Case(_core.Disk, {"files": None, "first": 0, "window": 4}),
-    "write_table_rows": lambda: Case(
-        _core.write_table_rows,
-        {"columns": [np.ones(3), np.ones(3)], "out": np.zeros((3, 2)), "first_column": 0, "n_threads": 1},
-        ("out",),
-    ),
 }
 
 
@@ -650,8 +626,8 @@ def test_other_types_and_axes_are_refused(name, argument):
     spoilt = [given.astype(np.complex64), given[None]]
     if given.dtype.itemsize > 1:
         spoilt.append(given.astype(given.dtype.newbyteorder()))
-    if given.dtype == np.float64 and argument not in {"values", "X"} and name != "write_table_rows":
-        spoilt.append(given.astype(np.float32))  # which those three take
+    if given.dtype == np.float64 and argument not in {"values", "X"}:
+        spoilt.append(given.astype(np.float32))  # which those two take
     if (
         given.size > 1 and argument not in {"X", "scores"}
     ) or argument in case.outputs:  # those may have any strides
@@ -689,17 +665,6 @@ def test_an_output_that_would_be_converted_stays_as_it_is():
     with pytest.raises(TypeError):
         case.call(**{**case.arguments, "won": out})
     assert (out == -1.0).all()
-
-
-def test_a_column_of_a_table_is_not_converted():
-    arguments = {
-        **CASES["write_table_rows"]().arguments,
-        "columns": [np.ones(3), np.ones(3, dtype=np.float32)],
-    }
-    with pytest.raises(TypeError, match="float64"):
-        _core.write_table_rows(**arguments)
-    with pytest.raises(ValueError, match="rows"):
-        _core.write_table_rows(**{**arguments, "columns": [np.ones(4)]})
 
 
 @pytest.mark.parametrize(
