@@ -268,6 +268,8 @@ def validated(
     **options: object,
 ) -> Any:
     """Pass a matrix, and labels where there are some, through scikit-learn's validation; add a hint to its errors."""
+    if getattr(X, "shape", ())[1:] == (0,):
+        raise InvalidInputError("X has no columns.", "pass the features as its columns.")
     options["ensure_all_finite"] = "allow-nan" if missing else not is_finite
     options |= {"accept_sparse": "csr", "accept_large_sparse": True, "dtype": (np.float64, np.float32)}
     try:
