@@ -376,7 +376,7 @@ def test_columns_of_a_table_are_named_on_the_way_to_a_store(capsys, tmp_path):
     code, _, err = call(capsys, "convert", tmp_path / "rows", *options, "-o", tmp_path / "rows.store")
     assert code == 0, err
     store = open_store(tmp_path / "rows.store")
-    assert store.X.toarray().tolist() == [[5, 1, 2], [6, 3, 4]]
+    assert store.X.tolist() == [[5, 1, 2], [6, 3, 4]]
     assert store.qid.tolist() == ["x", "x"]
 
 

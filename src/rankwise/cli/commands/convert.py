@@ -78,7 +78,7 @@ def _convert(target: str, options: argparse.Namespace) -> tuple[dict[str, int], 
     if target == "store" and sources == {"text"}:
         # Block by block: neither need fit in memory.
         reader = open_reader(options.data, options)
-        save_store(reader, options.output, regroup=options.regroup)
+        save_store(reader, options.output, regroup=options.regroup, missing=options.missing)
         return _counts(open_store(options.output)), reader.has_comments
     if target == "store" and sources == {"table"}:
         _tables_to_store(options)
