@@ -122,7 +122,7 @@ def test_common_slips_are_guessed(capsys, searches, tmp_path):
     assert "Hint: " in err
     for metric, said in (
         ("ndgc", "Unknown metric 'ndgc'. Did you mean 'ndcg'?"),
-        ("ndcg@0", "ndcg@0: the cutoff must be at least 1."),
+        ("ndcg@0", "ndcg: the cutoff must be at least 1, got k=0. Use a whole number"),
     ):
         code, _, err = call(
             capsys, "evaluate", searches / "model.rw", searches / "test.txt", "--metrics", metric
@@ -485,7 +485,7 @@ def test_the_command_line_reads_no_messages():
             ["fit", "train.txt", "-o", "x.rw", "--method", "rls", "--folds", "1000"],
             "Hint: use --folds 40 or fewer",
         ),
-        (["evaluate", "train.txt", "test.txt"], "Hint: name a file that `rankwise fit` wrote."),
+        (["evaluate", "train.txt", "test.txt"], "Hint: name a file that `rankwise fit` wrote; if"),
         (["evaluate", "model.rw", "test.txt", "--metric", "ndgc"], "Did you mean 'ndcg'?"),
         (
             ["export", "model.rw", "--to", "solr", "--feature-names", "a,b"],

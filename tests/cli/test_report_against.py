@@ -27,7 +27,7 @@ def test_what_is_named_must_be_what_it_is_named_as(searches, tmp_path, capsys):
     rows = (searches / "model.rw", searches / "test.txt")
     code, _, err = call(capsys, "report", *rows, "--against", searches / "vali.txt", "-o", page)
     assert code != 0
-    assert "vali.txt: This is not a rankwise model file" in err
+    assert "vali.txt: The model file is damaged, or is not one" in err
     code, _, err = call(capsys, "report", *rows, "--train", tmp_path / "nothing.txt", "-o", page)
     assert code != 0
     assert "nothing.txt" in err

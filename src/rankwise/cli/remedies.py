@@ -29,7 +29,7 @@ _HINTS = {
     Change("whole_query", True): "add --whole-query, and run the model on the rows of one query at a time.",
     Change("memory"): "convert it to a store, which is read in parts, and use that: rankwise convert --help.",
     Change("n_features"): "raise --columns, or leave it out to take as many columns as there are.",
-    Change("model"): "name a file that `rankwise fit` wrote.",
+    Change("model"): "name a file that `rankwise fit` wrote; if it is damaged, fit the model again.",
     Change("eval_set"): "use --valid FILE.",
     Change("alphas"): "use --alpha above 0.",
     Change("y_true"): "check the labels, and that ids name queries and not rows (tables: --label, --qid).",

@@ -256,7 +256,7 @@ def _check(name: str, options: dict[str, Any]) -> None:
     if k is not None and (isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k < 2**63):
         raise InvalidInputError(
             f"{name}: the cutoff must be at least 1, got k={k!r}.",
-            "pass a whole number, or None for the whole list.",
+            "use a whole number, or leave it out for the whole list.",
         )
     if name == "precision" and k is None:
         raise InvalidInputError("precision needs a cutoff.", "pass k, for example k=10.")
