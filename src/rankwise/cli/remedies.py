@@ -17,11 +17,6 @@ _HINTS = {
     Change("zero_based", True): "add --zero-based yes.",
     Change("longest_line"): "check that the file is text, a row per line; if it is, raise --longest-line.",
     Change("bounds"): "add --bounds COLUMN=LOW:HIGH of every column.",
-    Change("bounds", "trees"): "say what values it can have with --bounds, or export to what takes weights.",
-    Change(
-        "bounds", "weights"
-    ): "train a model of curves (--method curves), or say by --bounds what values the columns can "
-    "have, and their weights become steps; the plug-in (--to elasticsearch-ltr) takes weights.",
     Change("error"): "allow a larger one with --error.",
     Change(
         "filled", True

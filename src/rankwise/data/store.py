@@ -704,7 +704,6 @@ class _Writer:
             raise InvalidInputError(
                 f"Block {number} has type {values.dtype}, which float32, the type of the first block, cannot hold.",
                 "pass dtype=np.float64.",
-                Change("dtype"),
             )
         with np.errstate(over="ignore"):
             stored = values.astype(self._dtype, copy=False)
