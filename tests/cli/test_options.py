@@ -84,9 +84,9 @@ def test_inspect_shows_weights(capsys, tables):
 @pytest.mark.parametrize(
     ("entry", "said"),
     [
-        ("-1", "line 2): -1 is negative"),
+        ("-1", "line 2): a number is negative"),
         ("", "a missing value"),
-        ("many", "is no number"),
+        ("many", "'many' is not a number"),
         ("inf", "not finite"),
     ],
 )
@@ -160,7 +160,7 @@ def test_a_column_has_one_role(capsys, tables, more):
     for command in (["fit", "-o", "m.rw", "train.csv"], ["inspect", "train.csv"]):
         code, _, err = call(capsys, *command, *more)
         assert code == 1
-        assert "has two roles among --label, --qid, --weight, --features and --embedding" in err
+        assert "has two roles among --label, --qid, --weight, --features, --embedding" in err
 
 
 def test_a_column_of_preferences_has_one_role(capsys, tables):
@@ -330,7 +330,7 @@ def test_nothing_that_stands_in_a_file_commands_the_terminal(capsys, tables, nam
         assert all(character == "\n" or character.isprintable() for character in out + err)
         if content is BINARY and command[0] != "predict" and name.endswith("sv"):
             assert err.count("error") == 1
-            assert f"{name} is no text, as CSV is: byte " in err
+            assert f"{name} is not text in UTF-8." in err
             assert "\N{REPLACEMENT CHARACTER}" not in err
             assert len(err) < 400
 

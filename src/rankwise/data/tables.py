@@ -438,7 +438,7 @@ def _header(path: Path, magic: bytes, head: bytes) -> str:
         hint = "export the file again, or end its name in .csv if it is CSV."
     elif b"\0" in head or line.decode(errors="replace").encode() != line:
         problem = "is not text in UTF-8"
-        hint = f"save CSV files as UTF-8; other tables end in {', '.join(TABLE_ENDINGS)}."
+        hint = f"save CSV files as UTF-8; other tables end in {', '.join(TABLE_ENDINGS[:-2])}."
     elif not line.strip():
         problem, hint = "has no header line", "give its columns names in the first line."
     elif _ending(path) not in {".csv", ".tsv", ".txt"} and not any(
