@@ -525,9 +525,17 @@ def _sparse(kind: str, parts: list[Any], shape: list[int]) -> Any:
         data.dtype.kind in "biuf" and {indices.dtype.str, indptr.dtype.str} <= {"<i4", "<i8"},
         "a sparse matrix has other types than numbers",
     )
-    matrix = _SPARSE[kind]((data, indices, indptr), shape=tuple(shape))
-    matrix.check_format(full_check=True)  # compiled code does not look again
-    return matrix
+    # Compiled code does not look again. SciPy's check_format accepts pointers that go up and come back to 0.
+    n_major, n_minor = shape if kind.startswith("csr") else shape[::-1]
+    _require(
+        data.shape == indices.shape == (indptr[-1],)
+        and indptr.shape == (n_major + 1,)
+        and indptr[0] == 0
+        and (indptr[1:] >= indptr[:-1]).all()
+        and (indices.size == 0 or 0 <= indices.min() <= indices.max() < n_minor),
+        "a sparse matrix has entries outside its rows and columns",
+    )
+    return _SPARSE[kind]((data, indices, indptr), shape=tuple(shape))
 
 
 def _spline(parts: list[Any]) -> Any:

@@ -180,6 +180,25 @@ def test_a_newer_format_is_told():
     refused(put_together({**header, "format": 2}, members), "format 2, and this version reads format 1")
 
 
+@pytest.mark.parametrize(
+    ("part", "values"),
+    [
+        (2, [0, 10**6, 10**6, 10**6, 10**6, 10**6, 10**6, 10**6, 0]),  # SciPy accepts these pointers
+        (2, [0, 2**62, -(2**62), 2**62, -(2**62), 0, 0, 0, 0]),  # differences overflow
+        (2, [0, 1, 1, 1, 1, 1, 1, 1, 10**6]),
+        (1, [-1]),
+        (1, [3]),
+    ],
+)
+def test_sparse_rows_that_point_outside_are_refused(part, values):
+    header, members = copied(whole()["sparse"])
+    parts = header["model"]["attributes"]["X_fit_"]["parts"]
+    names = [one["$array"] for one in parts]
+    array = np.array(values if part == 2 else values * len(np.load(io.BytesIO(members[f"{names[1]}.npy"]))))
+    members[f"{names[part]}.npy"] = npy(array.shape, "<i8", array.tobytes())
+    refused(put_together(header, members), "outside its rows and columns")
+
+
 def test_parts_of_kernels_curves_and_encoders_must_fit():
     def check(name, change, match):
         header, members = whole()[name]
