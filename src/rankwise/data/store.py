@@ -319,13 +319,14 @@ def _matrix_of(path: str, identity: str) -> MappedMatrix:
 
 def _open(path: str) -> Store:
     place = Path(path, META)
-    if not place.is_file():
+    try:
+        text = place.read_bytes()
+    except (FileNotFoundError, NotADirectoryError, IsADirectoryError) as error:
         raise InvalidInputError(
             f"{path} is not a store: there is no {META} in it.",
             "pass a folder that save_store wrote.",
             Change("store"),
-        )
-    text = place.read_bytes()
+        ) from error
     try:
         meta = _Meta.parsed(text)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
