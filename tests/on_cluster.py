@@ -14,7 +14,7 @@ from distributed import Client, LocalCluster
 
 
 @contextmanager
-def local_cluster(n_workers, memory_limit="512MiB", *, processes=True):
+def local_cluster(n_workers, memory_limit="512MiB"):
     """Start workers of one thread each; all of them have ended when the block ends.
 
     A `LocalCluster` that misses a worker some time after it was lost gives it up, also where it was lost a second time.
@@ -24,11 +24,10 @@ def local_cluster(n_workers, memory_limit="512MiB", *, processes=True):
         LocalCluster(
             n_workers=n_workers,
             threads_per_worker=1,
-            processes=processes,
-            protocol="tcp://",
+            processes=True,
             dashboard_address=":0",
             host="127.0.0.1",
-            memory_limit=memory_limit if processes else 0,
+            memory_limit=memory_limit,
             silence_logs=60,
         ) as cluster,
         Client(cluster) as client,

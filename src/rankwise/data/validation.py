@@ -268,7 +268,7 @@ def validated(
     **options: object,
 ) -> Any:
     """Pass a matrix, and labels where there are some, through scikit-learn's validation; add a hint to its errors."""
-    if getattr(X, "shape", ())[1:] == (0,):
+    if hasattr(X, "columns") and getattr(X, "shape", ())[1:] == (0,):  # scikit-learn fails on such frames
         raise InvalidInputError("X has no columns.", "pass the features as its columns.")
     options["ensure_all_finite"] = "allow-nan" if missing else not is_finite
     options |= {"accept_sparse": "csr", "accept_large_sparse": True, "dtype": (np.float64, np.float32)}
