@@ -326,7 +326,7 @@ Q6 = np.array([0, 0, 1, 1, 2, 2])
         ({"alphas": [np.nan]}, "finite.*Hint"),
         ({"alphas": ["a"]}, "numbers.*Hint"),
         ({"method": "tichonov"}, "did you mean 'tikhonov'"),
-        ({"averaging": "mean"}, "'folds', 'pooled'"),
+        ({"averaging": "mean"}, "'pooled'"),
         ({"scoring": "ndcq"}, "did you mean 'ndcg'"),
         ({"cv": 1}, "'cv' parameter"),
         ({"cv": 0}, "'cv' parameter"),
