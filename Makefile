@@ -32,10 +32,15 @@ $(VENV)/.bench: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --editable ".[bench]"
 	touch $@
 
-# What the extra lists, without compiling the core a second time.
+# What an extra lists, without compiling the core a second time.
+EXTRA = $(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['$(1)'], sep='\0', end='')" \
+	| xargs -0 $(BIN)/python -m pip install --quiet
 $(VENV)/.docs: $(VENV)/.installed
-	$(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['docs'], sep='\0', end='')" \
-		| xargs -0 $(BIN)/python -m pip install --quiet
+	$(call EXTRA,docs)
+	touch $@
+
+$(VENV)/.long: $(VENV)/.docs
+	$(call EXTRA,test-long)
 	touch $@
 
 $(OLDEST)/.installed: constraints-oldest.txt $(NATIVE) build/modules.txt
@@ -50,9 +55,9 @@ demo: $(VENV)/.runtime
 	$(BIN)/python examples/demo.py
 	$(BIN)/python -m rankwise demo
 
-# Two processes: most tests have one thread's work.
+# Two processes: most tests have one thread's work. Each takes half of the tests in their order, and so shares their models.
 test: lint
-	$(BIN)/python -m pytest -n 2 -m "not long"
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not long"
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .
@@ -65,8 +70,8 @@ docs: $(VENV)/.docs
 	rm -rf docs/api
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -W -n -q -b html -d build/doctrees docs build/docs
 
-test-long: docs
-	RANKWISE_EXAMPLES=new $(BIN)/python -m pytest -n 2
+test-long: $(VENV)/.long docs
+	RANKWISE_EXAMPLES=new $(BIN)/python -m pytest -n 2 --dist worksteal
 
 # Signals, full disks, limits, forks and damaged input at random moments: RANKWISE_FAULTS_SEED chooses others, RANKWISE_FAULTS=10
 # makes ten times as many.

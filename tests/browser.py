@@ -1,4 +1,4 @@
-"""A real browser without a screen, for pages; what needs it is skipped, visibly, where none is installed."""
+"""A real browser without a screen, for the long tests of pages; they are skipped, visibly, where none is installed."""
 
 from __future__ import annotations
 
@@ -6,16 +6,20 @@ import base64
 import shutil
 
 import pytest
-from selenium import webdriver
-from selenium.webdriver import ActionChains
-from selenium.webdriver.chrome.service import Service
+
+try:
+    from selenium import webdriver
+    from selenium.webdriver import ActionChains
+    from selenium.webdriver.chrome.service import Service
+    from selenium.webdriver.support.ui import Select, WebDriverWait
+except ModuleNotFoundError:  # only `make test-long` installs it
+    webdriver = ActionChains = Service = Select = WebDriverWait = None
+
+__all__ = ["NEEDS_BROWSER", "Browser", "Select", "WebDriverWait"]
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome") or shutil.which("chromium-browser")
 DRIVER = shutil.which("chromedriver")
-NEEDS_BROWSER = pytest.mark.skipif(
-    CHROMIUM is None or DRIVER is None,
-    reason="no browser: install chromium and chromium-driver (Debian) or chromedriver",
-)
+NEEDS_BROWSER = pytest.mark.long
 _QUIET = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars",
     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-extensions",
@@ -26,6 +30,8 @@ class Browser:
     """Chromium, driven as a reader would."""
 
     def __init__(self, profile):
+        if webdriver is None or CHROMIUM is None or DRIVER is None:
+            pytest.skip("no browser: install chromium and chromium-driver (Debian), and selenium")
         options = webdriver.ChromeOptions()
         options.binary_location = CHROMIUM
         for argument in (*_QUIET, f"--user-data-dir={profile}"):

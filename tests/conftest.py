@@ -5,6 +5,10 @@ import signal
 
 from hypothesis import settings
 
+# Before NumPy is imported: the matrices of tests are small, and two processes share the cores.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 # The same examples in every run of `make test`, so that what fails is the change at hand; `make test-long` looks for
 # new ones. Machines are slow at times: no example has a deadline.
 settings.register_profile("same", derandomize=True, deadline=None)
