@@ -9,7 +9,6 @@ machine.
 from __future__ import annotations
 
 import argparse
-from functools import partial
 
 import numpy as np
 import scipy.linalg
@@ -20,23 +19,18 @@ from rankwise.data.validation import check_qid
 from rankwise.holdout import (
     ComparedRows,
     DualHoldOut,
-    LevelRanking,
     PrimalHoldOut,
     compared_pair_out_error,
     groups_of,
     held_out_residuals,
     leave_pair_out_differences,
     leave_pair_out_error,
-    level_pair_out_error,
 )
-from rankwise.holdout.spaces import reweighted_kernel
 from rankwise.kernels import Kernel
 from rankwise.pairs.factor import LabelFactor
 from rankwise.pairs.labels import label_graph
-from rankwise.problems.kernel import KernelProblem
-from rankwise.runtime.memory import MemoryBudget
 from rankwise.runtime.threads import default_threads
-from rankwise.solvers.dual import DualSpectrum
+from rankwise.solvers.direct import DualSpectrum
 
 ALPHAS = 2.0 ** np.arange(-10, 11)
 
@@ -62,13 +56,6 @@ def leave_pair_out(K, y):
     return leave_pair_out_error(
         DualHoldOut.of_spectrum(spectrum), y[:, None], share, ALPHAS, n_threads=default_threads()
     )
-
-
-def level_pair_out(K, y, *, shares):
-    problem = KernelProblem(Kernel("precomputed"), K, None, MemoryBudget(), default_threads())
-    ranking = LevelRanking.of_labels(y, ties="exclude", cost="magnitude", query_weight="size")
-    reweighted = partial(reweighted_kernel, problem, np.arange(y.size))
-    return level_pair_out_error(reweighted, ranking, ALPHAS, shares=shares, n_threads=default_threads())
 
 
 def compared_pair_out(K, y, weight, cost):
@@ -196,14 +183,11 @@ def main():
     )
     m = 300 if quick else 1000
     K, y = one_ranking(m)
-    three, many = (np.argsort(np.argsort(y)) * n // m + 0.0 for n in (3, 100))
     ones, weight = np.ones(m), np.random.default_rng(1).lognormal(size=m)
     report(
         f"leave-pair-out of other graphs, 21 alphas, m={m}",
         {
             "eigh": lambda: scipy.linalg.eigh(K, driver="evd"),
-            "3 levels, ties excluded": lambda: level_pair_out(K, three, shares=False),
-            "100 levels, ties excluded": lambda: level_pair_out(K, many, shares=True),
             "weights, pairs of 1": lambda: compared_pair_out(K, y, weight, "magnitude"),
             "unit cost": lambda: compared_pair_out(K, y, ones, "unit"),
         },

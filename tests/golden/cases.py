@@ -348,7 +348,9 @@ def rank_rls_cv_pairs_allowed(*, method, validated, averaging, restriction, **_)
 
 
 def kernel_rls_cv_allowed(*, kernel, gamma, solver, validated, averaging, **case):
-    if (solver == "cg" and validated.startswith("leave")) or (kernel == "linear" and gamma != 0.2):
+    if (solver == "cg" and (validated.startswith("leave") or case["basis"])) or (
+        kernel == "linear" and gamma != 0.2
+    ):
         return False
     if averaging == "pooled" and (validated != "splits" or case["data"] == "queries" or solver == "cg"):
         return False

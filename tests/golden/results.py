@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from golden.all_pairs import all_pairs
+from all_pairs import all_pairs
 from golden.cases import GROUPS as ESTIMATORS
 from golden.others import OTHERS
 

@@ -4,7 +4,7 @@ from itertools import combinations, product
 
 import pytest
 
-from golden.all_pairs import all_pairs
+from all_pairs import all_pairs
 from golden.results import GROUPS, differences, read, run
 
 LINES = [

@@ -10,6 +10,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from sklearn.metrics.pairwise import rbf_kernel
 
+from all_pairs import pairwise
 from oracles import label_pairs
 from rankwise.data.validation import check_qid
 from rankwise.holdout import (
@@ -20,10 +21,10 @@ from rankwise.holdout import (
     compared_pair_out_error,
     compared_pairs,
 )
-from rankwise.holdout.interpolation import Interpolation
+from rankwise.holdout.compared_pairs import Interpolation
 from rankwise.pairs.factor import LabelFactor
 from rankwise.pairs.labels import label_graph
-from rankwise.solvers.dual import DualSpectrum
+from rankwise.solvers.direct import DualSpectrum
 
 ALPHAS = np.array([1e-3, 0.1, 1.0, 30.0])
 ROWS = 12
@@ -87,11 +88,13 @@ def check(kind, y, weight, options, every=3):
     assert (np.abs(errors - expected) <= 1e-12 + (weigh(is_tie) / 2 if is_huge else 0.0)).all()
 
 
-@pytest.mark.parametrize("labels", LABELS)
-@pytest.mark.parametrize("weights", WEIGHTS)
-@pytest.mark.parametrize("cost", ["magnitude", "unit"])
-@pytest.mark.parametrize("query_weight", ["size", "pairs", "equal"])
-@pytest.mark.parametrize("kind", ["features", "kernel"])
+@pairwise(
+    labels=LABELS,
+    weights=WEIGHTS,
+    cost=["magnitude", "unit"],
+    query_weight=["size", "pairs", "equal"],
+    kind=["features", "kernel"],
+)
 def test_refits(labels, weights, cost, query_weight, kind):
     ties = "exclude" if labels == "distinct" else "include"
     options = {"ties": ties, "cost": cost, "query_weight": query_weight}
@@ -170,9 +173,7 @@ def test_alpha_without_two_rows(y, weight, query_weight):
         np.testing.assert_allclose(found, found[0], rtol=1e-12)
 
 
-@pytest.mark.parametrize("weights", WEIGHTS)
-@pytest.mark.parametrize("labels", LABELS)
-@pytest.mark.parametrize("query_weight", ["size", "pairs", "equal"])
+@pairwise(weights=WEIGHTS, labels=LABELS, query_weight=["size", "pairs", "equal"])
 def test_nodes_lie_between_the_alphas_of_pairs_that_are_near(weights, labels, query_weight, monkeypatch):
     """The others are summed one by one: each of them once, and none with equal labels."""
     monkeypatch.setattr(compared_pairs, "_BLOCK", 50)
@@ -218,11 +219,13 @@ def test_an_offset_of_all_labels_changes_nothing(cost, query_weight):
     np.testing.assert_allclose(far, near, atol=1e-9)
 
 
-@pytest.mark.parametrize("of_labels", [1e-9, 1e9])
-@pytest.mark.parametrize("of_weights", [1e-6, 1e6])
-@pytest.mark.parametrize("cost", ["magnitude", "unit"])
-@pytest.mark.parametrize("query_weight", ["size", "pairs", "equal"])
-@pytest.mark.parametrize("weights", ["any", "one dominates"])
+@pairwise(
+    of_labels=[1e-9, 1e9],
+    of_weights=[1e-6, 1e6],
+    cost=["magnitude", "unit"],
+    query_weight=["size", "pairs", "equal"],
+    weights=["any", "one dominates"],
+)
 def test_units_do_not_matter(of_labels, of_weights, cost, query_weight, weights):
     """Twin rows tie, and others do not, whatever the units of labels and weights."""
     y, weight = LABELS["distinct"], WEIGHTS[weights]

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
+from all_pairs import pairwise
 from rankwise.holdout import DualHoldOut, PrimalHoldOut
-from rankwise.solvers.dual import DualSpectrum
+from rankwise.solvers.direct import DualSpectrum
 
 ROWS = 9
 ALPHAS = np.array([1e-3, 0.1, 1.0, 30.0])
@@ -72,9 +73,7 @@ def test_every_way_to_read_the_matrix(kind, is_centred):
         np.testing.assert_allclose(inside[a], M[np.ix_(some, some)], **near)
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("is_centred", [False, True])
-@pytest.mark.parametrize("size", [1, 3, 7])
+@pairwise(kind=KINDS, is_centred=[False, True], size=[1, 3, 7])
 def test_groups_of_any_size_by_a_system_of_the_rank(kind, is_centred, size):
     decomposition, Ms = centred_problem(kind, is_centred)
     rng = np.random.default_rng(size)

@@ -8,6 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 
+from all_pairs import pairwise
 from oracles import label_pairs, solve_rankrls
 from rankwise import RankRLSCV
 from rankwise.data.validation import check_qid
@@ -20,14 +21,14 @@ from rankwise.holdout import (
     leave_pair_out_error,
     lockstep,
 )
-from rankwise.holdout.levels import leaves_one_level
 from rankwise.holdout.lockstep import solve_in_lockstep
+from rankwise.holdout.portions import leaves_one_level
 from rankwise.holdout.spaces import _group_of_rows
 from rankwise.pairs.factor import LabelFactor
 from rankwise.pairs.labels import label_graph
 from rankwise.pairs.preferences import preference_graph
 from rankwise.runtime.threads import LARGE_MATRIX
-from rankwise.solvers.dual import DualSpectrum
+from rankwise.solvers.direct import DualSpectrum
 from strategies import make_problem
 
 ALPHAS = np.array([1e-3, 0.1, 1.0, 30.0])
@@ -76,10 +77,9 @@ def decompose(kind, X, factor):
     return DualHoldOut.of_spectrum(DualSpectrum.of_matrix(factor.sandwich(X @ X.T)))
 
 
-@pytest.mark.parametrize("settings", SETTINGS, ids=lambda s: "-".join(s.values()) or "size")
-@pytest.mark.parametrize(("kind", "features"), [("primal", 4), ("primal", 45), ("dual", 4), ("dual", 45)])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("folds", [False, True])
+@pairwise(
+    settings=SETTINGS, kind=["primal", "dual"], features=[4, 45], weighted=[False, True], folds=[False, True]
+)
 def test_groups_of_queries(settings, kind, features, weighted, folds):
     problem = make_problem(3, rows=36, weighted=weighted)
     if weighted:
@@ -208,9 +208,7 @@ def test_constant_predictions_are_half_wrong():
     assert leave_pair_out_error(decomposition, y, u, np.ones(1)) == 0.5
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("query_weight", ["size", "pairs", "equal"])
-@pytest.mark.parametrize("cost", ["magnitude", "unit"])
+@pairwise(weighted=[False, True], query_weight=["size", "pairs", "equal"], cost=["magnitude", "unit"])
 def test_leave_pair_out_ties_where_nothing_is_left_to_learn(cost, query_weight, weighted):
     """One row above all others is in every pair, and without it all labels are equal: rounding must not decide."""
     for seed in range(12):
@@ -244,9 +242,7 @@ def test_pairs_that_leave_one_level(n_levels):
         np.testing.assert_array_equal(leaves_one_level(level, i, j), expected)
 
 
-@pytest.mark.parametrize("units", [1e-9, 1e9])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("kind", ["primal", "dual"])
+@pairwise(units=[1e-9, 1e9], weighted=[False, True], kind=["primal", "dual"])
 def test_units_of_labels_and_weights_do_not_matter(kind, weighted, units):
     """Twin rows tie, and others do not."""
     m, alphas = 20, ALPHAS[1:]  # a kernel of rank 4 has lost the others' digits to its decomposition

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from all_pairs import pairwise
 from oracles import pairwise_error
 from rankwise import KernelRankRLSCV, RankRLS, RankRLSCV
 from rankwise.metrics import preference_error
@@ -40,9 +41,7 @@ def scores_of_refits(X, y, qid, fold, alpha):
     return scores
 
 
-@pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("name", MODELS)
-@pytest.mark.parametrize("n_folds", [4, 12])
+@pairwise(storage=STORAGES, name=MODELS, n_folds=[4, 12])
 def test_words_of_a_query_that_is_held_out_order_nothing(name, storage, n_folds):
     X, y, qid = words()
     fold = qid % n_folds

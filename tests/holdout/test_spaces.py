@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import rbf_kernel
 
+from all_pairs import pairwise
 from oracles import Pairs, label_pairs, solve_rankrls
 from rankwise import RankRLS
 from rankwise.data.validation import check_qid
@@ -45,9 +46,7 @@ def kernel_problem(X, basis=None):
     return K, KernelProblem(Kernel("precomputed"), K, basis, MemoryBudget(), 1)
 
 
-@pytest.mark.parametrize("columns", [4, 40])
-@pytest.mark.parametrize("storage", [np.asarray, sp.csr_matrix])
-@pytest.mark.parametrize("power", [0.0, 0.5])
+@pairwise(columns=[4, 40], storage=[np.asarray, sp.csr_matrix], power=[0.0, 0.5])
 def test_columns_of_labelled_rows(columns, storage, power):
     X, (Y, qid) = rows_of(columns), labelled()
     space = ColumnSpace.of_design(as_design(storage(X)), power)
@@ -63,9 +62,7 @@ def test_columns_of_labelled_rows(columns, storage, power):
                 np.testing.assert_allclose(found, same.coef_, rtol=1e-6, atol=1e-9)
 
 
-@pytest.mark.parametrize("storage", [np.asarray, sp.csr_matrix])
-@pytest.mark.parametrize("power", [0.0, 0.5])
-@pytest.mark.parametrize("shares", [False, True])
+@pairwise(storage=[np.asarray, sp.csr_matrix], power=[0.0, 0.5], shares=[False, True])
 def test_columns_of_listed_pairs(storage, power, shares):
     """Groups that share rows, or not: the same models, and the same differences of scores."""
     X, (listing, weight, magnitude, block) = rows_of(4), listed()

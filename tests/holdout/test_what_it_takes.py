@@ -5,10 +5,11 @@ import tracemalloc
 import numpy as np
 import pytest
 
+from all_pairs import pairwise
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
 from rankwise.exceptions import MemoryLimitError
-from rankwise.holdout import LevelRanking, leave_pair_out
+from rankwise.holdout import leave_pair_out
 from rankwise.holdout.compared_pairs import ComparedRows, _survey
 from rankwise.holdout.leave_pair_out import PairForm, counted_rows, pair_forms, refusal
 from rankwise.holdout.spaces import (
@@ -17,7 +18,6 @@ from rankwise.holdout.spaces import (
     _demand,
     _pairs_of_features,
     exact_bytes,
-    reweighted_kernel,
 )
 from rankwise.kernels import Kernel
 from rankwise.pairs.labels import label_graph
@@ -44,11 +44,10 @@ def bytes_of(*shapes):
 UNEVEN = np.array([1.0, 2.0, 1.0, 3.0, 1.0, 1.5, 1.0])
 
 
-@pytest.mark.parametrize("cost", ["magnitude", "unit"])
-@pytest.mark.parametrize("query_weight", ["size", "pairs", "equal"])
-@pytest.mark.parametrize("weight", [None, np.full(7, 2.0), UNEVEN], ids=["none", "even", "uneven"])
-@pytest.mark.parametrize("y", [np.arange(7), [0, 1, 1, 2, 5, 5, 5]], ids=["distinct", "ties"])
-@pytest.mark.parametrize(("rank", "n_alphas"), [(3, 1), (50, 4)])
+@pairwise(
+    cost=["magnitude", "unit"], query_weight=["size", "pairs", "equal"], weight=[None, np.full(7, 2.0), UNEVEN],
+    y=[np.arange(7), [0, 1, 1, 2, 5, 5, 5]], rank=[3, 50], n_alphas=[1, 4],
+)  # fmt: skip
 def test_where_every_two_rows_are_compared(cost, query_weight, weight, y, rank, n_alphas):
     """A product of the coordinates for each pair of rows, and two more with the steps of its labels."""
     (form,) = pair_forms(training_data(y, weight, cost=cost, query_weight=query_weight), rank, n_alphas)
@@ -63,7 +62,6 @@ def test_where_every_two_rows_are_compared(cost, query_weight, weight, y, rank, 
     for _ in range(n_alphas * nodes):
         for _ in range(7 * 7):
             price += n_products * rank + 20  # and what becomes of them
-    assert form.kind == "compared"
     # "auto" asks about rows alone where that is all that leave-pair-out ever takes.
     assert form.price == (0 if cost == "magnitude" and nodes == 1 else price)
     assert form.n_bytes == bytes_of(*[(7, rank)] * 3 * n_products)
@@ -77,36 +75,6 @@ def test_the_nodes_that_are_counted_are_about_those_that_there_are(query_weight)
     assert abs(_survey(ranking)[1].nodes.size - leave_pair_out._NODES) <= 1
 
 
-@pytest.mark.parametrize(
-    ("sizes", "rank", "cost", "kind"),
-    [
-        ([1, 2] * 30, 90, "unit", "shared"),  # many levels
-        ([1, 2] * 30, 90, "relative", "decompositions"),  # pairs that do not weigh the same
-        ([30, 40, 50], 2, "unit", "decompositions"),  # few levels, and few columns
-        ([1, 9], 10, "unit", "decompositions"),  # a level that loses all its pairs
-    ],
-)
-def test_by_levels_the_cheaper_way_is_taken(sizes, rank, cost, kind):
-    y = np.repeat(np.arange(len(sizes)) + 0.0, sizes)
-    (form,) = pair_forms(training_data(y, ties="exclude", cost=cost), rank, 5)
-    ranking = LevelRanking.of_labels(y, ties="exclude", cost=cost, query_weight="size")
-    prices = {"decompositions": ranking.price(rank, 5, shares=False)}
-    if ranking.is_multipartite:
-        prices["shared"] = ranking.price(rank, 5, shares=True)
-    assert form.kind == kind == min(prices, key=prices.__getitem__)
-    assert form.price == prices[kind]
-    m, n = y.size, len(sizes)
-    assert form.n_bytes == bytes_of(*[(m, m)] * 2, *[(m, rank)] * 3, *[(m, n)] * 3, *[(n, n)] * 5)
-    n_pairs = sum(1 for b in range(n) for a in range(b))
-    words = {
-        "shared": f"would take about {form.price:.0e} operations",
-        "decompositions": f"takes a decomposition for each of {n_pairs} pairs of levels",
-    }[kind]
-    assert form.description == f"{words} with {'cost=' if cost == 'relative' else 'ties='}" + (
-        "'relative'" if cost == "relative" else "'exclude'"
-    )
-
-
 def test_rows_that_weigh_nothing_take_nothing():
     y, weight = np.array([0.0, 1.0, 1.0, 4.0, 2.0]), np.array([1.0, 1.0, 0.0, 1.0, 1.0])
     data = training_data(y, weight, ties="exclude", cost="unit")
@@ -116,8 +84,8 @@ def test_rows_that_weigh_nothing_take_nothing():
     assert pair_forms(data, 9, 3) == pair_forms(training_data(y[kept], ties="exclude", cost="unit"), 9, 3)
 
 
-def form(price=0.0, n_bytes=0.0, kind="compared", description="is dear"):
-    return PairForm(kind, price, n_bytes, description)
+def form(price=0.0, n_bytes=0.0, description="is dear"):
+    return PairForm(price, n_bytes, description)
 
 
 @pytest.mark.parametrize(("is_asked_for", "most"), [(False, "_AFFORDABLE"), (True, "_MOST")])
@@ -129,7 +97,7 @@ def test_what_is_too_dear_is_refused(is_asked_for, most):
     assert refusal(two, is_asked_for=is_asked_for) == (
         f"would take about {1.2 * most:.0e} operations for 2 outputs"
     )
-    forms = [form(2 * most), form(kind="none", description="has none")]
+    forms = [form(most), form(np.inf, description="has none")]
     assert refusal(forms, is_asked_for=is_asked_for) == "has none"
 
 
@@ -142,7 +110,7 @@ def test_what_does_not_fit_is_refused(monkeypatch):
 
 
 def test_what_auto_affords():
-    """Three levels of 2000 rows, or a weighted 1500, with a kernel of them and the usual grid of alphas."""
+    """A weighted 1500 rows, with a kernel of them and the usual grid of alphas."""
     rng, n_alphas = np.random.default_rng(0), 21
 
     def refused(n_rows, weight=None, **options):
@@ -150,8 +118,7 @@ def test_what_auto_affords():
         forms = pair_forms(training_data(y, weight, **options), n_rows, n_alphas)
         return refusal(forms, is_asked_for=False)
 
-    assert refused(2000, ties="exclude") is None
-    assert "operations" in refused(10_000, ties="exclude") or "levels" in refused(10_000, ties="exclude")
+    assert refused(100, ties="exclude") == "has no closed form for ties='exclude'"
     assert refused(1500, rng.lognormal(size=1500), query_weight="pairs") is None
     assert "operations" in refused(3000, rng.lognormal(size=3000), query_weight="pairs")
 
@@ -173,7 +140,7 @@ def listed_pairs(n_rows, size):
     return preference_graph(winner, loser, n_rows), np.concatenate([first, first])
 
 
-@pytest.mark.parametrize("work", ["rows", "pairs", "levels"])
+@pytest.mark.parametrize("work", ["rows", "pairs"])
 def test_a_kernel_asks_for_the_memory_that_its_decomposition_takes(work):
     rng, n = np.random.default_rng(0), 200
     X, y = rng.normal(size=(n, 3)), rng.normal(size=n)
@@ -182,9 +149,7 @@ def test_a_kernel_asks_for_the_memory_that_its_decomposition_takes(work):
         problem = KernelProblem(Kernel("linear"), X, None, MemoryBudget(limit), 1)
         if work == "rows":
             return KernelSpace(problem).of_rows(label_graph(y, check_qid(None, n)))
-        if work == "pairs":
-            return KernelSpace(problem).of_pairs(*listed_pairs(n, n))
-        return reweighted_kernel(problem, np.arange(n), np.ones(n))
+        return KernelSpace(problem).of_pairs(*listed_pairs(n, n))
 
     decompose()  # what is imported or cached stays
     peak = peak_of(decompose)

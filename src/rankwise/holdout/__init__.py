@@ -16,8 +16,7 @@ one over the rows it has. Weights of 1 per pair ("pairs") without U are the same
 
 Rows that weigh nothing are left out before anything else. Where every two rows are compared, leaving two out changes no
 more than alpha and, under unit cost, the labels by two steps (`compared_pairs`): any row weights, any query weight, any
-number of levels. Where ties are left out, or pairs weigh by their labels, leave-pair-out goes by pairs of levels
-(`level_pairs`).
+number of levels. Where ties are left out, or pairs weigh by their labels, leave-pair-out has no such form.
 
 Nothing here validates or prints. That a kernel is indefinite, which its decomposition shows, is said by its problem.
 """
@@ -29,15 +28,12 @@ from rankwise.holdout.compared_pairs import (
 )
 from rankwise.holdout.decomposition import DualHoldOut, HoldOut, PrimalHoldOut
 from rankwise.holdout.groups import groups_of, held_out_residuals
-from rankwise.holdout.level_pairs import level_pair_out_error, level_pair_out_scores
-from rankwise.holdout.levels import LevelRanking
 from rankwise.holdout.pairs import leave_pair_out_differences, leave_pair_out_error
 
 __all__ = [
     "ComparedRows",
     "DualHoldOut",
     "HoldOut",
-    "LevelRanking",
     "PrimalHoldOut",
     "compared_pair_out_differences",
     "compared_pair_out_error",
@@ -45,6 +41,4 @@ __all__ = [
     "held_out_residuals",
     "leave_pair_out_differences",
     "leave_pair_out_error",
-    "level_pair_out_error",
-    "level_pair_out_scores",
 ]

@@ -10,7 +10,7 @@ import numpy as np
 from rankwise.arrays import Floats, Rows
 from rankwise.runtime.decompositions import diagonalise, singular
 from rankwise.runtime.threads import large_algebra
-from rankwise.solvers.dual import DualSpectrum
+from rankwise.solvers.direct import DualSpectrum
 from rankwise.solvers.scales import EPS, are_unlike
 
 __all__ = ["DualHoldOut", "HoldOut", "PrimalHoldOut", "Rows"]

@@ -14,8 +14,7 @@ import numpy as np
 from rankwise import _core
 from rankwise.arrays import Floats
 from rankwise.holdout.decomposition import HoldOut, Rows
-from rankwise.holdout.levels import leaves_one_level
-from rankwise.holdout.portions import sum_over_blocks
+from rankwise.holdout.portions import leaves_one_level, sum_over_blocks
 from rankwise.runtime.threads import blas_held
 
 __all__ = ["leave_pair_out_differences", "leave_pair_out_error"]

@@ -1,4 +1,4 @@
-"""Pairs of rows that are scored in blocks: shared out to threads, added up, with progress shown."""
+"""Pairs of rows that leave-pair-out scores in blocks: shared out to threads, added up, with progress shown."""
 
 from __future__ import annotations
 
@@ -7,18 +7,25 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
-from rankwise.arrays import Floats
+from rankwise.arrays import Floats, Rows
 from rankwise.runtime.progress import ShareProgress
 
-__all__ = ["pair_progress", "sum_over_blocks"]
+__all__ = ["leaves_one_level", "sum_over_blocks"]
 
 Block = TypeVar("Block")
 
 
-def pair_progress(n_pairs: float) -> ShareProgress:
-    """Return the line that shows how many of so many pairs have been scored."""
-    return ShareProgress("leave-pair-out", f"{n_pairs:,.0f} pairs")
+def leaves_one_level(level: Rows, i: Rows, j: Rows) -> npt.NDArray[np.bool_]:
+    """Tell for pairs with different labels whether all other rows have one label, so that nothing is left to learn.
+
+    The model without them scores all rows alike; a formula would give the sign of its rounding errors.
+    """
+    size = np.bincount(level)
+    opponents = (level.size - size)[level]
+    n_ordered = opponents.sum() // 2
+    return np.asarray(opponents[i] + opponents[j] - 1 == n_ordered)
 
 
 def sum_over_blocks(
@@ -27,7 +34,8 @@ def sum_over_blocks(
     """Add up what `score` returns for blocks, each of as many rows with all rows from its first one on."""
     listed = list(blocks)
     total: Floats = np.zeros(())
-    with pair_progress(n_rows * (n_rows - 1) / 2) as progress, ThreadPoolExecutor(n_threads) as pool:
+    progress = ShareProgress("leave-pair-out", f"{n_rows * (n_rows - 1) // 2:,} pairs")
+    with progress, ThreadPoolExecutor(n_threads) as pool:
         try:
             for number, part in enumerate(pool.map(score, listed), 1):
                 total = total + part

@@ -28,7 +28,7 @@ from rankwise.problems.kernel import KernelProblem
 from rankwise.runtime.decompositions import singular
 from rankwise.runtime.memory import MemoryBudget, fits
 from rankwise.solvers.choose import column_scale
-from rankwise.solvers.dual import DualSpectrum
+from rankwise.solvers.direct import DualSpectrum
 from rankwise.solvers.scales import EPS
 
 __all__ = [
@@ -38,8 +38,6 @@ __all__ = [
     "RowDecomposition",
     "Space",
     "exact_bytes",
-    "reweighted_features",
-    "reweighted_kernel",
 ]
 
 Finish = Callable[[Floats], Floats]  # makes the model of the coefficients of decomposed columns
@@ -75,12 +73,9 @@ class RowDecomposition(_Models):
     Attributes
     ----------
     factor : LabelFactor
-    reweighted : callable
-        Takes some of the rows and degrees of theirs, and decomposes once more: for leave-pair-out by levels.
     """
 
     factor: LabelFactor
-    reweighted: Callable[[Rows, Floats], PrimalHoldOut]
 
 
 @dataclass(frozen=True)
@@ -128,7 +123,7 @@ def _rows_of_features(X: Floats, graph: LabelGraph, finish: Finish) -> RowDecomp
     hold_out, vectors = PrimalHoldOut.with_vectors(factor.apply(X), X)
     target = factor.target(graph.pull).reshape(graph.n_rows, -1)
     coefficients = partial(_primal, hold_out, vectors, finish)
-    return RowDecomposition(hold_out, target, coefficients, factor, partial(reweighted_features, X))
+    return RowDecomposition(hold_out, target, coefficients, factor)
 
 
 def _rows_of_unlike(X: Floats, graph: LabelGraph, finish: Finish) -> RowDecomposition:
@@ -139,8 +134,7 @@ def _rows_of_unlike(X: Floats, graph: LabelGraph, finish: Finish) -> RowDecompos
     features = PrimalHoldOut(left * values, spectrum.values, rounding=EPS**2)
     target = factor.target(graph.pull).reshape(graph.n_rows, -1)
     coefficients = partial(_primal, features, right, finish)
-    reweighted = partial(reweighted_features, X)
-    return RowDecomposition(DualHoldOut.of_spectrum(spectrum), target, coefficients, factor, reweighted)
+    return RowDecomposition(DualHoldOut.of_spectrum(spectrum), target, coefficients, factor)
 
 
 def _pairs_of_features(
@@ -239,7 +233,7 @@ class KernelSpace:
         problem = self.problem if self.problem.basis is not None else self.problem.with_all_rows()
         feature_map = problem.feature_map()
         self.extremes["between basis rows"] = feature_map.extremes
-        return feature_map, problem.kept_features(feature_map)
+        return feature_map, problem.features(feature_map)
 
     def of_rows(self, graph: LabelGraph) -> RowDecomposition:
         """Decompose the problem of labelled rows."""
@@ -252,8 +246,7 @@ class KernelSpace:
         spectrum = problem.spectrum(factor, copies=4)
         self.extremes["on the pairs"] = spectrum.extremes
         coefficients = partial(_dual, spectrum, factor)
-        reweighted = partial(reweighted_kernel, problem)
-        return RowDecomposition(DualHoldOut.of_spectrum(spectrum), target, coefficients, factor, reweighted)
+        return RowDecomposition(DualHoldOut.of_spectrum(spectrum), target, coefficients, factor)
 
     def of_pairs(self, graph: PreferenceGraph, group: Ints) -> PairDecomposition:
         """Decompose the dual where no two groups share a row, else the features of all rows or of a reduced set."""
@@ -286,28 +279,6 @@ class KernelSpace:
 
 
 Space = ColumnSpace | KernelSpace
-
-
-def reweighted_kernel(problem: KernelProblem, rows: Rows, degree: Floats) -> PrimalHoldOut:
-    """Decompose the centred kernel of some rows with degrees of theirs; see `rankwise.holdout.level_pairs`."""
-    problem = problem if rows.size == problem.n_rows else problem.subset(rows)
-    if (X := problem.unlike_columns()) is not None:
-        return reweighted_features(X, np.arange(rows.size), degree)
-    root = np.sqrt(degree)
-    matrix = problem.matrix(copies=4)
-    matrix -= matrix.mean(axis=0)
-    matrix -= matrix.mean(axis=1)[:, None]
-    matrix *= root
-    matrix *= root[:, None]
-    spectrum = DualSpectrum.of_matrix(matrix)
-    return PrimalHoldOut(spectrum.vectors * np.sqrt(spectrum.values) / root[:, None], spectrum.values)
-
-
-def reweighted_features(X: Floats, rows: Rows, degree: Floats) -> PrimalHoldOut:
-    """Decompose explicit features of some rows, centred, with degrees of theirs."""
-    centred = X[rows] - X[rows].mean(axis=0)
-    hold_out, vectors = PrimalHoldOut.with_vectors(np.sqrt(degree)[:, None] * centred, X[rows])
-    return replace(hold_out, features=centred @ vectors)
 
 
 def exact_bytes(shape: tuple[int, int]) -> int:

@@ -352,8 +352,7 @@ def _exact_rows(
     if refused is not None:
         raise InvalidInputError(
             f"cv='leave-pair-out' {refused}.",
-            "use a number of folds, which refits where it must; ties='include' with cost='magnitude' or 'unit'; or "
-            "round the labels.",
+            "use cv=10, or ties='include' with cost='magnitude' or 'unit'.",
         )
     no_folds = Plan.of_folds(
         np.full(data.queries.n_rows, -1), f"leave-pair-out over {n_rows} rows", is_exact=True

@@ -3,6 +3,7 @@
 from itertools import combinations, product
 
 import numpy as np
+import pytest
 
 
 def all_pairs(factors, allowed, given=()):
@@ -50,3 +51,22 @@ def all_pairs(factors, allowed, given=()):
     while missing.any():
         take(int(missing[pairs].sum(axis=1).argmax()))
     return chosen
+
+
+def pairwise(allowed=lambda **_: True, **factors):
+    """Parametrize a test by cases in which every two settings meet, in place of stacked decorators.
+
+    Parameters
+    ----------
+    allowed : callable
+        Takes a case as keywords and tells whether it is valid.
+    **factors : iterables
+        The values of each argument of the test.
+    """
+    cases = all_pairs({name: list(values) for name, values in factors.items()}, allowed)
+    return pytest.mark.parametrize(list(factors), [tuple(case.values()) for case in cases])
+
+
+def is_valid_cost(ties, cost, **_):
+    """Whether the two go together: pairs that tie have no relative cost."""
+    return (ties, cost) != ("include", "relative")
