@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from all_pairs import pairwise
 from making_blocks import make_blocks, make_folds
 from oracles import laplacian_matrix
 from rankwise.design import CsrDesign, csr, fused
@@ -76,11 +77,13 @@ def queries(kind, rows, seed=0):
 KINDS = ["one", "interleaved", "huge among small", "alone"]
 
 
-@pytest.mark.parametrize("shape", [(40, 17), (1, 5), (7, 1), (0, 4), (5, 0), (0, 0)])
-@pytest.mark.parametrize("k", WIDTHS)
-@pytest.mark.parametrize("n_threads", THREADS)
-@pytest.mark.parametrize("index", INDICES)
-@pytest.mark.parametrize("value", VALUES)
+@pairwise(
+    shape=[(40, 17), (1, 5), (7, 1), (0, 4), (5, 0), (0, 0)],
+    k=WIDTHS,
+    n_threads=THREADS,
+    index=INDICES,
+    value=VALUES,
+)
 def test_products(value, index, n_threads, k, shape):
     X = random_csr(*shape, value=value, index=index)
     dense = X.toarray().astype(np.float64)
@@ -123,11 +126,7 @@ def problem(kind, coupling, weighted, rows=60, seed=0):
     return make_blocks(queries(kind, rows), rng.integers(0, 4, rows), coupling, weight=weight)
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("k", WIDTHS)
-@pytest.mark.parametrize("n_threads", THREADS)
-@pytest.mark.parametrize("coupling", COUPLINGS)
-@pytest.mark.parametrize("kind", KINDS)
+@pairwise(weighted=[False, True], k=WIDTHS, n_threads=THREADS, coupling=COUPLINGS, kind=KINDS)
 def test_laplacian(kind, coupling, n_threads, k, weighted):
     blocks = problem(kind, coupling, weighted)
     f = block_of(60, k)
@@ -158,12 +157,9 @@ def tiny_chunks(monkeypatch, size):
     monkeypatch.setattr(fused, "SUMS_SHARE", 1e9)
 
 
-@pytest.mark.parametrize("size", [1, 40, 10**6])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("k", WIDTHS)
-@pytest.mark.parametrize("n_threads", THREADS)
-@pytest.mark.parametrize("coupling", COUPLINGS)
-@pytest.mark.parametrize("kind", KINDS)
+@pairwise(
+    size=[1, 40, 10**6], weighted=[False, True], k=WIDTHS, n_threads=THREADS, coupling=COUPLINGS, kind=KINDS
+)
 def test_fused(monkeypatch, kind, coupling, n_threads, k, weighted, size):
     """Chunks of one non-zero make every query a large one; chunks of a million hold everything."""
     tiny_chunks(monkeypatch, size)
@@ -179,9 +175,7 @@ def test_fused(monkeypatch, kind, coupling, n_threads, k, weighted, size):
         close(design.gram_product(blocks, relabel=relabel)(v), expected, scale=10)
 
 
-@pytest.mark.parametrize("relabel", [False, True])
-@pytest.mark.parametrize("index", INDICES)
-@pytest.mark.parametrize("value", VALUES)
+@pairwise(relabel=[False, True], index=INDICES, value=VALUES)
 def test_fused_storage(monkeypatch, value, index, relabel):
     tiny_chunks(monkeypatch, 40)
     X = random_csr(60, 13, value=value, index=index)
@@ -198,9 +192,7 @@ def test_fused_storage(monkeypatch, value, index, relabel):
     assert np.shares_memory(design.arrays[1], X.indices)
 
 
-@pytest.mark.parametrize("coupling", COUPLINGS)
-@pytest.mark.parametrize("k", [None, 1, 3])
-@pytest.mark.parametrize("relabel", [False, True])
+@pairwise(coupling=COUPLINGS, k=[None, 1, 3], relabel=[False, True])
 def test_very_many_columns_take_two_products(monkeypatch, coupling, k, relabel):
     monkeypatch.setattr(fused, "MANY_COLUMNS", 5)
     X = random_csr(60, 13)
@@ -269,13 +261,15 @@ def folds_of(kind, blocks, rows, k, seed=0):
     return rng.integers(-1, k, rows)
 
 
-@pytest.mark.parametrize("size", [1, 40, 10**6])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("k", [1, 3, 8, 11])
-@pytest.mark.parametrize("n_threads", THREADS)
-@pytest.mark.parametrize("coupling", ["all", "others"])
-@pytest.mark.parametrize("kind", ["one", "interleaved", "huge among small"])
-@pytest.mark.parametrize("held", ["queries", "rows"])
+@pairwise(
+    size=[1, 40, 10**6],
+    weighted=[False, True],
+    k=[1, 3, 8, 11],
+    n_threads=THREADS,
+    coupling=["all", "others"],
+    kind=["one", "interleaved", "huge among small"],
+    held=["queries", "rows"],
+)
 def test_folds(monkeypatch, held, kind, coupling, n_threads, k, weighted, size):
     tiny_chunks(monkeypatch, size)
     blocks = problem(kind, coupling, weighted)
@@ -306,10 +300,7 @@ def test_the_same_threads_give_the_same_bits(n_threads):
     assert np.array_equal(product(v), product(v))
 
 
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("n_threads", THREADS)
-@pytest.mark.parametrize("coupling", COUPLINGS)
-@pytest.mark.parametrize("kind", KINDS)
+@pairwise(weighted=[False, True], n_threads=THREADS, coupling=COUPLINGS, kind=KINDS)
 def test_gram_diagonal(kind, coupling, n_threads, weighted):
     X = random_csr(60, 13)
     blocks = problem(kind, coupling, weighted)

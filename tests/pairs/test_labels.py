@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from all_pairs import is_valid_cost, pairwise
 from oracles import label_pairs
 from rankwise.data.validation import check_qid
 from rankwise.pairs.labels import (
@@ -14,14 +15,6 @@ from rankwise.pairs.labels import (
     laplacian_depends_on_labels,
 )
 from strategies import make_problem
-
-SETTINGS = [
-    (ties, cost, weight)
-    for ties in TIES
-    for cost in COSTS
-    for weight in QUERY_WEIGHTS
-    if not (ties == "include" and cost == "relative")
-]
 
 
 def build(problem, ties, cost, query_weight, importance=None, **options):
@@ -55,11 +48,10 @@ def close(actual, expected):
     np.testing.assert_allclose(actual, expected, rtol=1e-11, atol=1e-11 * max(1.0, np.abs(expected).max()))
 
 
-@pytest.mark.parametrize(("ties", "cost", "query_weight"), SETTINGS)
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("queries", [1, 6])
-@pytest.mark.parametrize("real", [False, True])
-@pytest.mark.parametrize("n_threads", [1, 3])
+@pairwise(
+    is_valid_cost, ties=TIES, cost=COSTS, query_weight=QUERY_WEIGHTS,
+    weighted=[False, True], queries=[1, 6], real=[False, True], n_threads=[1, 3],
+)  # fmt: skip
 def test_graph_equals_its_pairs(ties, cost, query_weight, weighted, queries, real, n_threads):
     for seed in range(3):
         problem = make_problem(seed, queries=queries, weighted=weighted, real=real)
@@ -111,12 +103,8 @@ def test_huge_offsets_do_not_blur_the_labels():
     np.testing.assert_allclose(shifted.pull, plain.pull, atol=1e-3)
 
 
-@pytest.mark.parametrize("ties", TIES)
-@pytest.mark.parametrize("cost", COSTS)
-@pytest.mark.parametrize("query_weight", QUERY_WEIGHTS)
+@pairwise(is_valid_cost, ties=TIES, cost=COSTS, query_weight=QUERY_WEIGHTS)
 def test_what_makes_pairs_depend_on_labels(ties, cost, query_weight):
-    if (ties, cost) == ("include", "relative"):
-        return  # refused by validation
     options = {"ties": ties, "cost": cost, "query_weight": query_weight}
     first, second = (label_pairs(y, **options) for y in ([0, 0, 1, 3], [0, 5, 2, 1]))
     differ = not np.allclose(first.laplacian, second.laplacian)

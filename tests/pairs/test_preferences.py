@@ -35,8 +35,7 @@ def close(actual, expected):
 
 
 @pytest.mark.parametrize(("ties", "cost"), SETTINGS)
-@pytest.mark.parametrize("n_threads", [1, 3])
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize(("n_threads", "seed"), [(1, 0), (3, 1)])
 def test_graph_equals_its_pairs(ties, cost, n_threads, seed):
     winner, loser, magnitude, weight = draw(seed)
     graph = preference_graph(

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from numpy.testing import assert_allclose, assert_array_equal
 
+from all_pairs import pairwise
 from oracles import (
     hinge_of_pairs,
     laplacian_of_pairs,
@@ -127,25 +128,18 @@ def assert_matches_pairs(problem, *, delta=0.3, margin=1.0, **options):
     assert_allclose(smoothed.gradient, gradient, rtol=TOLERANCE, atol=growth * point.won.max(initial=1))
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("scores", SCORE_KINDS)
-@pytest.mark.parametrize("levels", [0, 2, 5, 8, 9])
-@pytest.mark.parametrize("weighted", [False, True])
+@pairwise(method=METHODS, scores=SCORE_KINDS, levels=[0, 2, 5, 8, 9], weighted=[False, True])
 def test_one_query(scores, levels, weighted, method):
     assert_matches_pairs(make(scores, levels=levels, weighted=weighted), method=method)
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("scores", SCORE_KINDS)
-@pytest.mark.parametrize("n_threads", [1, 2])
+@pairwise(method=METHODS, scores=SCORE_KINDS, n_threads=[1, 2])
 def test_many_interleaved_queries(scores, method, n_threads):
     problem = make(scores, size=300, queries=37, weighted=n_threads == 2)
     assert_matches_pairs(problem, method=method, n_threads=n_threads)
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 199, 201, 2000])
-@pytest.mark.parametrize("levels", [0, 3])
+@pairwise(method=METHODS, size=[1, 2, 3, 7, 199, 201, 500], levels=[0, 3])
 def test_sizes(size, levels, method):
     assert_matches_pairs(make(size=size, levels=levels, weighted=size % 2 == 0), method=method)
 
@@ -166,9 +160,7 @@ def test_counts_of_ten_thousand_rows(levels, scores):
     assert_array_equal(point.lost, lost)
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("margin", [0.0, 1e-3, 0.7, 5.0])
-@pytest.mark.parametrize("delta", [1e-3, 0.5, 3.0])
+@pairwise(method=METHODS, margin=[0.0, 1e-3, 0.7, 5.0], delta=[1e-3, 0.5, 3.0])
 def test_margins_and_smoothing_widths(method, margin, delta):
     assert_matches_pairs(make(weighted=True), method=method, margin=margin, delta=delta)
 
@@ -238,9 +230,7 @@ def test_squared_hinge_is_the_quadratic_of_the_violated_subgraph():
     assert_allclose(quadratic, np.sum((weights * t**2)[violated]), rtol=TOLERANCE)
 
 
-@pytest.mark.parametrize("levels", [0, 5])
-@pytest.mark.parametrize("queries", [1, 2, 400])
-@pytest.mark.parametrize("weighted", [False, True])
+@pairwise(levels=[0, 5], queries=[1, 2, 400], weighted=[False, True])
 def test_threads_agree_exactly(levels, queries, weighted):
     # One or two queries beyond kSharedQueryRows, whose two sides two threads share; or one query a thread.
     problem = make(size=70_000, levels=levels, queries=queries, weighted=weighted)

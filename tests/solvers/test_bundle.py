@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from all_pairs import pairwise
 from rankwise.data.queries import one_query
 from rankwise.design import as_design
 from rankwise.objectives import HingeObjective
@@ -10,8 +11,7 @@ from rankwise.pairs.labels import find_levels, pair_scale
 from rankwise.pairs.margins import PreferenceMargins
 from rankwise.pairs.violations import ViolationSweep
 from rankwise.solvers import bundle
-from rankwise.solvers.bundle import _Best, _LineSearch, _Planes, minimise_by_planes
-from rankwise.solvers.simplex_qp import simplex_gap
+from rankwise.solvers.bundle import _Best, _LineSearch, _Planes, minimise_by_planes, simplex_gap
 from rankwise.solvers.solution import Status
 
 MARGIN = 2.5  # of every pair: the loss at 0
@@ -126,9 +126,7 @@ class TestLine:
         w = start + length * direction
         return objective.at(w).gradient @ direction + 2 * alpha * w @ direction
 
-    @pytest.mark.parametrize("seed", range(8))
-    @pytest.mark.parametrize("alpha", [1e-3, 0.1])
-    @pytest.mark.parametrize("reach", [0.05, 1.0, 30.0])
+    @pairwise(seed=range(8), alpha=[1e-3, 0.1], reach=[0.05, 1.0, 30.0])
     def test_it_ends_near_the_minimum_of_the_line(self, seed, alpha, reach):
         objective = hinge(seed)
         start = np.zeros(5)

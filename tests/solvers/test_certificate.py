@@ -7,7 +7,7 @@ from rankwise.design import as_design
 from rankwise.losses import SquaredHingeLoss
 from rankwise.objectives import HingeObjective, MeanLoss
 from rankwise.pairs.margins import PreferenceMargins
-from rankwise.solvers.certificate import LowerBound, StoppingRule, solve_linear_limit
+from rankwise.solvers.newton import LowerBound, StoppingRule, solve_linear_limit
 from rankwise.solvers.solution import Status
 
 
@@ -55,44 +55,6 @@ def test_a_chain_of_planes_is_combined_with_what_is_kept():
         kept = (1 - best) * g + best * h, (1 - best) * s + best * t
         bound.add(*plane)
         assert bound.value == pytest.approx(values.max(), abs=1e-4)
-
-
-def test_a_plane_that_is_the_same_but_higher_takes_its_place():
-    bound = LowerBound(1.0)
-    bound.add(np.zeros(2), 0.5)
-    bound.add(np.zeros(2), 0.7)
-    bound.add(np.zeros(2), 0.6)
-    assert bound.value == 0.7
-
-
-class TestStoppingRule:
-    RULE = StoppingRule(0.01, 8.0, 0.5)
-
-    def test_rounding_is_some_last_digits_of_the_value_at_zero(self):
-        assert 8.0 * np.finfo(np.float64).eps <= self.RULE.rounding <= 100 * 8.0 * np.finfo(np.float64).eps
-
-    def test_gaps_are_differences_and_never_less_than_rounding(self):
-        assert self.RULE.gap(3.0, 1.0) == pytest.approx(2.0)
-        assert self.RULE.gap(1.0, 1.0) == self.RULE.gap(1.0, 2.0) == self.RULE.rounding
-
-    def test_slopes_prove_their_square_over_four_alpha(self):
-        """``g'd + alpha |d|²`` is least at ``d = -g/(2 alpha)``."""
-        g = np.array([3.0, 4.0])
-        d = -g / (2 * 0.5)
-        assert self.RULE.gap_of_slope(g) == pytest.approx(-(g @ d + 0.5 * d @ d))
-
-    def test_a_decrease_is_that_of_values_or_of_convexity_whichever_is_more(self):
-        w = np.array([1.0, -2.0])
-        assert self.RULE.decrease(5.0, w) == pytest.approx(3.0)
-        assert self.RULE.decrease(9.0, w) == 0.0
-        g = np.array([0.5, 0.5])  # alpha |w|² - g'w = 2.5 + 0.5
-        assert self.RULE.decrease(7.9, w, g) == pytest.approx(3.0)
-        assert self.RULE.decrease(1.0, w, g) == pytest.approx(7.0)
-        assert self.RULE.decrease(9.0, w, 10 * w) == 0.0
-
-    def test_a_share_of_the_gain_is_allowed_or_what_was_asked_for(self):
-        assert self.RULE.allowed(1.0, 3.0) == pytest.approx(0.04)
-        assert StoppingRule(0.01, 8.0, 0.5, is_absolute=True).allowed(1.0, 3.0) == 0.01
 
 
 MARGIN = 2.5  # of every pair: the hinge at 0

@@ -10,16 +10,11 @@ from rankwise.data.validation import check_qid
 from rankwise.design import DenseDesign, as_design, protocol
 from rankwise.exceptions import UnsuitableSolverError
 from rankwise.losses import LOSSES, MARGIN_LOSSES
-from rankwise.objectives import SquaredObjective
-from rankwise.objectives.moved import MatrixQuadratic
 from rankwise.pairs.labels import find_levels, label_graph, pair_scale
 from rankwise.pairs.violations import ViolationSweep
 from rankwise.solvers import choose
 from rankwise.solvers.choose import (
-    ITERATIVE,
     MARGIN_SOLVERS,
-    SOLVERS,
-    SolverOptions,
     choose_margin_solver,
     choose_solver,
     column_scale,
@@ -28,9 +23,6 @@ from rankwise.solvers.choose import (
     matrix_reads,
     require_diagonal,
 )
-from rankwise.solvers.krylov import conjugate_gradients
-from rankwise.solvers.momentum import estimated_descent, gradient_descent
-from rankwise.solvers.stochastic import stochastic
 
 
 def dense(rows, columns):
@@ -81,16 +73,6 @@ def test_forming_the_matrix_is_priced_by_its_multiply_adds_in_reads_of_the_data(
         )
 
 
-def test_designs_on_both_sides_are_looked_at():
-    assert {choose_solver(make()) for make in DESIGNS.values()} == {"direct", "cg"}
-    assert choose_solver(dense(1, 64)) == "direct"
-    assert choose_solver(sparse(2, 64, 1), forms_matrix=False) == "direct"
-    assert choose_solver(sparse(2, 65, 1), forms_matrix=False) == "cg"
-    empty = as_design(sp.csr_matrix((3, 100)))
-    assert matrix_reads(empty) > 0
-    assert choose_solver(empty) == "cg"
-
-
 def test_a_matrix_and_its_factor_must_fit(monkeypatch):
     assert matrix_bytes(1000) == 3 * np.zeros((1000, 1000)).nbytes
     asked = []
@@ -133,73 +115,6 @@ def test_a_storage_may_price_itself():
     design = Priced(np.ones((5000, 100)))
     assert matrix_reads(design) == pytest.approx((8.0 + choose._FACTOR * 1e6) / 1.5)
     assert choose_solver(design) == "cg"
-
-
-def test_units_of_columns_are_powers_of_their_curvature():
-    X = np.random.default_rng(0).normal(size=(30, 3)) * [1.0, 10.0, 100.0]
-    graph = label_graph(np.random.default_rng(1).normal(size=30), check_qid(None, 30))
-    diagonal = np.diag(SquaredObjective(as_design(X), graph).matrix())
-    for power in (0.0, 0.25, 0.5):
-        scale = column_scale(as_design(X), graph, power)
-        np.testing.assert_allclose(scale / scale[0], (diagonal / diagonal[0]) ** -power, rtol=1e-9)
-
-
-def quadratic():
-    rng = np.random.default_rng(0)
-    root = rng.normal(size=(12, 12)) * np.geomspace(0.3, 3, 12)
-    return MatrixQuadratic(root @ root.T, rng.normal(size=12))
-
-
-# What each reads beside tol, max_iter and a monitor.
-CALLS = {
-    "cg": (conjugate_gradients, {"precondition"}, {}),
-    "gdm": (gradient_descent, {"learning_rate", "momentum"}, {}),
-    "egdm": (estimated_descent, set(), {"estimator": "lanczos"}),
-    "egdm-power": (estimated_descent, set(), {"estimator": "power"}),
-}
-
-
-OPTIONS = [
-    {},
-    {"tol": 1e-2},
-    {"max_iter": 3},
-    {"precondition": "jacobi"},
-    {"learning_rate": 1e-2, "max_iter": 20},
-    {"momentum": 0.5},
-]
-
-
-@pytest.mark.parametrize("name", CALLS)
-@pytest.mark.parametrize("options", OPTIONS, ids=str)
-def test_a_solver_in_the_table_takes_the_options_that_concern_it(name, options):
-    found = SOLVERS[name](quadratic(), 0.1, SolverOptions(**options))
-    solve, own, fixed = CALLS[name]
-    read = {key: value for key, value in options.items() if key in own | {"tol", "max_iter"}}
-    expected = solve(quadratic(), 0.1, **read, **fixed)
-    np.testing.assert_array_equal(found.coef, expected.coef)
-    assert (found.status, found.history) == (expected.status, expected.history)
-
-
-def test_blocks_of_rows_take_their_options_too():
-    rng = np.random.default_rng(0)
-    graph = label_graph(rng.normal(size=50), check_qid(None, 50))
-    objective = SquaredObjective(as_design(rng.normal(size=(50, 8)) * np.geomspace(0.1, 3, 8)), graph)
-    for options in ({}, {"tol": 1e-9}, {"max_iter": 3}):
-        blocks = SOLVERS["egdm-blocks"](objective, 0.1, SolverOptions(**options))
-        expected = estimated_descent(objective, 0.1, estimator="blocks", **options)
-        assert blocks.history == expected.history
-        one_read = SOLVERS["stochastic"](objective, 0.1, SolverOptions(**options))
-        assert one_read.history == stochastic(objective, 0.1, **options).history
-
-
-@pytest.mark.parametrize("name", SOLVERS)
-def test_those_that_iterate_tell_a_monitor(name):
-    rng = np.random.default_rng(0)
-    graph = label_graph(rng.normal(size=50), check_qid(None, 50))
-    objective = SquaredObjective(as_design(rng.normal(size=(50, 8))), graph)
-    told = []
-    SOLVERS[name](objective, 0.1, SolverOptions(monitor=lambda *_: told.append(1)))
-    assert (len(told) > 0) == (name in ITERATIVE)
 
 
 def sweep(y, qid=None):

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
+from all_pairs import pairwise
 from oracles import galerkin
 from rankwise.objectives.moved import MatrixQuadratic
 from rankwise.solvers.krylov import conjugate_gradients
-from rankwise.solvers.nystrom import SampledSpectrum, preconditioned_gradients
 from rankwise.solvers.solution import Status
 
 
@@ -30,9 +30,7 @@ def krylov_point(A, b, steps, start=None, inverse=None):
     return start + galerkin(A, np.column_stack(basis), b - A @ start)
 
 
-@pytest.mark.parametrize("precondition", [None, "jacobi"])
-@pytest.mark.parametrize("has_start", [False, True])
-@pytest.mark.parametrize("outputs", [1, 3])
+@pairwise(precondition=[None, "jacobi"], has_start=[False, True], outputs=[1, 3])
 def test_every_iterate_is_the_best_of_its_krylov_space(precondition, has_start, outputs):
     rng = np.random.default_rng(0)
     H, alpha = matrix_of(np.geomspace(0.1, 10, 8)) * np.outer(*[np.geomspace(0.5, 3, 8)] * 2), 0.3
@@ -110,28 +108,6 @@ def test_a_tight_tolerance_is_met_by_the_true_residual_or_not_at_all():
     assert n_met >= 5
 
 
-def test_a_tolerance_below_rounding_ends_where_measuring_no_longer_helps():
-    H = matrix_of(np.geomspace(1e-3, 1, 20))
-    b = np.random.default_rng(1).normal(size=20)
-    for tol in (1e-16, 1e-18, 1e-30):
-        solution = conjugate_gradients(MatrixQuadratic(H, b), 1e-3, tol=tol)
-        assert solution.status is Status.STAGNATED
-        assert 20 <= solution.n_iter < 300
-        true = np.linalg.norm(b - H @ solution.coef - 1e-3 * solution.coef) / np.linalg.norm(b)
-        assert true < 1e-12
-        assert solution.certificate < 1e-12
-
-
-@pytest.mark.parametrize(("n", "limit"), [(30, 1000), (600, 1200)])
-def test_by_default_it_ends_after_twice_as_many_steps_as_columns_but_not_before_a_thousand(n, limit):
-    """Eigenvalues over twenty decades, in no column's direction: in floating point so many steps do not do."""
-    vectors = np.linalg.qr(np.random.default_rng(0).normal(size=(n, n)))[0]
-    H = (vectors * np.geomspace(1e-20, 1, n)) @ vectors.T
-    objective = MatrixQuadratic((H + H.T) / 2, np.ones(n))
-    solution = conjugate_gradients(objective, 0.0, tol=1e-9)
-    assert (solution.status, solution.n_iter) == (Status.MAX_ITER, limit)
-
-
 def test_a_start_that_is_the_solution_takes_no_step():
     H, b = matrix_of([1.0, 2.0, 5.0]), np.ones(3)
     exact = np.linalg.solve(H + np.eye(3), b)
@@ -139,32 +115,6 @@ def test_a_start_that_is_the_solution_takes_no_step():
     assert (solution.status, solution.n_iter, solution.n_products) == (Status.CONVERGED, 0, 1)
     assert solution.certificate < 1e-14
     np.testing.assert_array_equal(solution.coef, exact)
-
-
-def test_an_output_that_is_done_waits_for_the_others():
-    """The first is an eigenvector, the second is 0, and the third takes all steps."""
-    H = np.diag(np.arange(1.0, 7.0))
-    b = np.column_stack([np.eye(6)[2], np.zeros(6), np.ones(6)])
-    solution = conjugate_gradients(MatrixQuadratic(H, b), 1.0, tol=1e-12)
-    assert solution.status is Status.CONVERGED
-    np.testing.assert_allclose(solution.coef, b / np.arange(2.0, 8.0)[:, None], atol=1e-12)
-    assert not solution.coef[:, 1].any()
-    assert 6 <= solution.n_iter <= 8
-
-
-def test_without_any_curvature_it_stands_still_and_says_so():
-    solution = conjugate_gradients(MatrixQuadratic(np.zeros((3, 3)), np.ones(3)), 0.0)
-    assert (solution.status, solution.n_iter) == (Status.STAGNATED, 1)
-    np.testing.assert_array_equal(solution.coef, 0.0)
-    assert solution.certificate == 1.0
-
-
-def test_columns_without_any_curvature_are_left_alone_by_jacobi():
-    """1 is taken for the inverse of 0: two directions with curvature and one without are two steps."""
-    objective = MatrixQuadratic(np.diag([4.0, 9.0, 0.0]), np.array([1.0, 1.0, 0.0]))
-    solution = conjugate_gradients(objective, 0.0, precondition="jacobi")
-    assert (solution.status, solution.n_iter) == (Status.CONVERGED, 1)
-    np.testing.assert_allclose(solution.coef, [1 / 4, 1 / 9, 0.0])
 
 
 @pytest.mark.parametrize("precondition", [None, "jacobi"])
@@ -180,79 +130,3 @@ def test_products_that_overflow_or_vanish_are_told(precondition):
     objective = MatrixQuadratic(np.diag([1e-200, 1e-200]), np.full(2, 1e200))
     solution = conjugate_gradients(objective, 0.0, precondition=precondition)
     assert solution.status is Status.OUT_OF_RANGE
-
-
-class TestSampledPreconditioner:
-    ALPHAS = np.array([1e-2, 1.0, 30.0])
-
-    def test_it_solves_for_every_alpha(self):
-        H = matrix_of(np.geomspace(1e-3, 10, 7))
-        spectrum = SampledSpectrum(*np.linalg.eigh(H))
-        block = np.random.default_rng(0).normal(size=(7, 3))
-        solved = spectrum.solve(block, self.ALPHAS)
-        for column, alpha in enumerate(self.ALPHAS):
-            np.testing.assert_allclose(
-                solved[:, column], np.linalg.solve(H + alpha * np.eye(7), block[:, column]), rtol=1e-9
-            )
-
-    @pytest.mark.parametrize("size", [1e-100, 1.0, 1e100])
-    def test_what_the_sample_does_not_see_is_blown_up_by_no_more_than_half_the_digits(self, size):
-        spectrum = SampledSpectrum(size * np.array([0.0, 1.0, 4.0]), np.eye(3))
-        solved = spectrum.solve(np.ones((3, 1)), np.zeros(1))[:, 0] * size
-        np.testing.assert_allclose(solved, [2.0**26 / 4, 1.0, 0.25], rtol=1e-12)
-        nothing = SampledSpectrum(np.zeros(2), np.eye(2))
-        assert np.isfinite(nothing.solve(np.full((2, 1), 1e-300), np.zeros(1))).all()
-
-    @pytest.mark.parametrize("outputs", [1, 2])
-    def test_the_whole_spectrum_takes_one_iteration(self, outputs):
-        rng = np.random.default_rng(0)
-        H, b = matrix_of(np.geomspace(1e-3, 10, 7)), rng.normal(size=(7, outputs))
-        objective = MatrixQuadratic(H, b[:, 0] if outputs == 1 else b)
-        solution = preconditioned_gradients(
-            objective, self.ALPHAS, SampledSpectrum(*np.linalg.eigh(H)), tol=1e-8
-        )
-        assert (solution.status, solution.n_iter, solution.n_products) == (Status.CONVERGED, 1, 3 * outputs)
-        assert len(solution.history) == 1
-        assert solution.certificate == solution.history[0] <= 1e-8
-
-    def test_without_a_sample_each_column_takes_the_steps_that_it_takes_alone(self):
-        """A spectrum of zeros divides by alpha alone: plain conjugate gradients, which the converged ones leave."""
-        rng = np.random.default_rng(0)
-        H, b = matrix_of(np.geomspace(0.3, 10, 12)), rng.normal(size=(12, 2))
-        plain = SampledSpectrum(np.zeros(12), np.eye(12))
-        reports = []
-        objective = MatrixQuadratic(H, b)
-        solution = preconditioned_gradients(
-            objective, self.ALPHAS, plain, tol=1e-5, report=lambda *told: reports.append(told)
-        )
-        alone = [
-            conjugate_gradients(MatrixQuadratic(H, b[:, k]), alpha, tol=1e-5)
-            for k in range(2)
-            for alpha in self.ALPHAS
-        ]
-        np.testing.assert_allclose(solution.coef, np.column_stack([one.coef for one in alone]), atol=1e-5)
-        assert solution.status is Status.CONVERGED
-        assert solution.n_iter == max(one.n_iter for one in alone)
-        assert solution.n_products == objective.n_products == sum(one.n_iter for one in alone)
-        worst = [
-            max(one.history[min(step, one.n_iter - 1)] for one in alone) for step in range(solution.n_iter)
-        ]
-        np.testing.assert_allclose(solution.history, worst, rtol=1e-6)
-        assert reports == list(enumerate(solution.history, start=1))
-        for max_iter in (0, 1, 3):
-            cut = preconditioned_gradients(objective, self.ALPHAS, plain, tol=1e-5, max_iter=max_iter)
-            assert (cut.status, cut.n_iter, cut.n_products) == (Status.MAX_ITER, max_iter, 6 * max_iter)
-            assert cut.history == solution.history[:max_iter]
-            assert cut.certificate == (solution.history[max_iter - 1] if max_iter else 1.0)
-
-    def test_an_output_that_nothing_pulls_takes_no_product(self):
-        H = matrix_of([1.0, 2.0, 3.0])
-        plain = SampledSpectrum(np.zeros(3), np.eye(3))
-        nothing = preconditioned_gradients(MatrixQuadratic(H, np.zeros(3)), self.ALPHAS, plain)
-        assert (nothing.status, nothing.n_iter, nothing.n_products) == (Status.CONVERGED, 0, 0)
-        b = np.column_stack([np.zeros(3), np.ones(3)])
-        both = preconditioned_gradients(MatrixQuadratic(H, b), self.ALPHAS, plain)
-        one = preconditioned_gradients(MatrixQuadratic(H, np.ones(3)), self.ALPHAS, plain)
-        assert both.n_products == one.n_products
-        np.testing.assert_array_equal(both.coef[:, :3], 0.0)
-        np.testing.assert_allclose(both.coef[:, 3:], one.coef)

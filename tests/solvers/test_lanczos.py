@@ -5,8 +5,11 @@ import pytest
 
 from oracles import galerkin
 from rankwise.objectives.moved import MatrixQuadratic
-from rankwise.solvers.krylov import conjugate_gradients
-from rankwise.solvers.lanczos import STORED_TOGETHER, Lanczos, _solve_tridiagonal, basis_bytes
+from rankwise.solvers.krylov import (
+    STORED_TOGETHER,
+    Lanczos,
+    conjugate_gradients,
+)
 
 
 def matrix_of(eigenvalues, seed=0):
@@ -97,13 +100,6 @@ def test_iterates_are_those_of_conjugate_gradients_stored_or_built_again(alpha):
     assert stored.projected_solution(0, alpha, 0).shape == (0,)
 
 
-def test_several_rows_of_weights_make_several_sums():
-    H, rhs = matrix_of(np.linspace(1, 4, 8)), np.ones((8, 1))
-    run, vectors = run_of(H, rhs, 6)
-    weights = np.random.default_rng(0).normal(size=(2, 3, 6))
-    np.testing.assert_allclose(run.combine(0, weights), weights @ vectors[:, :, 0], atol=1e-12)
-
-
 @pytest.mark.parametrize("alpha", [0.0, 1e-3])
 def test_in_a_singular_space_the_solution_stays_in_the_range(alpha):
     """The start has a component that H does not see: without a penalty nothing may be found along it."""
@@ -132,33 +128,3 @@ def test_any_right_hand_side_has_its_galerkin_solution_in_the_space(steps, outpu
     A = H + 0.3 * np.eye(12)
     np.testing.assert_allclose(coef, galerkin(A, vectors[:, :, 0].T, rhs), atol=1e-9)
     np.testing.assert_allclose(residual, rhs - A @ coef, atol=1e-9)
-
-
-@pytest.mark.parametrize("columns", [1, 3])
-@pytest.mark.parametrize("steps", [4, 8])
-def test_the_memory_of_a_basis_is_that_of_its_vectors(columns, steps):
-    run, _ = run_of(
-        matrix_of(np.linspace(1, 4, 20)), np.random.default_rng(1).normal(size=(20, columns)), steps
-    )
-    assert sum(chunk.nbytes for chunk in run._chunks) == basis_bytes(20, columns, steps)
-
-
-class TestTridiagonal:
-    @pytest.mark.parametrize("size", [1, 2, 5])
-    def test_the_first_column_of_the_inverse(self, size):
-        rng = np.random.default_rng(size)
-        a, beta = rng.uniform(3, 5, size=size), rng.uniform(0.5, 1, size=size - 1)
-        T = np.diag(a) + np.diag(beta, 1) + np.diag(beta, -1)
-        np.testing.assert_allclose(_solve_tridiagonal(a, beta), np.linalg.inv(T)[:, 0], rtol=1e-12)
-
-    def test_the_first_column_of_the_pseudo_inverse_where_it_is_singular(self):
-        np.testing.assert_array_equal(_solve_tridiagonal(np.zeros(1), np.zeros(0)), [0.0])
-        a, beta = np.array([1.0, 1.0, 2.0]), np.array([1.0, 0.0])
-        T = np.diag(a) + np.diag(beta, 1) + np.diag(beta, -1)
-        np.testing.assert_allclose(_solve_tridiagonal(a, beta), np.linalg.pinv(T)[:, 0], atol=1e-12)
-        # Rounding made it indefinite: what is negative is left out.
-        a = np.array([1.0, 1.0 - 1e-15, 2.0])
-        np.testing.assert_allclose(_solve_tridiagonal(a, beta), [0.25, 0.25, 0.0], atol=1e-9)
-        for size in (1e-100, 1e100):
-            found = _solve_tridiagonal(size * a, size * beta)
-            np.testing.assert_allclose(size * found, [0.25, 0.25, 0.0], atol=1e-9)

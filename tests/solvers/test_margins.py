@@ -1,13 +1,10 @@
 """The solvers of losses with margins: agreement, honest certificates, bounded work."""
 
-import weakref
-
 import numpy as np
 import pytest
 import scipy.optimize
-from hypothesis import given
-from hypothesis import strategies as st
 
+from all_pairs import pairwise
 from oracles import label_pairs
 from rankwise.data.queries import encode_queries, one_query
 from rankwise.design import as_design
@@ -18,13 +15,9 @@ from rankwise.pairs.margins import PreferenceMargins
 from rankwise.pairs.preferences import preference_graph
 from rankwise.pairs.violations import ViolationSweep
 from rankwise.solvers import bundle
-from rankwise.solvers.bounded import Bounds
-from rankwise.solvers.bounded_hinge import minimise_bounded_hinge
 from rankwise.solvers.bundle import minimise_by_planes
-from rankwise.solvers.certificate import LowerBound
-from rankwise.solvers.newton import _to_boundary, minimise_by_newton
-from rankwise.solvers.preconditioner import Curvature, Preconditioner
-from rankwise.solvers.smoothing import minimise_smoothed
+from rankwise.solvers.krylov import Curvature, Preconditioner
+from rankwise.solvers.newton import LowerBound, minimise_by_newton, minimise_smoothed
 from rankwise.solvers.solution import Status
 from strategies import make_problem
 
@@ -92,30 +85,11 @@ def test_the_minimum_is_that_of_the_dual_over_explicit_pairs(alpha):
     )
 
 
-@pytest.mark.parametrize("alpha", [0.1, 1e-3])
-@pytest.mark.parametrize("tol", [1e-2, 1e-4, 1e-6])
-def test_the_minimum_inside_bounds_is_that_of_the_dual_and_the_gap_is_proved(alpha, tol):
-    problem = make_problem(1, rows=40)
-    problem.X[:, ::2] *= -1  # so that some would be negative
-    objective = HingeObjective(as_design(problem.X), sweep_of(problem))
-    nonnegative = np.arange(objective.n_features) < objective.n_features - 1
-    lowest = by_linear_constraints(problem, alpha, nonnegative)
-    solution = minimise_bounded_hinge(objective, alpha, Bounds.not_negative(nonnegative), tol=tol)
-    assert solution.status is Status.CONVERGED
-    assert (solution.coef[nonnegative] >= 0).all()
-    assert (solution.coef[nonnegative] == 0).any()
-    excess = value(objective, alpha, solution.coef) - lowest
-    assert -1e-7 <= excess <= solution.certificate + 1e-7
-    assert solution.certificate <= tol * solution.gain * (1 + 1e-9)
-    assert (
-        solution.gain
-        <= objective.at(np.zeros(objective.n_features)).value - lowest + solution.certificate + 1e-7
-    )
-
-
-@pytest.mark.parametrize("options", [{}, {"queries": 1, "real": True}, {"weighted": True}, {"levels": 2}])
-@pytest.mark.parametrize("alpha", [1.0, 1e-2, 1e-4])
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
+@pairwise(
+    options=[{}, {"queries": 1, "real": True}, {"weighted": True}, {"levels": 2}],
+    alpha=[1.0, 1e-2, 1e-4],
+    loss=["hinge", "squared_hinge"],
+)
 def test_all_solvers_agree_to_the_stated_gap(loss, alpha, options):
     objective = objectives(loss, **options)
     solvers = HINGE if loss == "hinge" else SMOOTH
@@ -246,29 +220,6 @@ def test_max_iter(solve):
     assert solution.status is Status.MAX_ITER
 
 
-@pytest.mark.parametrize(
-    ("loss", "solve"), [("squared_hinge", minimise_by_newton), ("hinge", minimise_smoothed)]
-)
-def test_only_the_point_it_is_at_is_kept(monkeypatch, loss, solve):
-    # A point holds ten vectors of the rows' length; the one at 0 is of no use once its value is known.
-    objective, points, alive = objectives(loss), [], []
-    at_scores = objective.at_scores
-
-    def noted(scores):
-        point = at_scores(scores)
-        points.append(weakref.ref(point))
-        return point
-
-    def monitor(*_):
-        alive.append(sum(ref() is not None for ref in points))
-        return True
-
-    monkeypatch.setattr(objective, "at_scores", noted)
-    solve(objective, 0.01, start=np.full(6, 0.1), monitor=monitor)
-    assert len(points) == 2
-    assert alive == [1]
-
-
 def test_a_lower_bound_never_falls_and_never_exceeds_the_minimum():
     objective = objectives("hinge")
     minimum = value(objective, 0.01, minimise_smoothed(objective, 0.01, tol=1e-10).coef)
@@ -319,10 +270,9 @@ def test_a_large_alpha_has_its_limit_and_not_zero(loss, name, solve, alpha):
     assert solution.certificate <= 1e-3 * solution.gain
 
 
-@pytest.mark.parametrize(("loss", "name", "solve"), EVERY)
-@pytest.mark.parametrize("alpha", [1.0, 1e-3])
-@pytest.mark.parametrize("is_whole", [True, False, None])
-def test_nothing_in_a_solver_has_units(loss, name, solve, alpha, is_whole):
+@pairwise(case=EVERY, alpha=[1.0, 1e-3], is_whole=[True, False, None])
+def test_nothing_in_a_solver_has_units(case, alpha, is_whole):
+    loss, _, solve = case
     """A power of two scales every number exactly, so any absolute constant would show in the last digit."""
     problem = make_problem(1, rows=80, features=6)
     results = []
@@ -391,9 +341,7 @@ class TestPreconditioning:
             difference = value(objective, alpha, other.coef) - value(objective, alpha, plain.coef)
             assert -plain.certificate - 1e-12 <= difference <= other.certificate + 1e-12
 
-    @pytest.mark.parametrize("is_whole", [True, False])
-    @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-    @pytest.mark.parametrize("alpha", [1e-1, 1e-4])
+    @pairwise(is_whole=[True, False], loss=["hinge", "squared_hinge"], alpha=[1e-1, 1e-4])
     def test_columns_over_ten_decades_take_at_most_ten_times_the_reads(self, loss, alpha, is_whole):
         problem, X = self.problem()
         standard = (problem.X - problem.X.mean(axis=0)) / problem.X.std(axis=0)
@@ -405,54 +353,6 @@ class TestPreconditioning:
             assert solution.status is Status.CONVERGED
             reads.append(solution.n_reads)
         assert reads[1] <= 10 * reads[0]
-
-    @pytest.mark.parametrize("is_whole", [True, False])
-    def test_the_estimate_is_that_of_pairs_joined_at_random(self, is_whole):
-        problem, X = self.problem()
-        r = np.random.default_rng(0).random(problem.y.size)
-        curvature = curvature_of(X, problem, is_whole=is_whole)
-        curvature.follow(r)
-        B = np.zeros((r.size, r.size))
-        for query in np.unique(problem.qid):
-            own = np.flatnonzero(problem.qid == query)
-            B[np.ix_(own, own)] = np.diag(r[own]) - np.outer(r[own], r[own]) / r[own].sum()
-        expected = X.T @ B @ X
-        size = np.sqrt(np.diag(expected))
-        if is_whole:
-            np.testing.assert_allclose(
-                curvature.hessian / np.outer(size, size), expected / np.outer(size, size), atol=1e-9
-            )
-        else:
-            np.testing.assert_allclose(curvature.hessian, size**2, rtol=1e-9)
-
-    @pytest.mark.parametrize("is_whole", [True, False])
-    def test_solving_is_the_inverse(self, is_whole):
-        problem, X = self.problem()
-        curvature = curvature_of(X, problem, is_whole=is_whole)
-        preconditioner = Preconditioner(curvature, 0.1, lambda: np.ones(problem.y.size))
-        preconditioner.update(np.ones(problem.y.size))
-        H = curvature.hessian if is_whole else np.diag(curvature.hessian)
-        g = np.random.default_rng(0).normal(size=12) * np.sqrt(np.diag(H) + 0.2)
-        solved = preconditioner.solve(g)
-        np.testing.assert_allclose(H @ solved + 0.2 * solved, g, rtol=1e-6, atol=1e-6 * np.abs(g).max())
-        assert Preconditioner(None, 0.1, lambda: np.ones(0)).is_identity
-
-    @pytest.mark.parametrize(
-        ("loss", "name", "solve"), [case for case in EVERY if case[1] in {"smoothing", "newton"}]
-    )
-    def test_is_formed_only_where_some_iterations_did_not_do(self, loss, name, solve):
-        """Where columns are independent and of one scale, forming the matrix would take as long as the whole fit."""
-        problem = make_problem(3, rows=300, features=12)
-        easy = curvature_of(problem.X, problem)
-        solve(margin_objective(problem.X, problem, loss), 0.1, curvature=easy)
-        assert easy.hessian is None
-        X = problem.X * 10.0 ** np.linspace(-3, 3, 12)
-        hard = curvature_of(X, problem)
-        with_it = solve(margin_objective(X, problem, loss), 1e-4, curvature=hard)
-        without = solve(margin_objective(X, problem, loss), 1e-4)
-        assert hard.hessian is not None
-        assert with_it.status is Status.CONVERGED
-        assert with_it.n_reads < without.n_reads
 
     def test_columns_whose_squares_overflow_and_columns_that_say_nothing(self):
         problem, X = self.problem()
@@ -467,12 +367,3 @@ class TestPreconditioning:
         np.testing.assert_array_equal(
             preconditioner.solve(np.ones(12)), np.ones(12) if preconditioner.is_identity else np.full(12, 5.0)
         )
-
-
-@given(st.integers(0, 2**32 - 1), st.floats(0.0, 0.999), st.floats(0.1, 1e3))
-def test_a_step_ends_on_the_sphere_that_bounds_it(seed, inside, radius):
-    step, direction = np.random.default_rng(seed).normal(size=(2, 5))
-    step *= inside * radius / np.linalg.norm(step)
-    share = _to_boundary(step @ step, step @ direction, direction @ direction, radius)
-    assert share > 0
-    assert np.linalg.norm(step + share * direction) == pytest.approx(radius)

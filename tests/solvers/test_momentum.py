@@ -6,18 +6,21 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from all_pairs import pairwise
 from oracles import galerkin, momentum_iterates
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
 from rankwise.objectives import ScaledObjective, SquaredObjective
-from rankwise.objectives.parts import parts_of
 from rankwise.pairs.labels import label_graph
 from rankwise.solvers.direct import DirectFactor
-from rankwise.solvers.krylov import conjugate_gradients
-from rankwise.solvers.lanczos import Lanczos, basis_bytes
-from rankwise.solvers.momentum import estimated_descent, gradient_descent
+from rankwise.solvers.krylov import Lanczos, conjugate_gradients
+from rankwise.solvers.momentum import (
+    estimated_descent,
+    gradient_descent,
+    lanczos_spectrum,
+    power_spectrum,
+)
 from rankwise.solvers.solution import Status
-from rankwise.solvers.spectrum import RunningSpectrum, lanczos_estimate, lanczos_spectrum, power_spectrum
 from strategies import make_problem
 
 ESTIMATORS = ("lanczos", "power", "blocks")
@@ -50,9 +53,7 @@ SPECTRA = {
 }
 
 
-@pytest.mark.parametrize("name", SPECTRA)
-@pytest.mark.parametrize("alpha", [1e-2, 1.0])
-@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pairwise(name=SPECTRA, alpha=[1e-2, 1.0], estimator=ESTIMATORS)
 def test_the_direct_solution_on_known_spectra(name, alpha, estimator):
     objective = with_spectrum(SPECTRA[name])
     exact = DirectFactor(objective).solve(alpha).coef
@@ -85,23 +86,7 @@ def test_the_safe_bound_on_any_spectrum(eigenvalues, seed, alpha):
     assert true <= found.largest <= 1.01 * true
 
 
-@pytest.mark.parametrize("name", SPECTRA)
-@pytest.mark.parametrize("component", ["none", "little", "all", "of the others"])
-def test_the_safe_bound_from_a_right_hand_side(name, component):
-    """Whatever the right-hand side knows about the leading eigenvector, the random half of the start decides."""
-    objective = with_spectrum(SPECTRA[name])
-    values, vectors = np.linalg.eigh(objective.matrix())
-    top, rest = vectors[:, -1], vectors[:, :-1].sum(axis=1)
-    rhs = {"none": rest, "little": rest + 1e-6 * top, "all": top, "of the others": vectors[:, 0]}[component]
-    for seed in range(20):
-        found, run = lanczos_estimate(objective.product, objective.n_features, 0.5, seed=seed, rhs=1e3 * rhs)
-        assert values[-1] + 0.5 <= found.largest <= 1.01 * (values[-1] + 0.5)
-        assert found.n_iter == run.n_steps
-
-
-@pytest.mark.parametrize("outputs", [1, 3])
-@pytest.mark.parametrize("alpha", [0.0, 0.3])
-@pytest.mark.parametrize("steps", [1, 4, 9, 12])
+@pairwise(outputs=[1, 3], alpha=[0.0, 0.3], steps=[1, 4, 9, 12])
 def test_the_solution_in_a_space_is_galerkins_and_its_residual_is_known(outputs, alpha, steps):
     objective = with_spectrum(np.geomspace(0.1, 10, 12))
     rng = np.random.default_rng(1)
@@ -130,18 +115,6 @@ def test_without_a_penalty_it_ends_in_the_least_norm(outputs):
     np.testing.assert_allclose(solution.coef, expected, atol=1e-8)
 
 
-def test_the_products_of_the_estimate_are_not_lost():
-    """The descent starts from what the estimate's space knows, which is closer than 0."""
-    objective = with_spectrum(np.geomspace(1e-2, 100, 200))
-    _, run = lanczos_estimate(objective.product, 200, 1.0, rhs=objective.rhs)
-    _, residual = run.restricted_solution(objective.rhs, 1.0)
-    assert np.linalg.norm(residual) < 0.9 * np.linalg.norm(objective.rhs)
-    spent = objective.n_products
-    descent = estimated_descent(objective, 1.0)
-    assert objective.n_products - spent == descent.n_iter + run.n_steps
-    assert descent.history[0] < 1.0
-
-
 def test_the_papers_power_iteration():
     objective = with_spectrum(SPECTRA["a gap on top"])
     found = power_spectrum(objective.product, objective.n_features, 1.0, n_iter=200)
@@ -151,32 +124,6 @@ def test_the_papers_power_iteration():
     assert early.n_iter == 20
     assert early.smallest >= 2.0 - 1e-9
     assert early.largest <= 501.0 + 1e-9
-
-
-@pytest.mark.parametrize("queries", [1, 6])
-def test_bounds_refreshed_on_blocks_hold_for_every_sum(queries):
-    problem = make_problem(0, rows=300, features=8, queries=queries, real=True)
-    graph = label_graph(problem.y, check_qid(problem.qid, 300))
-    objective = SquaredObjective(as_design(problem.X), graph)
-    running, total = RunningSpectrum(8), np.zeros((8, 8))
-    for part in parts_of(objective, 40):
-        running.refresh(part.product)
-        total += part.product(np.eye(8))
-        assert running.largest >= np.linalg.eigvalsh(total)[-1] * (1 - 1e-12)
-    np.testing.assert_allclose(total, objective.matrix(), atol=1e-9)
-    assert running.of(2.0).largest == running.largest + 2.0
-    assert len(running.history) == running.of(2.0).n_iter
-
-
-def test_blocks_of_one_source_bound_closely():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(20_000, 6)) * [3, 1, 1, 1, 1, 1]
-    objective = SquaredObjective(as_design(X), label_graph(rng.normal(size=20_000), check_qid(None, 20_000)))
-    running = RunningSpectrum(6)
-    for part in parts_of(objective, 4_000):
-        running.refresh(part.product)
-    true = np.linalg.eigvalsh(objective.matrix())[-1]
-    assert true <= running.largest <= 1.1 * true
 
 
 @pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9])
@@ -194,8 +141,7 @@ def test_every_iterate_is_the_papers(momentum):
         np.testing.assert_allclose(solution.history, errors[1:] / np.linalg.norm(objective.rhs), rtol=1e-9)
 
 
-@pytest.mark.parametrize("factor", [1.01, 3.0, 1e3, 1e12, 1e300])
-@pytest.mark.parametrize("momentum", [0.0, 0.9])
+@pytest.mark.parametrize(("factor", "momentum"), [(1.01, 0.9), (1e3, 0.0), (1e300, 0.9)])
 def test_a_step_that_is_too_long_is_shrunk(factor, momentum):
     objective = with_spectrum(SPECTRA["geometric"])
     limit = 2 * (1 + momentum) / ((1 - momentum) * 1001.0)  # the longest stable one
@@ -208,7 +154,7 @@ def test_a_step_that_is_too_long_is_shrunk(factor, momentum):
     np.testing.assert_allclose(solution.coef, exact, atol=1e-8)
 
 
-@pytest.mark.parametrize("share", [0.5, 0.9, 0.99])
+@pytest.mark.parametrize("share", [0.5, 0.99])
 def test_an_underestimated_spectrum_is_survived(monkeypatch, share):
     """What the paper's twenty power steps can do: a largest eigenvalue that is too low diverges."""
     objective = with_spectrum(SPECTRA["uniform"])
@@ -237,19 +183,8 @@ def test_what_is_returned_is_the_best_point_even_when_cut_short():
         assert solution.status is Status.MAX_ITER
 
 
-@pytest.mark.parametrize("smallest", [1e-3, 1.0])
-def test_an_overestimated_smallest_eigenvalue_is_lowered(smallest):
-    """Random starts see little of an eigenvalue that stands alone below many others."""
-    objective = with_spectrum([smallest, *np.linspace(500, 1000, 200)])
-    solution = estimated_descent(objective, 1e-4, tol=1e-9)
-    assert solution.status is Status.CONVERGED
-    assert solution.spectrum.smallest <= 3 * smallest
-    best = np.sqrt(1000 / smallest)
-    assert solution.n_iter <= 20 * best
-
-
 def test_products_are_counted_and_few():
-    objective = with_spectrum(np.geomspace(1e-2, 100, 200))
+    objective = with_spectrum(np.geomspace(1e-2, 100, 50))
     gradients = conjugate_gradients(objective, 1.0)
     descent = estimated_descent(objective, 1.0)
     assert descent.n_products == descent.n_iter + descent.spectrum.n_iter
@@ -269,23 +204,6 @@ def test_several_outputs_and_scaled_columns():
         solution = estimated_descent(scaled, 0.3, estimator=estimator, tol=1e-12)
         np.testing.assert_allclose(solution.coef, DirectFactor(scaled).solve(0.3).coef, atol=1e-9)
         np.testing.assert_array_equal(solution.coef[:, 2], 0.0)
-
-
-def test_labels_that_pull_nothing():
-    objective = with_spectrum([1.0, 2.0])
-    objective.__dict__["rhs"] = np.zeros(2)
-    for solution in (gradient_descent(objective, 1.0), estimated_descent(objective, 1.0)):
-        assert solution.status is Status.CONVERGED
-        np.testing.assert_array_equal(solution.coef, 0.0)
-
-
-def test_columns_without_any_variation():
-    X = np.ones((10, 3))
-    objective = SquaredObjective(as_design(X), label_graph(np.arange(10.0), check_qid(None, 10)))
-    for alpha in (0.0, 1.0):
-        for estimator in ESTIMATORS:
-            np.testing.assert_array_equal(estimated_descent(objective, alpha, estimator=estimator).coef, 0.0)
-        np.testing.assert_array_equal(gradient_descent(objective, alpha).coef, 0.0)
 
 
 @pytest.mark.parametrize("outputs", [1, 3])
@@ -318,12 +236,3 @@ def test_a_tolerance_below_rounding_ends_in_stagnation():
     assert solution.status in {Status.STAGNATED, Status.CONVERGED}
     assert solution.certificate < 1e-14
     assert solution.n_iter < 5000
-
-
-@pytest.mark.parametrize("columns", [1, 3])
-def test_a_stored_basis_takes_the_memory_that_is_said(columns):
-    objective = with_spectrum(SPECTRA["uniform"])
-    space = Lanczos(np.random.default_rng(0).normal(size=(60, columns)))
-    for _ in range(8):  # a multiple of those that are stored together
-        space.advance(objective.product(space.vectors))
-    assert sum(chunk.nbytes for chunk in space._chunks) == basis_bytes(60, columns, 8)

@@ -6,7 +6,7 @@ import pytest
 import scipy.linalg
 import scipy.sparse as sp
 
-from rankwise.solvers.simplex_qp import (
+from rankwise.solvers.bundle import (
     _face_step,
     _longest,
     _vertex,

@@ -5,7 +5,8 @@ import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
-from oracles import block_least_squares, galerkin, label_pairs
+from all_pairs import is_valid_cost, pairwise
+from oracles import block_least_squares, label_pairs
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
 from rankwise.objectives import ScaledObjective, SquaredObjective
@@ -27,13 +28,10 @@ def objective_of(problem, storage="dense", **options):
     return SquaredObjective(as_design(STORAGES[storage](problem.X)), graph)
 
 
-@pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("queries", [1, 6])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("query_weight", QUERY_WEIGHTS)
-@pytest.mark.parametrize(
-    ("ties", "cost"), [(t, c) for t in TIES for c in COSTS if (t, c) != ("include", "relative")]
-)
+@pairwise(
+    is_valid_cost, storage=STORAGES, queries=[1, 6], weighted=[False, True],
+    query_weight=QUERY_WEIGHTS, ties=TIES, cost=COSTS,
+)  # fmt: skip
 def test_parts_add_up_to_the_explicit_pairs(storage, queries, weighted, query_weight, ties, cost):
     options = {"ties": ties, "cost": cost, "query_weight": query_weight}
     problem = make_problem(2, queries=queries, weighted=weighted)
@@ -140,47 +138,6 @@ def test_a_monitor_sees_every_read_and_may_stop():
     assert first.n_reads == 1
 
 
-def test_conjugate_gradients_from_a_start():
-    objective = objective_of(make_problem(8))
-    exact = DirectFactor(objective).solve(0.1).coef
-    near = conjugate_gradients(objective, 0.1, start=exact + 1e-9, tol=1e-5)
-    assert near.n_iter == 0
-    assert near.n_products == 1
-    far = conjugate_gradients(objective, 0.1, start=np.full(5, 100.0), tol=1e-12)
-    np.testing.assert_allclose(far.coef, exact, atol=1e-9)
-
-
-@pytest.mark.parametrize("outputs", [1, 2])
-def test_a_block_takes_six_steps_beside_the_diagonal_of_the_past(outputs):
-    """The step u is the best of its preconditioned Krylov space, for ``H_B + D + αI`` written out."""
-    rng = np.random.default_rng(0)
-    X, y = rng.normal(size=(60, 10)) * np.geomspace(0.3, 3, 10), rng.normal(size=(60, outputs))
-    y = y[:, 0] if outputs == 1 else y
-    block = SquaredObjective(as_design(X), label_graph(y, check_qid(None, 60)))
-    past = Memory(rng.normal(size=block.rhs.shape), rng.uniform(0, 50, size=10), 0.3)
-    kept = past.coef.copy()
-    found = past.learn(block, 0.8)
-    H = block.matrix()
-    A = H + np.diag(past.curvature) + 0.8 * np.eye(10)
-    residual = block.rhs - H @ past.coef - 0.5 * past.coef
-    M = np.diag(1 / np.diag(A))
-    for k in range(outputs):
-        r = residual if outputs == 1 else residual[:, k]
-        basis = [M @ r]
-        for _ in range(5):
-            vector = M @ (A @ basis[-1])
-            for _ in range(2):
-                for other in basis:
-                    vector = vector - other * (other @ vector) / (other @ other)
-            basis.append(vector / np.linalg.norm(vector))
-        step = galerkin(A, np.column_stack(basis), r)
-        old, new = (past.coef, found.coef) if outputs == 1 else (past.coef[:, k], found.coef[:, k])
-        np.testing.assert_allclose(new - old, step, rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(found.curvature, past.curvature + np.diag(H))
-    assert found.alpha == 0.8
-    np.testing.assert_array_equal(past.coef, kept)
-
-
 def test_one_read_is_an_answer_and_more_are_conjugate_gradients_from_there():
     objective = objective_of(make_problem(9, rows=80, features=12))
     memory = Memory.empty((12,))
@@ -197,13 +154,6 @@ def test_one_read_is_an_answer_and_more_are_conjugate_gradients_from_there():
     assert four.certificate == later.certificate
 
 
-def test_without_a_penalty_the_first_read_is_left_out():
-    objective = objective_of(make_problem(9, rows=80, features=12))
-    found, expected = stochastic(objective, 0.0, tol=1e-9), conjugate_gradients(objective, 0.0, tol=1e-9)
-    np.testing.assert_array_equal(found.coef, expected.coef)
-    assert found.history == expected.history
-
-
 def test_columns_beyond_floating_point_are_told():
     problem = make_problem(9, rows=80, features=4)
     problem.X = problem.X * [1.0, 1e200, 1.0, 1.0]
@@ -211,9 +161,3 @@ def test_columns_beyond_floating_point_are_told():
         solution = stochastic(objective_of(problem), 1.0)
     assert (solution.status, solution.n_reads, solution.certificate) == (Status.OUT_OF_RANGE, 1, np.inf)
     np.testing.assert_array_equal(solution.coef, 0.0)
-
-
-def test_a_column_without_any_curvature_stays_where_it_is():
-    nothing = SquaredObjective(as_design(np.zeros((3, 2))), label_graph(np.arange(3.0), check_qid(None, 3)))
-    past = Memory(np.array([1.0, -2.0]), np.zeros(2), 0.0)
-    np.testing.assert_array_equal(past.learn(nothing, 0.0).coef, past.coef)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from all_pairs import pairwise
 from oracles import label_pairs, solve_rankrls
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
@@ -19,9 +20,8 @@ from rankwise.selection.folds import FoldAssigner
 from rankwise.selection.krylov_run import SurfaceRun
 from rankwise.selection.scorers import MetricScorer
 from rankwise.selection.systems import HeldOutSystem, held_out_systems
-from rankwise.selection.tables import Surface, have_steps
+from rankwise.selection.tables import have_steps
 from rankwise.solvers.krylov import conjugate_gradients
-from rankwise.solvers.lanczos import Lanczos
 from strategies import make_problem
 
 ALPHAS = np.concatenate(([0.0], 2.0 ** np.arange(-8, 9, 4)))
@@ -115,18 +115,12 @@ def test_validation_scores_move_with_the_coefficients():
             assert table[index, step - 1] == pytest.approx(metric(validation.y, scores, validation.qid))
 
 
-def test_gains_are_turned_into_errors():
-    validation = make_problem(31)
-    scorer = MetricScorer(
-        get_metric("concordance").prepare(validation.y, validation.qid), greater_is_better=True
-    )
-    assert scorer.errors(validation.y[None])[0] == -1.0
-
-
-@pytest.mark.parametrize("storage", [np.asarray, sp.csr_matrix])
-@pytest.mark.parametrize("queries", [1, 8])
-@pytest.mark.parametrize("options", [{}, {"ties": "exclude"}, {"ties": "exclude", "cost": "relative"}])
-@pytest.mark.parametrize("scaling", [0.0, 0.25])
+@pairwise(
+    storage=[np.asarray, sp.csr_matrix],
+    queries=[1, 8],
+    options=[{}, {"ties": "exclude"}, {"ties": "exclude", "cost": "relative"}],
+    scaling=[0.0, 0.25],
+)
 def test_folds_in_lockstep_equal_separate_fits(storage, queries, options, scaling):
     problem = make_problem(4, rows=60, features=6, queries=queries)
     encoded = check_qid(problem.qid, 60)
@@ -218,41 +212,3 @@ def test_the_basis_stays_orthonormal_and_ends_with_the_space():
     steps = run.space.n_steps
     basis = np.concatenate([chunk[0] for chunk in run.space._chunks])[:steps]
     np.testing.assert_allclose(basis @ basis.T, np.eye(steps), atol=1e-10)
-
-
-def test_a_lane_without_pull_stays_at_zero():
-    space = Lanczos(np.zeros((4, 1)))
-    assert not space.vectors.any()
-    space.advance(np.zeros((4, 1)))
-    assert not space.combine(0, space.projected_solution(0, 1.0, 1)).any()
-
-
-@pytest.mark.parametrize("less", [0.3, np.nextafter(0.3, 0)])
-def test_the_best_cell_is_the_earliest_and_simplest(less):
-    """Of those that are equally good but for rounding."""
-    surface = Surface(np.array([0.1, 1.0, 10.0]), tol=1e-5)
-    surface.record(np.array([0.5, 0.3, 0.4]), np.ones((1, 3)))
-    surface.record(np.array([less, 0.3, 0.3]), np.array([[1.0, 1.0, 0.0]]))
-    surface.record(np.array([less, 0.3]), np.array([[1.0, 0.0, 0.0]]))
-    cell = surface.best_cell()
-    assert cell == (1.0, 1, 0.3)
-    converged = surface.best_converged([0, 1, 2])
-    assert (converged.alpha, converged.step) == (10.0, 2)
-    assert surface.n_active == 1
-    np.testing.assert_array_equal(surface.table[2], [0.4, 0.3, 0.3])
-
-
-def test_a_sample_of_rows_has_the_wanted_size_whatever_the_queries_are():
-    rng = np.random.default_rng(0)
-    y = rng.normal(size=5000)
-    huge_and_tiny = np.where(np.arange(5000) < 4000, 0, np.arange(5000) // 5)
-    for qid in (None, huge_and_tiny, np.arange(5000) // 10):
-        queries = check_qid(qid, 5000)
-        chosen = FoldAssigner(y, queries).sample(500, seed=1)
-        assert 400 <= chosen.sum() <= 500
-        for code in np.unique(queries.codes[chosen]):
-            taken = chosen[queries.codes == code]
-            assert taken.all() or taken.sum() == (500 if qid is None else 50)
-        renamed = None if qid is None else [f"q{(31 * q) % 9973}" for q in qid]
-        again = FoldAssigner(y, check_qid(renamed, 5000)).sample(500, seed=1)
-        np.testing.assert_array_equal(again, chosen)

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from functools import partial
-
-import numpy as np
+from dataclasses import dataclass, field
 
 from rankwise.arrays import Floats
 from rankwise.design import DenseDesign, Design
@@ -16,32 +13,11 @@ from rankwise.objectives import QuadraticObjective, SquaredObjective
 from rankwise.pairs.factor import factor_of
 from rankwise.pairs.graph import PairGraph
 from rankwise.problems.kernel import KernelProblem
-from rankwise.runtime.progress import ProgressLine
 from rankwise.solvers.choose import SOLVERS, SolverOptions
-from rankwise.solvers.dual import DualObjective, DualSpectrum, is_positive
-from rankwise.solvers.nystrom import SampledSpectrum, preconditioned_gradients
-from rankwise.solvers.solution import Solution, Status
+from rankwise.solvers.direct import DualObjective, DualSpectrum, is_positive
+from rankwise.solvers.solution import Status
 
-__all__ = ["KernelLeastSquares", "KernelProgress"]
-
-_DIRECT_COLUMNS = 5000  # up to so many features of a reduced set their Gram matrix is formed
-
-
-class KernelProgress(ProgressLine):
-    """Says how many kernel rows have been made, and where an iteration stands."""
-
-    def __init__(self, title: str, n_rows: int) -> None:
-        super().__init__(title)
-        self._n_rows, self._state = n_rows, ""
-
-    def rows(self, made: int) -> None:
-        """Take note of rows made in the current read."""
-        self.update(f"{self._state}kernel rows {made} of {self._n_rows}")
-
-    def iterations(self, number: int, residual: float) -> None:
-        """Take note of an iteration and its largest relative residual."""
-        self._state = f"iteration {number}, relative residual {residual:.1e}; "
-        self.update(self._state.rstrip("; "))
+__all__ = ["KernelLeastSquares"]
 
 
 @dataclass
@@ -52,8 +28,6 @@ class KernelLeastSquares:
     ----------
     solver : {"auto", "direct", "eigen", "cg"}
         "auto" becomes what was used.
-    seed : int
-        Of the sample that preconditions.
     n_iter : int
         The most iterations so far.
     notices : list of Notice
@@ -63,7 +37,6 @@ class KernelLeastSquares:
     alpha: float
     tol: float
     max_iter: int | None
-    seed: int
     n_iter: int = 0
     notices: list[Notice] = field(default_factory=list)
 
@@ -100,37 +73,21 @@ class KernelLeastSquares:
         """Solve the linear problems on the explicit features."""
         feature_map = problem.feature_map()
         self.notices += notices_of_extremes(problem.kernel, {"between basis rows": feature_map.extremes})
-        if self.solver == "auto":
-            self.solver = "direct" if feature_map.n_features <= _DIRECT_COLUMNS else "cg"
+        self.solver = "direct" if self.solver == "auto" else self.solver
+        features = DenseDesign(problem.features(feature_map), problem.n_threads)
         dual = []
-        with KernelProgress("fitting", problem.n_rows) as progress:
-            features = problem.features(feature_map, progress.rows)
-            for graph in graphs:
-                objective = SquaredObjective(features, graph)
-                if self.solver != "cg":
-                    coef = SOLVERS[self.solver](objective, self.alpha, SolverOptions()).coef
-                elif graph.blocks is None:
-                    coef = self._iterated(objective)
-                else:
-                    sample = SampledSpectrum.of_rows(features, graph.blocks, self.seed)
-                    coef = self._iterated(objective, sample, progress)
-                dual.append(feature_map.dual_coefficients(coef))
+        for graph in graphs:
+            objective = SquaredObjective(features, graph)
+            if self.solver == "cg":
+                coef = self._iterated(objective)
+            else:
+                coef = SOLVERS[self.solver](objective, self.alpha, SolverOptions()).coef
+            dual.append(feature_map.dual_coefficients(coef))
         return dual
 
-    def _iterated(
-        self,
-        objective: QuadraticObjective,
-        sample: SampledSpectrum | None = None,
-        progress: KernelProgress | None = None,
-    ) -> Floats:
-        solution: Solution
-        if sample is None or progress is None:
-            options = SolverOptions(tol=self.tol, max_iter=self.max_iter)
-            solution = SOLVERS["cg"](objective, self.alpha, options)
-        else:
-            running = partial(preconditioned_gradients, tol=self.tol, max_iter=self.max_iter)
-            solution = running(objective, np.array([self.alpha]), sample, report=progress.iterations)
-            solution = replace(solution, coef=solution.coef.reshape(objective.rhs.shape))
+    def _iterated(self, objective: QuadraticObjective) -> Floats:
+        options = SolverOptions(tol=self.tol, max_iter=self.max_iter)
+        solution = SOLVERS["cg"](objective, self.alpha, options)
         self.n_iter = max(self.n_iter, solution.n_iter)
         if solution.status is not Status.SINGULAR:
             self.notices += notices_of_residual("cg", solution, self.tol, "or use a larger alpha")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -22,9 +22,8 @@ from rankwise.problems.restriction import Restriction
 from rankwise.problems.training import TrainingData, TrainingProblem
 from rankwise.runtime.progress import ProgressLine
 from rankwise.solvers.bounded import minimise_bounded
-from rankwise.solvers.bounded_hinge import minimise_bounded_hinge
 from rankwise.solvers.choose import MARGIN_SOLVERS, choose_margin_solver, matrix_reads
-from rankwise.solvers.preconditioner import ROWS_A_COLUMN, Curvature
+from rankwise.solvers.krylov import ROWS_A_COLUMN, Curvature
 from rankwise.solvers.solution import Monitor, Solution, Status
 
 __all__ = ["MarginFit", "curvature_of", "margins_of"]
@@ -94,7 +93,7 @@ class MarginFit:
         The one that goes on, here and in later calls, where rounding stops the first, or where cutting planes are not
         done after `_FIRST_TRY` iterations.
     tol : float
-        The share of what can be gained that the duality gap may be (`rankwise.solvers.certificate`).
+        The share of what can be gained that the duality gap may be (`rankwise.solvers.newton`).
     restriction : Restriction or None
         What is known of the coefficients; solvers see coordinates in which the penalty is ``α‖u‖²``.
     """
@@ -185,13 +184,19 @@ class MarginFit:
             n_features = objective.n_features
             origin, scale = self.restriction.origin(n_features), self.restriction.scale(n_features)
             bounds = self.restriction.bounds(origin, scale)
-            minimise: Callable[..., Solution] = minimise_bounded
-            if isinstance(objective, HingeObjective):
-                minimise = minimise_bounded_hinge
+            assert isinstance(objective, MeanLoss)
             is_out = self.restriction.unpenalised
             units = None if is_out is None else _units(objective, is_out)
-            running = {"tol": self.tol, "max_iter": self.max_iter, "start": start, "monitor": monitor}
-            return minimise(objective, alpha, bounds, units=units, **running)
+            return minimise_bounded(
+                objective,
+                alpha,
+                bounds,
+                tol=self.tol,
+                max_iter=self.max_iter,
+                start=start,
+                monitor=monitor,
+                units=units,
+            )
         options = {"tol": self.tol, "max_iter": self.max_iter, "curvature": curvature, "monitor": monitor}
         solve = MARGIN_SOLVERS[self.solver]
         if self.second is None:

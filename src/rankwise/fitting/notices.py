@@ -12,7 +12,7 @@ from rankwise.arrays import Matrix
 from rankwise.exceptions import InvalidInputError
 from rankwise.kernels import Kernel
 from rankwise.problems.kernel import KernelProblem
-from rankwise.solvers.dual import indefiniteness, is_indefinite
+from rankwise.solvers.direct import indefiniteness, is_indefinite
 from rankwise.solvers.scales import squared_lengths
 from rankwise.solvers.solution import Solution, Status
 

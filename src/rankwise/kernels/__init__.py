@@ -30,8 +30,6 @@ __all__ = [
     "KERNELS",
     "FeatureMap",
     "Kernel",
-    "Report",
-    "no_report",
     "resolve_gamma",
 ]
 
@@ -48,14 +46,6 @@ _PARAMETERS = {
 
 # Kernels that expand products of columns, and that a shift changes by nothing that pairs see.
 _SHIFTED = ("linear", "rbf")
-
-# Gets how many rows of a kernel have been made.
-Report = Callable[[int], None]
-
-
-def no_report(n_rows: int) -> None:
-    """Take no notice."""
-
 
 # In standard deviations: kernels lose twice as many digits as products with X (2e-9 at 3, 2e-8 at 10 for the default
 # grid's smallest alpha), and a shift costs them next to nothing.
@@ -211,20 +201,17 @@ class FeatureMap:
         """The number of explicit features: the rank of the kernel between basis rows."""
         return int(self.projection.shape[1])
 
-    def transform(self, X: Matrix, report: Report = no_report) -> Floats:
+    def transform(self, X: Matrix) -> Floats:
         """Return Z; for a precomputed kernel, X holds the kernel values between rows and basis."""
         if self.kernel.is_precomputed:
             with large_algebra(self.n_features):
                 return np.asarray(X @ self.projection, dtype=np.float64)
         if self.kernel.name == "linear":
-            Z = self.kernel.linear_product(X, self.basis, self.projection)
-            report(X.shape[0])
-            return Z
+            return self.kernel.linear_product(X, self.basis, self.projection)
         Z = np.empty((X.shape[0], self.n_features))
         for rows, values in self.kernel.blocks(X, self.basis):
             with large_algebra(self.n_features):
                 np.matmul(values, self.projection, out=Z[rows])
-            report(rows.stop)
         return Z
 
     def dual_coefficients(self, coef: Floats) -> Floats:

@@ -147,38 +147,6 @@ class Folds:
         return _core.Folds(fold=self.fold, degree=self.degree, scale=self.scale, held_out=held_out)
 
 
-def sampled(blocks: QueryBlocks, n_wanted: int, seed: int) -> QueryBlocks:
-    """Return the blocks of about so many rows, scaled so that ``X'LX`` comes out about as that of all rows.
-
-    Whole queries where they are small beside the sample, else every so many rows of each.
-    """
-    n_rows = blocks.order.size
-    if n_rows <= n_wanted:
-        return blocks
-    sizes = np.diff(blocks.query_start)
-    kept = np.zeros(n_rows, dtype=np.bool_)
-    if sizes.max() <= n_wanted // 8:
-        chosen = np.random.default_rng(seed).permutation(sizes.size)
-        chosen = chosen[: int(np.searchsorted(np.cumsum(sizes[chosen]), n_wanted)) + 1]
-        kept[np.repeat(np.isin(np.arange(sizes.size), chosen), sizes)] = True
-        rows_factor = pairs_factor = n_rows / kept.sum()
-    else:
-        step = -(-n_rows // n_wanted)
-        kept[::step] = True
-        # A row meets 1/step of its partners, so pairs are rarer than rows; sums over segments enter squared.
-        rows_factor, pairs_factor = float(step), float(step) ** 2
-    before = np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)
-    return replace(
-        blocks,
-        order=blocks.order[kept],
-        query_start=before[blocks.query_start],
-        segment_start=before[blocks.segment_start],
-        degree=blocks.degree * rows_factor,
-        scale=blocks.scale * pairs_factor,
-        row_weight=None if blocks.row_weight is None else blocks.row_weight[kept],
-    )
-
-
 def ranges(start: npt.NDArray[np.int64], chosen: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
     """Return the positions of some ranges, one range after the other."""
     sizes = np.diff(start)[chosen]

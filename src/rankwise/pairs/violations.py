@@ -8,13 +8,15 @@ Labels induce a pair ``i > j`` inside a query where the label of ``i`` is higher
 `ViolationSweep` holds what does not change with the scores, `ViolationSweep.at` sorts once, and the
 `Violations` it returns offer everything that hinge, squared hinge and smoothed hinge need, each in
 ``O(m log m)``. Counts of unweighted pairs are exact integers, and no result depends on the number of threads.
+
+How the violated pairs of each query are counted, and in which order its rows stand for that.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,22 +24,78 @@ import numpy.typing as npt
 from rankwise import _core
 from rankwise.arrays import Floats
 from rankwise.pairs.blocks import as_table
-from rankwise.pairs.counting import (
-    BRUTE,
-    FENWICK,
-    LEVELS,
-    Counting,
-    choose_counting,
-    grouped_order,
-    levels_per_query,
-)
 from rankwise.pairs.graph import SmoothedHinge
 
 if TYPE_CHECKING:
     from rankwise.data.queries import Queries
     from rankwise.pairs.labels import Levels
 
-__all__ = ["ViolationSweep", "Violations"]
+
+__all__ = [
+    "BRUTE",
+    "FENWICK",
+    "LEVELS",
+    "Counting",
+    "ViolationSweep",
+    "Violations",
+    "choose_counting",
+    "grouped_order",
+    "levels_per_query",
+]
+
+Counting = Literal["auto", "brute", "levels", "fenwick"]
+
+NO_PAIRS, BRUTE, LEVELS, FENWICK = (
+    _core.counting_code(name) for name in ("no_pairs", "brute", "levels", "fenwick")
+)
+# Rows. Distinct labels, one thread, ns per row by brute force | Fenwick: counts with their sort 52 | 101 at 100
+# rows, 145 | 101 at 200; Laplacian 52 | 69, 109 | 72; smoothed 166 | 195, 327 | 192. Five levels cross there.
+_BRUTE_UP_TO = 128
+
+
+def levels_per_query(
+    ranks: npt.NDArray[np.integer], query_start: npt.NDArray[np.int64]
+) -> npt.NDArray[np.int32]:
+    """Return how many distinct labels each query has, from the ranks of labels in grouped order."""
+    n_levels = np.zeros(query_start.size - 1, dtype=np.int32)
+    filled = np.flatnonzero(np.diff(query_start))
+    if filled.size:  # reduceat would give an empty query the next one's first row
+        n_levels[filled] = np.maximum.reduceat(ranks, query_start[filled]) + 1
+    return n_levels
+
+
+def choose_counting(
+    sizes: npt.NDArray[np.int64], n_levels: npt.NDArray[np.int32], method: Counting
+) -> npt.NDArray[np.uint8]:
+    """Return the code of the method for each query; "auto" goes by its size and its number of levels."""
+    swept = np.where(n_levels <= _core.MAX_LEVELS, LEVELS, FENWICK)
+    if method == "auto":
+        codes = np.where(sizes <= _BRUTE_UP_TO, BRUTE, swept)
+    elif method == "levels":
+        codes = swept
+    else:
+        codes = np.full(sizes.size, _core.counting_code(method))
+    return np.where(n_levels > 1, codes, NO_PAIRS).astype(np.uint8)
+
+
+def grouped_order(
+    ranks: npt.NDArray[np.integer],
+    sizes: npt.NDArray[np.int64],
+    is_brute: npt.NDArray[np.bool_],
+    order: npt.NDArray[np.integer] | None,
+) -> npt.NDArray[np.int64] | None:
+    """Return rows by query and, where brute force counts, by label; None if that is the caller's order.
+
+    Large queries keep the caller's order: permuting their arrays at random would cost as much as a sweep.
+    """
+    if is_brute.any():
+        query = np.repeat(np.arange(sizes.size), sizes)
+        by_label = np.lexsort((np.where(is_brute[query], ranks, 0), query))
+        order = by_label if order is None else order[by_label]
+    if order is None or np.array_equal(order, np.arange(order.size)):
+        return None
+    return np.asarray(order, dtype=np.int64)
+
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 _NUMPY_SORTS_FROM = 2048  # rows; below, the call costs more than its SIMD sort gains

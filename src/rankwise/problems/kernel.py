@@ -1,4 +1,4 @@
-"""A kernel and its rows after validation: what the kernel estimators solve and hold out from."""
+"""A kernel and its rows after validation, from which the kernel estimators solve and hold out."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import numpy as np
 from rankwise.arrays import Floats, Matrix, Rows, is_sparse
 from rankwise.design import DenseDesign, Design, matrix_rows
 from rankwise.design.offsets import find_shift, sampled_rows
-from rankwise.kernels import FeatureMap, Kernel, Report, no_report
+from rankwise.kernels import FeatureMap, Kernel
 from rankwise.kernels.design import KernelDesign
 from rankwise.pairs.factor import Factor
 from rankwise.runtime.memory import MemoryBudget
-from rankwise.solvers.dual import DualSpectrum
+from rankwise.solvers.direct import DualSpectrum
 from rankwise.solvers.scales import are_unlike
 
 __all__ = ["KernelProblem"]
@@ -123,35 +123,9 @@ class KernelProblem:
             return FeatureMap.of_basis(self.kernel, self.basis, self.between(self.basis, self.basis))
         return FeatureMap.of_basis(self.kernel, self.X[self.basis])
 
-    def kept_features(self, feature_map: FeatureMap) -> Floats:
+    def features(self, feature_map: FeatureMap) -> Floats:
         """Return the features of all rows, if they fit."""
-        n_bytes = self._feature_bytes(feature_map)
+        n_bytes = 8 * 2 * self.n_rows * feature_map.n_features
         self.budget.demand(n_bytes, self.n_rows, f"The features of {self.n_rows} rows")
-        return feature_map.transform(self._seen)
-
-    def features(self, feature_map: FeatureMap, report: Report = no_report) -> Design:
-        """Return the features of all rows: kept if they fit, else made again whenever they are needed.
-
-        Parameters
-        ----------
-        report : callable
-            Gets how many of the rows have been made, whenever some have.
-        """
-        if self.kernel.is_precomputed or self.budget.allows(self._feature_bytes(feature_map)):
-            return DenseDesign(feature_map.transform(self._seen, report), self.n_threads)
-        return KernelDesign(
-            self.kernel,
-            self.X,
-            feature_map.basis,
-            feature_map.projection,
-            n_threads=self.n_threads,
-            report=report,
-        )
-
-    @property
-    def _seen(self) -> Matrix:
-        """What the kernel's columns of the reduced set are made of: rows, or those columns themselves."""
-        return self.X[:, self.basis] if self.kernel.is_precomputed else self.X
-
-    def _feature_bytes(self, feature_map: FeatureMap) -> int:
-        return 8 * 2 * self.n_rows * feature_map.n_features
+        # The kernel's columns of the reduced set are made of rows, or given.
+        return feature_map.transform(self.X[:, self.basis] if self.kernel.is_precomputed else self.X)

@@ -148,7 +148,7 @@ class _WithoutRows(_ClosedForm):
             alphas = _with_digits(one, alphas)
         if self._plan.leaves_pairs:
             greater_is_better = self._metric.greater_is_better
-            lost = pair_out_errors(one.hold_out, one.reweighted, self._data, outputs, alphas)
+            lost = pair_out_errors(one.hold_out, self._data, outputs, alphas)
             return oriented(1.0 - lost if greater_is_better else lost, greater_is_better=greater_is_better)
         portion = max(1, _SCORES // (alphas.size * self._plan.size))
         errors = np.empty((alphas.size, len(outputs)))

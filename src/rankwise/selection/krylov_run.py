@@ -23,9 +23,8 @@ from rankwise.runtime.memory import check_columns_fit, fits
 from rankwise.runtime.progress import ProgressLine
 from rankwise.selection.scorers import oriented
 from rankwise.selection.tables import Rule, Surface
-from rankwise.solvers.balance import differ_in_scale, unit_free
-from rankwise.solvers.lanczos import STORED_TOGETHER, Lanczos, basis_bytes
-from rankwise.solvers.scales import column_norms
+from rankwise.solvers.krylov import STORED_TOGETHER, Lanczos, basis_bytes
+from rankwise.solvers.scales import column_norms, differ_in_scale, unit_free
 
 __all__ = ["KrylovRun", "Readout", "SurfaceRun", "System"]
 

@@ -12,14 +12,12 @@ from rankwise.losses import LOSSES, MARGIN_LOSSES, HingeLoss
 from rankwise.objectives import QuadraticObjective, SquaredObjective, prior_scale
 from rankwise.pairs.graph import MarginPairs, PairGraph
 from rankwise.runtime.memory import fits
-from rankwise.solvers.balance import balanced_solution, balancing
 from rankwise.solvers.bundle import minimise_by_planes
-from rankwise.solvers.direct import DirectFactor
-from rankwise.solvers.eigen import EigenFactor
+from rankwise.solvers.direct import DirectFactor, EigenFactor
 from rankwise.solvers.krylov import conjugate_gradients
 from rankwise.solvers.momentum import MOMENTUM, estimated_descent, gradient_descent
-from rankwise.solvers.newton import minimise_by_newton
-from rankwise.solvers.smoothing import minimise_smoothed
+from rankwise.solvers.newton import minimise_by_newton, minimise_smoothed
+from rankwise.solvers.scales import balanced_solution, balancing
 from rankwise.solvers.solution import Monitor, Solution
 from rankwise.solvers.stochastic import stochastic
 
@@ -210,7 +208,7 @@ class MarginSolver:
     ----------
     minimise : callable
         ``(objective, alpha, *, tol, is_absolute, max_iter, start, curvature, monitor) -> Solution``; `tol` is a share
-        of what can be gained (`rankwise.solvers.certificate`).
+        of what can be gained (`rankwise.solvers.newton`).
     losses : tuple of str
         Names in `rankwise.losses.LOSSES`.
     """

@@ -1,17 +1,102 @@
-"""Few columns: form ``X'LX`` once and solve by Cholesky, or diagonalise it once for every alpha."""
+"""Exact solutions from one factorisation: Cholesky and eigenvalues of the primal, and the dual of all rows.
+
+Few columns, many alphas: one symmetric eigendecomposition, then ``O(n²)`` an alpha.
+
+Few columns: form ``X'LX`` once and solve by Cholesky, or diagonalise it once for every alpha.
+
+Kernel RankRLS by dual coefficients: the same solvers, on another quadratic.
+
+With ``f = Ka`` and ``L = F'F``, every minimum has the form ``a = F'b`` where (docs/mathematics.md, section 2)
+
+    (F K F' + αI) b = t          F't = r
+
+The matrix is symmetric and its eigenvectors are orthogonal; the papers' general decomposition of ``LK`` is neither
+needed nor safe. Departs from the 2007 and 2009 papers in this, in singular kernels needing no care, and in indefinite
+ones being cut to their positive part: b then lies in the span of eigenvectors with positive eigenvalues, which is the
+model of the clipped kernel for training rows and new rows alike.
+"""
 
 from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg.lapack import dpotrs
 
+from rankwise.arrays import Floats
+from rankwise.design import Design
 from rankwise.objectives import QuadraticObjective
-from rankwise.runtime.decompositions import factorise
-from rankwise.solvers.eigen import EigenFactor
-from rankwise.solvers.scales import is_out_of_range
+from rankwise.objectives.evaluated import Evaluated
+from rankwise.pairs.factor import Factor
+from rankwise.runtime.decompositions import diagonalise, factorise, singular
+from rankwise.runtime.threads import large_algebra
+from rankwise.solvers.scales import EPS, is_out_of_range
 from rankwise.solvers.solution import Solution, Status
 
-__all__ = ["DirectFactor"]
+__all__ = [
+    "DirectFactor",
+    "DualObjective",
+    "DualSpectrum",
+    "EigenFactor",
+    "indefiniteness",
+    "is_indefinite",
+    "is_positive",
+]
+
+_UNLIKE = 1e8  # diagonal entries of H + αI: columns that differ by 1e4 leave the small eigenvalues half of their digits
+
+
+class EigenFactor:
+    """``H = V diag(σ) V'``."""
+
+    def __init__(self, objective: QuadraticObjective) -> None:
+        self._decompose(objective.matrix(), objective.rhs)
+
+    @classmethod
+    def of_matrix(cls, matrix: Floats, rhs: Floats) -> EigenFactor:
+        """Diagonalise a matrix that is at hand."""
+        factor = cls.__new__(cls)
+        factor._decompose(matrix, rhs)  # noqa: SLF001
+        return factor
+
+    def _decompose(self, matrix: Floats, rhs: Floats) -> None:
+        self._matrix, self._rhs, self._size = matrix, rhs, float(np.trace(matrix))
+        if not np.isfinite(self._size):
+            return
+        with large_algebra(matrix.shape[0]):
+            values, self.vectors = np.linalg.eigh(matrix)
+        self.values = np.maximum(values, 0.0)  # H is positive semidefinite: below zero there is only rounding
+        self._projected = self.vectors.T @ rhs
+
+    def solve(self, alpha: float) -> Solution:
+        """Solve ``(H + αI) w = b``; in a singular system, the solution of least norm."""
+        if is_out_of_range(self._size + alpha, self._rhs):
+            return Solution(np.zeros_like(self._rhs), Status.OUT_OF_RANGE, certificate=np.inf)
+        shifted = self.values + alpha
+        smallest = shifted.size * np.finfo(np.float64).eps * shifted.max(initial=0.0)
+        kept = shifted > smallest
+        inverse = np.divide(1.0, shifted, out=np.zeros_like(shifted), where=kept)
+        scaled = inverse if self._projected.ndim == 1 else inverse[:, None]
+        coef: Floats = self.vectors @ (scaled * self._projected)
+        diagonal = np.diagonal(self._matrix) + alpha
+        is_alike = diagonal.max(initial=0.0) <= _UNLIKE * diagonal.min(initial=np.inf)
+        # With alpha = 0 the solution of least norm is wanted, which balancing would change.
+        balanced = self._balanced(alpha) if alpha > 0 and not (is_alike and kept.all()) else None
+        if balanced is not None:
+            return balanced
+        if kept.all():
+            return Solution(coef, Status.EXACT)
+        return Solution(coef, Status.SINGULAR, rank=int(kept.sum()))
+
+    def _balanced(self, alpha: float) -> Solution | None:
+        """Solve with ones on the diagonal, where alpha is not lost beside columns in other units than the rest."""
+        unit = np.sqrt(np.diagonal(self._matrix) + alpha)
+        matrix = self._matrix / np.outer(unit, unit)
+        np.fill_diagonal(matrix, 1.0)
+        solution = EigenFactor.of_matrix(matrix, (self._rhs.T / unit).T).solve(0.0)
+        return replace(solution, coef=(solution.coef.T / unit).T) if solution.status is Status.EXACT else None
+
 
 _EPS = float(np.finfo(np.float64).eps)
 
@@ -40,3 +125,121 @@ class DirectFactor:
             return EigenFactor.of_matrix(self._matrix, self._rhs).solve(alpha)
         coef = dpotrs(factor, self._rhs, lower=1)[0]
         return Solution(coef, Status.EXACT)
+
+
+# A negative eigenvalue beyond this share of the largest one is not rounding.
+_ROUNDING = 1e-9
+
+
+class DualObjective(Evaluated):
+    """``b'(FKF')b - 2t'b``: a quadratic whose minimum with the penalty ``αb'b`` gives the dual coefficients.
+
+    Parameters
+    ----------
+    kernel : Design
+        The square kernel matrix, stored or made again whenever it is multiplied. A stored one is overwritten
+        by `matrix`.
+    factor : Factor
+    pull : (rows,) or (rows, outputs) float64
+    """
+
+    def __init__(self, kernel: Design, factor: Factor, pull: Floats) -> None:
+        self._kernel = kernel
+        self._factor = factor
+        self.rhs = factor.target(pull)
+        self.n_products = 0
+
+    @property
+    def n_features(self) -> int:
+        """The number of dual variables: one per row, or per pair, of the factor."""
+        return int(self.rhs.shape[0])
+
+    def product(self, v: Floats) -> Floats:
+        """Apply ``FKF'``."""
+        self.n_products += 1 if v.ndim == 1 else v.shape[1]
+        return self._factor.apply(self._kernel.dot(self._factor.transposed(v)))
+
+    def matrix(self) -> Floats:
+        """Return ``FKF'``, in place of the kernel where that is stored."""
+        return self._matrix
+
+    @cached_property
+    def _matrix(self) -> Floats:
+        return self._factor.sandwich(self._kernel.matrix())
+
+    def diagonal(self) -> Floats:
+        """Return the diagonal of ``FKF'``."""
+        return np.diagonal(self._matrix).copy()
+
+    def dual_coefficients(self, b: Floats) -> Floats:
+        """Return ``a = F'b``."""
+        return self._factor.transposed(b)
+
+
+@dataclass(frozen=True)
+class DualSpectrum:
+    """``FKF' = V diag(σ) V'`` without its negative part, and the target in the coordinates V.
+
+    Attributes
+    ----------
+    values : (k,) float64
+    vectors : (rows, k) float64
+        Square, unless negative directions were dropped.
+    smallest : float
+        The smallest eigenvalue before anything was dropped.
+    rounding : float
+        What the largest eigenvalue is multiplied by to get the rounding errors of all.
+    """
+
+    values: Floats
+    vectors: Floats
+    smallest: float
+    rounding: float = EPS
+
+    @classmethod
+    def of_matrix(cls, matrix: Floats) -> DualSpectrum:
+        """Diagonalise, overwriting the matrix."""
+        values, vectors = diagonalise(matrix, overwrite=True)
+        smallest, largest = float(values[0]), float(values[-1])
+        if is_indefinite(smallest, largest):
+            kept = values > _ROUNDING * largest
+            values, vectors = values[kept], np.ascontiguousarray(vectors[:, kept])
+        # Zeros come as rounding errors, which a small alpha would take for eigenvalues.
+        zero = matrix.shape[0] * np.finfo(np.float64).eps * largest
+        return cls(np.where(values > zero, values, 0.0), vectors, smallest)
+
+    @classmethod
+    def of_features(cls, Z: Floats) -> DualSpectrum:
+        """Decompose ``ZZ'`` by the singular values of Z; where Z has more rows than columns, without the null space."""
+        vectors, values, _ = singular(Z)
+        return cls(np.square(values), vectors, 0.0, EPS**2)
+
+    @property
+    def extremes(self) -> tuple[float, float]:
+        """The smallest eigenvalue before anything was dropped, and the largest."""
+        return self.smallest, float(self.values[-1]) if self.values.size else 0.0
+
+    def solve(self, target: Floats, alpha: float) -> Floats:
+        """Return ``b``; for alpha = 0 the one of least norm."""
+        shifted = self.values + alpha
+        threshold = shifted.size * self.rounding * shifted.max(initial=0.0)
+        inverse = np.divide(1.0, shifted, out=np.zeros_like(shifted), where=shifted > threshold)
+        return np.asarray(self.vectors @ (inverse * (self.vectors.T @ target).T).T)
+
+
+def indefiniteness(smallest: float, largest: float) -> float:
+    """Return how far the spectrum reaches below zero, as a share of its largest absolute value."""
+    return -smallest / max(largest, -smallest) if smallest < 0 else 0.0
+
+
+def is_indefinite(smallest: float, largest: float) -> bool:
+    """Tell whether a spectrum reaches below zero by more than rounding."""
+    return indefiniteness(smallest, largest) > _ROUNDING
+
+
+def is_positive(matrix: Floats) -> bool:
+    """Tell whether a symmetric matrix has no negative eigenvalue beyond rounding, by one Cholesky factorisation."""
+    shifted = matrix.copy().T
+    diagonal = np.einsum("ii->i", shifted)
+    diagonal += _ROUNDING * max(float(np.abs(diagonal).max(initial=0.0)), np.finfo(np.float64).tiny)
+    return factorise(shifted)

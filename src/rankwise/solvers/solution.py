@@ -7,9 +7,8 @@ from enum import Enum
 from typing import Protocol
 
 from rankwise.arrays import Floats
-from rankwise.solvers.spectrum import Spectrum
 
-__all__ = ["Monitor", "Solution", "Status"]
+__all__ = ["Monitor", "Solution", "Spectrum", "Status"]
 
 
 class Monitor(Protocol):
@@ -37,6 +36,25 @@ class Status(Enum):
     def is_good(self) -> bool:
         """Whether the solution is what was asked for."""
         return self in {Status.CONVERGED, Status.EXACT, Status.STOPPED}
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """Estimates of the extreme eigenvalues of ``H + αI``.
+
+    Attributes
+    ----------
+    largest, smallest : float
+    n_iter : int
+        Steps of the estimator.
+    history : list of (float, float)
+        Both estimates after each step.
+    """
+
+    largest: float
+    smallest: float
+    n_iter: int = 0
+    history: list[tuple[float, float]] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
