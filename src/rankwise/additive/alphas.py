@@ -43,8 +43,22 @@ class Ladder:
         """Return an alpha; None where the ladder has none."""
         if not self.is_beyond(step):
             return self.alphas[step]
-        is_default = is_default_grid(np.sort(self.alphas), DEFAULT_ALPHAS)
-        return _step(step) if is_default and -_BEYOND <= step < len(self.alphas) + _BEYOND else None
+        return _step(step) if self.is_default and -_BEYOND <= step < len(self.alphas) + _BEYOND else None
+
+    @property
+    def is_default(self) -> bool:
+        """Whether this is the default grid."""
+        return is_default_grid(np.sort(self.alphas), DEFAULT_ALPHAS)
+
+    @property
+    def first(self) -> int:
+        """Where a search starts: at 1e-2 in the default grid, which most data want or less."""
+        return 2 if self.is_default else 0
+
+    @property
+    def stride(self) -> int:
+        """Steps between the alphas of a coarse search: a decade of the default grid, every alpha of another."""
+        return 2 if self.is_default else 1
 
     def is_beyond(self, step: int) -> bool:
         """Tell whether a step lies beyond the grid."""

@@ -1,15 +1,23 @@
-"""Choosing knots, surfaces and alpha by held-out rows or pairs, one after the other and only while that helps.
+"""The search for knots, surfaces and alpha of additive models, scored on held-out rows or pairs.
 
-Curves alone walk down the alphas, and with more knots from where fewer were best. Then every split ranks the pairs of
-columns by its own training rows, so that nothing held out has a say in them, and surfaces are added in growing numbers;
-then with finer grids, and where those helped in growing numbers once more. Then the penalty is adapted to the models
-(`rankwise.additive.coordinates.adapted_scale`), of every split to its own. Each step tries the alphas next to the best
-so far. At last the best curves are thinned out (`rankwise.additive.coordinates.selecting_scale`).
+Search stages, in order; each starts from the best candidate so far:
+
+1. Curves alone, on the coarsest and the finest knots, with alphas a decade apart. Of nearly equal alphas the largest is
+   kept: surfaces will explain part of what a small alpha would fit.
+2. Surfaces on coarse grids, in growing numbers. Every split ranks the pairs of columns by its own training rows, so
+   that no held-out row has a say in them.
+3. Surfaces on the finest grid, with alphas half a decade apart.
+4. The penalty adapted to the model (`rankwise.additive.coordinates.adapted_scale`), in rounds. If the fine grid is not
+   noticeably better by then, stages 3 and 4 are repeated on the coarse grid.
+5. Few curves, by penalties adapted to whole terms (`rankwise.additive.coordinates.selecting_scale`).
+
+Candidates are compared, not reported, so that their fits are looser than the estimator's by `_LOOSE`; the estimator
+fits the best one to its own tolerance.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -26,19 +34,28 @@ from rankwise.solvers.solution import Solution
 
 __all__ = ["Search"]
 
-# Tries a step of the ladder and a number of surfaces, maybe the steps beside it; gives the best step and its error.
-_At = Callable[[int, int], tuple[int, float]]
+_LOOSE, _LOOSE_ADAPTED = (
+    10,
+    3,
+)  # times the tolerance; adapted penalties move models by little, which loose fits would hide
+_SAME_ALPHA = 5e-3  # share of what is left to gain by which a larger alpha may be behind
+_FINER_CURVES, _FINER_SURFACES = 1e-2, 5e-3  # shares of what is left to gain that finer knots must gain
+
+
+_Key = tuple[Knots, int, Rounds, float]
 
 
 @dataclass
 class Search:
-    """What the splits say about the settings that were tried.
+    """Candidates and their held-out errors.
 
     Attributes
     ----------
     blueprints : Blueprints
     splits : sequence of Split
     wanted : Wanted
+    tol : float
+        Of the final model.
     tried : list of Candidate
         In the order of trial.
     """
@@ -46,19 +63,19 @@ class Search:
     blueprints: Blueprints
     splits: Sequence[Split]
     wanted: Wanted
+    tol: float
     tried: list[Candidate] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         self._knots = Knots(self.wanted.n_knots[0], self.wanted.surface_knots[0])
-        self._rounds = PLAIN
         self._fits: dict[Knots, list[AdditiveFit]] = {}
         self._ranked: list[RankedPairs] = []
-        self._solutions: dict[tuple[Knots, int, Rounds, float], list[Solution]] = {}
+        self._solutions: dict[_Key, list[Solution]] = {}
         self._scoring: dict[int, tuple[Layout, Design]] = {}
 
     @property
     def best(self) -> Candidate:
-        """The best of what was worth trying; of equally good ones the one with fewer surfaces and the larger alpha."""
+        """The best candidate; among equals the one with fewer surfaces and the larger alpha."""
         return min(one for one in self.tried if one.is_worth)
 
     @property
@@ -67,86 +84,135 @@ class Search:
         return self.blueprints.at(*self.best.knots)
 
     def run(self) -> Candidate:
-        """Try what is wanted; return the best."""
+        """Run all stages; return the best candidate."""
         wanted, fixed = self.wanted, self.wanted.fixed
-        first = 0 if fixed is None else len(fixed)
-        self._walk_down(first)
-        self._refine(first, [Knots(n, self._knots.surface) for n in wanted.n_knots[1:]])
-        counts: Sequence[int] = ()
+        n_fixed = 0 if fixed is None else len(fixed)
+        curves = self._choose_curves(n_fixed)
         if fixed is None and any(wanted.counts):
-            counts = self._add_surfaces()
-        self._refine_surfaces(counts)
-        if not self._are_coarse_best:
-            self._adapt()
-        if self._rounds.steps:
-            self._refine_surfaces(counts, at=self._just)  # sharp steps make more of a fine grid
-        self._select(first)
+            curves = self._add_surfaces(curves)
+        if curves.n_pairs and len(wanted.surface_knots) > 1:
+            self._refine_surfaces(curves)
+        else:
+            walked = self._walk(curves.step, curves.n_pairs, stride=1)
+            if not self._are_coarse_curves_best:
+                self._adapt(walked)
+        self._select(n_fixed)
         return self.best
 
-    @property
-    def _are_coarse_best(self) -> bool:
-        """Whether finer knots were tried and did not help: then there are hardly any small steps to do without."""
-        first = Knots(self.wanted.n_knots[0], self.wanted.surface_knots[0])
-        return self._knots == first and any(one.knots != first for one in self.tried)
-
     def selection(self, model: Floats) -> Selection:
-        """Return the choice, and what the alphas beside it were worth with the same knots and surfaces."""
+        """Return the choice, with the errors of other alphas for the same knots and surfaces."""
         best = self.best
-        alike = (one for one in self.tried if one.is_alike(best))
-        beside = {one.alpha: one.error for one in alike}
+        chosen = best.knots, best.n_pairs
+        alike = [one for one in self.tried if one.is_worth and (one.knots, one.n_pairs) == chosen]
+        beside = {one.alpha: one.error for one in sorted(alike, reverse=True)}  # of several rounds the best
         alphas = np.array(sorted(beside))
         errors = np.array([[beside[alpha]] for alpha in alphas.tolist()])
         return Selection([model], [Choice(best.alpha, 0, best.error)], alphas, errors)
 
-    @property
-    def start_of_curves(self) -> Floats | None:
-        """The mean of the splits' curves near the best alpha: a start for the model of all rows."""
+    def fit_best(self, fit: AdditiveFit) -> tuple[Layout, Solution]:
+        """Fit the best candidate, from the means of the splits' models.
+
+        Where surfaces were chosen by their number, all training rows rank the pairs again.
+        """
         best = self.best
-        count = 0 if self.wanted.fixed is None else len(self.wanted.fixed)
-        alike = [
-            key
-            for key in self._solutions
-            if key[0].curve == best.knots.curve
-            and key[1:3] == (count, PLAIN)
-            and (not count or key[0] == best.knots)
-        ]
-        nearest = min(alike, key=lambda key: abs(np.log(key[3] / best.alpha)))
-        return np.asarray(np.mean([s.coef for s in self._solutions[nearest]], axis=0))
+        pairs = self.wanted.fixed or ()
+        if self.wanted.fixed is None and best.n_pairs:
+            coarse = Knots(best.knots.curve, self.wanted.surface_knots[0])
+            curves = [key for key in self._solutions if key[:3] == (coarse, 0, PLAIN)]
+            nearest = min(curves, key=lambda key: abs(np.log(key[3] / best.alpha)))
+            pairs, _ = fit.best_pairs(best.alpha, best.n_pairs, self._mean(nearest, ()))
+            fit.release_curves()
+        plain = best.knots, best.n_pairs, PLAIN, best.alpha
+        return fit.solve_adapting(best.alpha, best.rounds, pairs, self._mean(plain, pairs))
 
-    def _walk_down(self, count: int) -> None:
-        """Try the alphas from the largest down, until two in a row were no better, and beyond an end that is best."""
-        worse, best, last = 0, np.inf, len(self.wanted.ladder.alphas) - 1
-        errors: dict[int, float] = {}
-        for step in range(last + 1):
-            error = self._try(step, count)
-            if error is None:
-                return
-            errors[step] = error
-            worse, best = (0, error) if error < best else (worse + 1, best)
+    def _mean(self, key: _Key, pairs: Sequence[tuple[int, int]]) -> Floats:
+        """Return the mean of the splits' models for these pairs; a pair that no split has gets 0."""
+        knots, count, _, _ = key
+        blueprint, solutions = self.blueprints.at(*knots), self._solutions[key]
+        models: dict[object, list[Floats]] = {}
+        curves = range(len(blueprint.plan.curves))
+        for number, solution in enumerate(solutions):
+            own = self._pairs(number, count)
+            blocks = np.split(solution.coef, np.cumsum(blueprint.sizes(own))[:-1])
+            for term, block in zip([*curves, *own], blocks, strict=True):
+                models.setdefault(term, []).append(block)
+        sized = zip([*curves, *pairs], blueprint.sizes(pairs), strict=True)
+        return np.concatenate(
+            [np.mean(models[term], axis=0) if term in models else np.zeros(size) for term, size in sized]
+        )
+
+    # --- stages ---
+
+    def _choose_curves(self, count: int) -> Candidate:
+        """Choose knots and alpha of curves, with the surfaces that every model has."""
+        ladder = self.wanted.ladder
+        best = self._walk(ladder.first, count, stride=ladder.stride, is_first=True)
+        worse = 0
+        for n_knots in self.wanted.n_knots[1:]:
             if worse >= PATIENCE:
                 break
-        if errors[0] == best:
-            self._climb(count, errors, -1)
-        if last in errors and errors[last] == min(errors.values()):
-            self._climb(count, errors, 1)
-
-    def _refine(self, count: int, finer: Sequence[Knots], at: _At | None = None) -> bool:
-        """Try more and more knots with so many surfaces, while they help noticeably; tell whether any did."""
-        has_helped, worse = False, 0
-        for knots in finer:
-            if worse >= PATIENCE:
-                break
-            best, kept, self._knots, first = self.best, self._knots, knots, len(self.tried)
-            _, error = (at or self._around)(best.step, count)
-            if is_worth(error, best.error):
+            kept, self._knots, first = self._knots, Knots(n_knots, self._knots.surface), len(self.tried)
+            finer = self._walk(best.step, count, stride=ladder.stride)
+            if finer.error < best.error - _FINER_CURVES * _room(best.error):
                 self._forget(kept)
-                has_helped, worse = True, 0
+                best, worse = finer, 0
                 continue
             self._give_up(first)
+            self._forget(self._knots)
             self._knots = kept
-            self._forget(knots)
             worse += 1
-        return has_helped
+        nearly = best.error + _SAME_ALPHA * _room(best.error)
+        alike = [one for one in self.tried if one.is_alike(best) and one.error <= nearly]
+        return max(alike, key=lambda one: one.alpha)
+
+    def _add_surfaces(self, curves: Candidate) -> Candidate:
+        """Add surfaces in growing numbers at the alpha of the curves; return the best candidate."""
+        of_curves = self._solutions[self._knots, 0, PLAIN, curves.alpha]
+        self._ranked = [fit.rank_pairs(s.coef) for fit, s in zip(self._fits_now(), of_curves, strict=True)]
+        most = min(ranked.gains.size for ranked in self._ranked)
+        counts = dict.fromkeys(min(count, most) for count in self.wanted.counts if min(count, most))
+        best, worse = curves, 0
+        if 0 not in self.wanted.counts and counts:
+            self._give_up(0)
+            best = replace(curves, error=np.inf)
+        for count in counts:
+            found = self._try(curves.step, count)
+            assert found is not None
+            best, worse = (found, 0) if found.error < best.error else (best, worse + 1)
+            if worse >= PATIENCE:
+                break
+        return best
+
+    def _refine_surfaces(self, coarse: Candidate) -> None:
+        """Choose between the coarse and finer grids, each with its alpha and adapted penalty."""
+        kept, first = self._knots, len(self.tried)
+        for n_knots in self.wanted.surface_knots[1:]:
+            self._knots = Knots(kept.curve, n_knots)
+            fine = self._adapt(self._walk(coarse.step, coarse.n_pairs, stride=1))
+            if fine.error < coarse.error - _FINER_SURFACES * _room(coarse.error):
+                return
+            self._forget(self._knots)
+        self._give_up(first)
+        self._knots = kept
+        self._adapt(self._walk(coarse.step, coarse.n_pairs, stride=1))
+
+    @property
+    def _are_coarse_curves_best(self) -> bool:
+        """Whether finer curves were tried and did not help: then there are hardly any sharp steps to adapt to."""
+        first = self.wanted.n_knots[0]
+        return self._knots.curve == first and any(one.knots.curve != first for one in self.tried)
+
+    def _adapt(self, plain: Candidate) -> Candidate:
+        """Adapt the penalty to the model's steps, again while that helps noticeably; return the best candidate."""
+        best = plain
+        for number in range(self.wanted.rounds.steps):
+            first = len(self.tried)
+            found = self._try(best.step, best.n_pairs, Rounds(number + 1))
+            if found is None or not is_worth(found.error, best.error):
+                self._give_up(first)
+                break
+            best = found
+        return best
 
     def _select(self, count: int) -> None:
         """Adapt the penalty of the best curves to whole terms, in all rounds: the first may be worse than none.
@@ -157,126 +223,82 @@ class Search:
         alike = [one for one in self.tried if one.is_worth and (one.n_pairs, one.rounds) == (count, PLAIN)]
         if not (alike and self.wanted.rounds.terms):
             return
-        best, plain, first, least = self.best, min(alike), len(self.tried), np.inf
+        best, plain, first = self.best, min(alike), len(self.tried)
         self._knots = plain.knots
         step = min(max(plain.step, 0), len(self.wanted.ladder.alphas) - 1)
-        for number in range(self.wanted.rounds.terms):
-            self._rounds = Rounds(terms=number + 1)
-            error = self._try(step, count)
-            if error is None:
-                break
-            least = min(least, error)
-        if not is_worth(least, best.error):
+        self._try(step, count)
+        found = [self._try(step, count, Rounds(terms=n + 1)) for n in range(self.wanted.rounds.terms)]
+        if not is_worth(min(one.error for one in found if one is not None), best.error):
             self._give_up(first)
 
-    def _adapt(self) -> None:
-        """Adapt the penalty to the models' steps, again while that helps noticeably."""
-        for number in range(self.wanted.rounds.steps):
-            best, first, kept = self.best, len(self.tried), self._rounds
-            self._rounds = Rounds(number + 1)
-            _, error = self._around(best.step, best.n_pairs)
-            if not is_worth(error, best.error):
-                self._give_up(first)
-                self._rounds = kept
-                return
+    # --- one candidate after another ---
 
-    def _add_surfaces(self) -> list[int]:
-        """Add surfaces in growing numbers; return these."""
-        wanted, curves = self.wanted, self.best
-        of_curves = self._solutions[self._knots, 0, PLAIN, curves.alpha]
-        fits = self._fits_now()
-        self._ranked = [fit.rank_pairs(s.coef) for fit, s in zip(fits, of_curves, strict=True)]
-        most = min(ranked.gains.size for ranked in self._ranked)
-        counts = list(dict.fromkeys(min(count, most) for count in wanted.counts if min(count, most)))
-        if 0 not in wanted.counts and counts:
-            self._give_up(0)
-        self._grow(curves.step, counts)
-        return counts
+    def _walk(self, step: int, count: int, *, stride: int, is_first: bool = False) -> Candidate:
+        """Try an alpha, then smaller ones while the error falls, else larger ones; return the best candidate.
 
-    def _refine_surfaces(self, counts: Sequence[int], at: _At | None = None) -> None:
-        """Try finer grids, and where they help larger ones of these numbers of surfaces."""
-        if not self.best.n_pairs:
-            return
-        finer = [Knots(self._knots.curve, n) for n in self.wanted.surface_knots if n > self._knots.surface]
-        if self._refine(self.best.n_pairs, finer, at):
-            self._grow(self.best.step, [count for count in counts if count > self.best.n_pairs], at)
+        The first walk goes on after one alpha that was no better: chance decides between the first ones.
+        """
+        best = self._try(step, count)
+        assert best is not None
+        for direction in (1, -1):
+            start, worse, at = best, 0, step
+            while worse < (PATIENCE if is_first and direction > 0 else 1):
+                at += direction * stride
+                found = self._try(at, count)
+                if found is None:
+                    break
+                if self.wanted.ladder.is_beyond(at) and not is_worth(found.error, best.error):
+                    self._give_up(-1)
+                    break
+                best, worse = (found, 0) if found.error < best.error else (best, worse + 1)
+            if best is not start:
+                break
+        return best
 
-    def _grow(self, step: int, counts: Sequence[int], at: _At | None = None) -> None:
-        """Try numbers of surfaces from where fewer were best."""
-        worse = 0
-        for count in counts:
-            before = min((one.error for one in self.tried if one.is_worth), default=np.inf)
-            step, error = (at or self._around)(step, count)
-            worse = worse + 1 if error >= before else 0
-            if worse >= PATIENCE:
-                return
-
-    def _around(self, step: int, count: int) -> tuple[int, float]:
-        """Try an alpha, and those next to it as long as they are better; return the best step and its error."""
-        first = self._try(step, count)
-        errors = {step: np.inf if first is None else first}
-        for direction in (-1, 1):
-            self._climb(count, errors, direction)
-        best = min(errors, key=lambda place: (errors[place], place))
-        return best, errors[best]
-
-    def _just(self, step: int, count: int) -> tuple[int, float]:
-        """Try an alpha alone: an adapted model takes a fit for each of its rounds."""
-        error = self._try(step, count)
-        return step, np.inf if error is None else error
-
-    def _climb(self, count: int, errors: dict[int, float], direction: int) -> None:
-        """Go on in one direction while the error falls; beyond the grid only while it falls noticeably."""
-        step = (min if direction < 0 else max)(errors) + direction
-        while True:
-            before = min(errors.values())
-            error = self._try(step, count)
-            if error is None:
-                return
-            if self.wanted.ladder.is_beyond(step) and not is_worth(error, before):
-                self._give_up(-1)
-                return
-            errors[step] = error
-            if error > before:
-                return
-            step += direction
-
-    def _try(self, step: int, count: int) -> float | None:
+    def _try(self, step: int, count: int, rounds: Rounds = PLAIN) -> Candidate | None:
         """Fit every split and score it; None where the ladder ends."""
         alpha = self.wanted.ladder.at(step)
         if alpha is None:
             return None
+        key = self._knots, count, rounds, alpha
+        if key in self._solutions:
+            return next(one for one in self.tried if one.key == key)
         errors, solutions = [], []
         for number, (fit, split) in enumerate(zip(self._fits_now(), self.splits, strict=True)):
-            layout, solution = self._solve(fit, alpha, count, number)
+            layout, solution = self._solve(fit, alpha, count, rounds, number)
             errors.append(float(split.scorer.errors(self._scores(number, layout, solution.coef)[None, :])[0]))
             solutions.append(solution)
         error = float(np.average(errors, weights=[split.share for split in self.splits]))
-        self._solutions[self._knots, count, self._rounds, alpha] = solutions
-        self.tried.append(Candidate(error, count, self._knots, self._rounds, -alpha, step))
-        return error
+        self._solutions[key] = solutions
+        self.tried.append(Candidate(error, count, self._knots, rounds, -alpha, step))
+        return self.tried[-1]
 
-    def _solve(self, fit: AdditiveFit, alpha: float, count: int, number: int) -> tuple[Layout, Solution]:
+    def _solve(
+        self, fit: AdditiveFit, alpha: float, count: int, rounds: Rounds, number: int
+    ) -> tuple[Layout, Solution]:
         """Fit one split, from the model of one round less if that was fitted with the same alpha."""
-        pairs, rounds = self._pairs(number, count), self._rounds
-        before = self._solutions.get((self._knots, count, rounds.one_less, alpha))
-        if before is not None:
-            return fit.solve(alpha, pairs, before=before[number].coef, by_terms=rounds.terms > 0)
-        return fit.solve_adapting(alpha, rounds, pairs, self._start(alpha, count, number))
+        pairs = self._pairs(number, count)
+        if rounds == PLAIN:
+            return fit.solve(alpha, pairs, self._start(alpha, count, number))
+        before = self._solutions[self._knots, count, rounds.one_less, alpha]
+        return fit.solve(alpha, pairs, before=before[number].coef, by_terms=rounds.terms > 0)
 
     def _give_up(self, first: int) -> None:
-        """Leave what was tried from there on out of the choice."""
+        """Leave the candidates from this one on out of the choice."""
         self.tried[first:] = [replace(one, is_worth=False) for one in self.tried[first:]]
 
     def _forget(self, knots: Knots) -> None:
-        """Give up the codes of these knots: they are as large as the rows in single precision."""
+        """Release the codes of these knots: they are as large as the rows in single precision."""
         self._fits.pop(knots, None)
         self.blueprints.forget(*knots)
 
     def _fits_now(self) -> list[AdditiveFit]:
         if self._knots not in self._fits:
             blueprint = self.blueprints.at(*self._knots)
-            self._fits[self._knots] = [AdditiveFit(blueprint, split.training) for split in self.splits]
+            self._fits[self._knots] = [
+                AdditiveFit(blueprint, split.training, _LOOSE * self.tol, _LOOSE_ADAPTED * self.tol)
+                for split in self.splits
+            ]
         return self._fits[self._knots]
 
     def _pairs(self, number: int, count: int) -> Sequence[tuple[int, int]]:
@@ -307,3 +329,8 @@ class Search:
             kept = layout, encode(split.X, layout.terms, layout.coordinates, self.blueprints.n_threads)
             self._scoring[number] = kept
         return kept[1].dot(coef)
+
+
+def _room(error: float) -> float:
+    """Return what is left to gain: metrics of which more is better have errors down to -1."""
+    return abs(error + 1) if error < 0 else error

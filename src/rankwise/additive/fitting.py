@@ -24,7 +24,9 @@ from rankwise.arrays import AnyArray, Floats
 from rankwise.data.queries import Queries
 from rankwise.design import AdditiveDesign
 from rankwise.design.terms import Curve, Surface, Terms
-from rankwise.solvers.solution import Solution
+from rankwise.solvers.solution import Solution, Status
+
+_TIGHT = 1e-5  # a start that is this good is the solution
 
 __all__ = ["AdditiveFit", "Blueprint", "Blueprints", "Layout", "as_pairs", "encode"]
 
@@ -87,6 +89,10 @@ class Blueprint:
     def coordinates(self, terms: Terms) -> PenaltyCoordinates:
         """Return the coordinates in which the penalty is a plain ridge."""
         return PenaltyCoordinates(terms, self.plan.masses, self._side_masses, self.penalty, self.directions)
+
+    def sizes(self, pairs: Sequence[tuple[int, int]]) -> list[int]:
+        """Return the number of coordinates of every curve, and of surfaces for these pairs of curves."""
+        return self.coordinates(self.terms(pairs)).sizes
 
     def forget_curves(self) -> None:
         """Give up the codes of the curves alone, and what ranked their pairs, before those of surfaces are made."""
@@ -159,10 +165,19 @@ class AdditiveFit:
     ----------
     blueprint : Blueprint
     training : Training
+    tol, adapted_tol : float, optional
+        Looser tolerances than that of the training, for models that are compared; the second for adapted penalties.
     """
 
-    def __init__(self, blueprint: Blueprint, training: Training) -> None:
+    def __init__(
+        self,
+        blueprint: Blueprint,
+        training: Training,
+        tol: float | None = None,
+        adapted_tol: float | None = None,
+    ) -> None:
         self._blueprint, self._training = blueprint, training
+        self._tol, self._adapted_tol = tol, adapted_tol
         self._solvers: dict[tuple[tuple[int, int], ...], tuple[Layout, LossSolver]] = {}
 
     def solve(
@@ -188,11 +203,11 @@ class AdditiveFit:
         if start is not None:
             start = np.append(start, np.zeros(layout.coordinates.n_coordinates - start.size))
         if before is None:
-            return layout, solver.solve(alpha, start)
+            return layout, _moved(solver, alpha, start, self._tol)
         scale = selecting_scale(before, layout.coordinates.sizes) if by_terms else adapted_scale(before)
         rescaled = layout.design.within(Rescaled(layout.coordinates, scale))
         adapted = self._training.on(rescaled, layout.coordinates.nonnegative)
-        solution = adapted.solve(alpha, (before if start is None else start) / scale)
+        solution = _moved(adapted, alpha, (before if start is None else start) / scale, self._adapted_tol)
         return layout, replace(solution, coef=scale * solution.coef)
 
     def solve_adapting(
@@ -223,17 +238,38 @@ class AdditiveFit:
         """
         if n_pairs == 0:
             return self.solve_adapting(alpha, rounds, (), start)
-        chooser = sample() or self
-        layout, solution = chooser.solve(alpha, (), start)
-        pairs = as_pairs(chooser.rank_pairs(solution.coef), n_pairs)
-        del layout, chooser
+        pairs, curves = (sample() or self).best_pairs(alpha, n_pairs, start)
+        self.release_curves()
+        return self.solve_adapting(alpha, rounds, pairs, curves)
+
+    def best_pairs(
+        self, alpha: float, n_pairs: int, start: Floats | None = None
+    ) -> tuple[list[tuple[int, int]], Floats]:
+        """Fit the curves; return the first pairs of columns by what they leave, and the curves' coefficients."""
+        _, solution = self.solve(alpha, (), start)
+        return as_pairs(self.rank_pairs(solution.coef), n_pairs), solution.coef
+
+    def release_curves(self) -> None:
+        """Release the codes of curves alone before those of surfaces are made."""
         self._solvers.clear()
         self._blueprint.forget_curves()
-        return self.solve_adapting(alpha, rounds, pairs, solution.coef)
 
     def rank_pairs(self, coef: Floats) -> RankedPairs:
         """Rank the pairs of curves where the curves have these coefficients."""
         return self._blueprint.rank_pairs(*self._training.slopes(self._blueprint.curves.design.dot(coef)))
+
+
+def _moved(solver: LossSolver, alpha: float, start: Floats | None, tol: float | None) -> Solution:
+    """Solve; a start within a loose tolerance is not accepted as it is, or two settings could not be told apart."""
+    solution = solver.solve(alpha, start, tol)
+    while tol is not None and start is not None and _is_start(solution) and tol > _TIGHT:
+        tol /= 10
+        solution = solver.solve(alpha, start, tol)
+    return solution
+
+
+def _is_start(solution: Solution) -> bool:
+    return solution.status is Status.CONVERGED and solution.n_iter == 0
 
 
 def as_pairs(ranked: RankedPairs, n_pairs: int) -> list[tuple[int, int]]:

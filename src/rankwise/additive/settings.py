@@ -94,6 +94,11 @@ class Candidate:
         """The penalty."""
         return -self.rank
 
+    @property
+    def key(self) -> tuple[Knots, int, Rounds, float]:
+        """The setting without its error."""
+        return self.knots, self.n_pairs, self.rounds, self.alpha
+
     def is_alike(self, other: Candidate) -> bool:
         """Tell whether nothing but alpha differs."""
         return (self.n_pairs, self.knots, self.rounds) == (other.n_pairs, other.knots, other.rounds)

@@ -5,7 +5,7 @@ All losses are weighted means over pairs here, the squared one too, so that one 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -31,8 +31,8 @@ LOSSES = ("squared_hinge", "squared", "hinge")
 class LossSolver(Protocol):
     """The loss of one design, for any alpha."""
 
-    def solve(self, alpha: float, start: Floats | None = None) -> Solution:
-        """Minimise the mean loss plus ``alpha ‖u‖²``."""
+    def solve(self, alpha: float, start: Floats | None = None, tol: float | None = None) -> Solution:
+        """Minimise the mean loss plus ``alpha ‖u‖²``; `tol` replaces the tolerance of the training."""
 
 
 class Training(Protocol):
@@ -72,8 +72,9 @@ class _MarginSolver:
     design: Design
     nonnegative: npt.NDArray[np.bool_]
 
-    def solve(self, alpha: float, start: Floats | None = None) -> Solution:
+    def solve(self, alpha: float, start: Floats | None = None, tol: float | None = None) -> Solution:
         fit, pairs = self.training.fit, self.training.pairs
+        fit = fit if tol is None else replace(fit, tol=tol)
         if not self.nonnegative.any():
             return fit.solve(self.design, pairs, alpha, start=start)
         objective = MeanLoss(self.design, pairs, SquaredHingeLoss())
@@ -122,13 +123,14 @@ class _SquaredSolver:
         self._factor: DirectFactor | None = None
         self._n_alphas = 1
 
-    def solve(self, alpha: float, start: Floats | None = None) -> Solution:
+    def solve(self, alpha: float, start: Floats | None = None, tol: float | None = None) -> Solution:
         objective, training = self._objective, self._training
+        tol = training.tol if tol is None else tol
         # The mean of the pairs is minimised, where RankRLS has their sum.
         total = alpha * training.graph.weight
         if self._nonnegative.any():
             return minimise_bounded(
-                _MeanSquares(objective), alpha, Bounds.not_negative(self._nonnegative), tol=training.tol,
+                _MeanSquares(objective), alpha, Bounds.not_negative(self._nonnegative), tol=tol,
                 max_iter=training.max_iter,
                 start=start,
             )  # fmt: skip
@@ -136,7 +138,7 @@ class _SquaredSolver:
             has_blocks, n_alphas = training.graph.blocks is not None, self._n_alphas
             self._n_alphas = _MORE_ALPHAS
             if choose_solver(objective.design, forms_matrix=has_blocks, n_alphas=n_alphas) != "direct":
-                options = SolverOptions(tol=training.tol, max_iter=training.max_iter)
+                options = SolverOptions(tol=tol, max_iter=training.max_iter)
                 return SOLVERS["cg"](objective, total, options)
             self._factor = DirectFactor(objective)
         return self._factor.solve(total)

@@ -176,7 +176,7 @@ class AdditiveRanker(AdditiveModel):
         if not splits or len(problem.blueprints.at(*knots).plan.curves) < 2:
             return 0
         wanted = Wanted(Ladder([float(self.alpha)]), knots[:1], knots[1:], AUTO_COUNTS)
-        return Search(problem.blueprints, splits, wanted).run().n_pairs
+        return Search(problem.blueprints, splits, wanted, problem.tol).run().n_pairs
 
     def _splits(self, problem: AdditiveProblem, eval_set: object) -> list[Split]:
         """Return what scores numbers of surfaces; nothing where too few rows can be held out."""

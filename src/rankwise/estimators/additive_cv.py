@@ -29,45 +29,52 @@ from rankwise.solvers.solution import Solution, Status
 
 __all__ = ["AdditiveRankerCV"]
 
-# What "auto" tries, where so many rows stand for a knot of a curve, or of a surface along one of its columns.
+# "auto" tries the first of these, and the largest with this many rows per knot.
 _ROWS_OF_A_KNOT = 40
 _AUTO_KNOTS = {"n_knots": (8, 16, 32, 64), "surface_knots": (5, 9, 17, 33)}
+# Folds that score candidates, of the five that "auto" makes, by the number of rows; with fewer queries than this, all.
+_SCORED_FOLDS = ((10_000, 1), (3_000, 2), (1_000, 3))
+_FEW_QUERIES = 100
+# Above this many rows, curves of few columns were never ahead.
+_SELECTIVE_ROWS = 800
 
 
 class AdditiveRankerCV(AdditiveModel):
     """`AdditiveRanker` with alpha, knots and the number of surfaces chosen on held-out rows or pairs.
 
-    Curves alone walk the grid of alphas from the largest down, as long as that helps, then with more knots; then
-    surfaces are added in growing numbers, then on finer grids, and then the penalty is adapted to what was fitted;
-    each with the alphas next to the best one. At last curves alone of few columns are tried. Every fold
-    ranks the pairs of columns by its own training rows, so that nothing held out has a say in which pairs it is scored
-    with.
+    The search has five stages, and each starts from the best candidate so far: curves on coarse and fine knots with
+    alphas a decade apart, surfaces in growing numbers, surfaces on a fine grid with alphas half a decade apart,
+    adapted penalties, and (up to 800 rows) curves of few columns. Candidates are fitted loosely; the chosen one is
+    fitted to `tol`. Every fold ranks the pairs of columns by its own training rows, so that no held-out row has a say
+    in the pairs that it scores.
 
     Parameters
     ----------
     alphas : array-like, default=1e-1, 3e-2, 1e-2, ..., 1e-5
         The grid; order and duplicates do not matter. The default one goes on beyond an end at which the best lies.
     n_knots : int, "auto" or list of int, default="auto"
-        The most knots of a curve to try, in the order given until two in a row do not help: "auto" is 8, 16, 32, 64,
-        as far as there are 40 rows for each.
+        The most knots of a curve to try, in the order given until two in a row do not help: "auto" is 8 and the largest
+        of 16, 32 and 64 with 40 rows per knot.
     interactions : int, "auto", list of int or list of pairs, default="auto"
-        How many surfaces to try, in increasing order while they help: "auto" is 0, 5, 10, 20, ..., 320. Or which pairs
+        How many surfaces to try, in increasing order while they help: "auto" is 0, 5, 20, 80, 160. Or which pairs
         of columns have one.
     cv : "auto", int, splitter, "leave-query-out" or "leave-pair-out", default="auto"
-        Folds of whole queries, or of rows where there is one ranking, or of listed pairs; "auto" makes 5. With the
+        Folds of whole queries, or of rows where there is one ranking, or of listed pairs; "auto" makes 5, and scores
+        candidates on one of them from 10,000 rows on, on two from 3,000 and on three from 1,000 (on all where there
+        are fewer than 100 queries). With the
         squared loss and no surfaces, or listed ones, hold-out can be exact, as in `RankRLSCV`, and "auto" makes it so
         where that is cheap. Not used where `fit` gets an `eval_set`.
     scoring, random_state : default="pairwise_error", 0
         As in `RankSVMCV`.
     surface_knots : int, "auto" or list of int, default="auto"
-        The most knots of a surface along each of its columns to try, likewise: "auto" is 5, 9, 17, 33, as far as there
-        are 40 rows for each.
+        The most knots of a surface along each of its columns to try: "auto" is 5 and the largest of 9, 17 and 33 with
+        40 rows per knot.
     adaptive : int, default=2
         The most rounds in which the penalty is adapted, as in `AdditiveRanker`, while that helps. There are none where
         finer knots were tried and did not help, and where the squared loss knows all alphas at once.
     selective : int, default=8
-        In how many rounds the best curves without chosen surfaces are fitted again, at last, with the penalty of each
-        adapted to how much it does, as in `AdditiveRanker`; the best round is taken if it beats everything else.
+        Up to 800 rows, the rounds in which the best curves are fitted again with the penalty of each adapted to its
+        size, as in `AdditiveRanker`; the best round is taken if it beats every other candidate.
     loss, penalty, query_weight, ties, cost, monotone, categorical, tol, max_iter, n_threads
         As in `AdditiveRanker`.
 
@@ -152,7 +159,7 @@ class AdditiveRankerCV(AdditiveModel):
         problem = self._problem(data, n_knots[0], surface_knots[0])
         listed = self._listed_surfaces(problem.blueprints.at(n_knots[0], surface_knots[0]))
         ladder = Ladder.of_grid(check_alphas(self.alphas).tolist())
-        rounds = Rounds(int(self.adaptive), int(self.selective))
+        rounds = Rounds(int(self.adaptive), int(self.selective) if n_rows <= _SELECTIVE_ROWS else 0)
         wanted = Wanted(ladder, n_knots, surface_knots, self._counts(), listed, rounds)
         if self.loss == "squared" and not problem.blueprints.directions and not any(wanted.counts):
             self._learn_squares(problem, wanted, eval_set)
@@ -163,16 +170,13 @@ class AdditiveRankerCV(AdditiveModel):
                 "use loss='squared' with interactions=0 or a list of pairs and without monotone, or cv=5.",
             )
         held_out = self._held_out(problem.data, eval_set)
-        search = Search(problem.blueprints, problem.splits(held_out, self._metric), wanted)
+        splits, self.cv_ = problem.splits(held_out, self._metric), held_out.description
+        n_scored = self._n_scored(problem, len(splits)) if eval_set is None else 1
+        if n_scored < len(splits):
+            splits, self.cv_ = splits[:n_scored], f"{n_scored} of {self.cv_}"
+        search = Search(problem.blueprints, splits, wanted, problem.tol)
         best = search.run()
-        self.cv_ = held_out.description
-        fit = AdditiveFit(search.blueprint, problem.training())
-        alpha, count, start = best.alpha, best.n_pairs, search.start_of_curves
-        found = (
-            fit.solve_with_best(alpha, count, start, best.rounds)
-            if listed is None
-            else fit.solve_adapting(alpha, best.rounds, listed, start)
-        )
+        found = search.fit_best(AdditiveFit(search.blueprint, problem.training()))
         notices = self._finish(*found, problem.blueprints)
         facts = self._facts(search.tried, best.knots, best.rounds)
         selection = search.selection(self.values_).with_facts(n_iter_=self.n_iter_, **facts)
@@ -229,10 +233,18 @@ class AdditiveRankerCV(AdditiveModel):
         return numbers
 
     def _affordable(self, name: str, n_rows: int) -> list[int]:
-        """Return the numbers of knots to try; of "auto" the least, and those that have enough rows."""
+        """Return the numbers of knots to try; of "auto" the least, and the largest that has enough rows."""
         first, *finer = self._tried(name)
-        is_given = not isinstance(getattr(self, name), str)
-        return [first, *(n for n in finer if is_given or n * _ROWS_OF_A_KNOT <= n_rows)]
+        if not isinstance(getattr(self, name), str):
+            return [first, *finer]
+        return [first, *[n for n in finer if n * _ROWS_OF_A_KNOT <= n_rows][-1:]]
+
+    def _n_scored(self, problem: AdditiveProblem, n_folds: int) -> int:
+        """Return how many folds score candidates: large folds tell settings apart, and one of them is enough."""
+        n_rows, n_queries = problem.data.design.shape[0], len(problem.blueprints.queries)
+        if not (isinstance(self.cv, str) and self.cv == "auto") or 1 < n_queries < _FEW_QUERIES:
+            return n_folds
+        return next((n for least, n in _SCORED_FOLDS if n_rows >= least), n_folds)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

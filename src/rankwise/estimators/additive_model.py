@@ -37,7 +37,7 @@ from rankwise.solvers.solution import Solution
 __all__ = ["AUTO_COUNTS", "AdditiveModel"]
 
 # Numbers of surfaces that "auto" tries, while they help.
-AUTO_COUNTS = (0, 5, 10, 20, 40, 80, 160, 320)
+AUTO_COUNTS = (0, 5, 20, 80, 160)
 
 
 class AdditiveModel(Ranker):

@@ -8,7 +8,6 @@ from typing import ClassVar
 from sklearn.utils._param_validation import StrOptions
 
 from rankwise.arrays import ArrayLike, RandomSource
-from rankwise.data.validation import read_seed
 from rankwise.estimators.base import Constraints, say
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.fitting.kernel_squares import KernelLeastSquares
@@ -49,8 +48,7 @@ class KernelRankRLS(KernelRanker):
         As in `RankRLS`.
     solver : {"auto", "direct", "eigen", "cg"}, default="auto"
         All give the same model. "cg" only multiplies by the kernel, and makes it again row by row where it does not
-        fit in memory; the others hold a matrix of rows × rows, or of basis × basis. For a reduced set it is
-        preconditioned by the problem of a sample of the rows, and shows its progress on a terminal.
+        fit in memory; the others hold a matrix of rows × rows, or of rows × basis.
     memory_limit : int, default=None
         Bytes that may be allocated; by default 80 % of what is available. Nothing larger is tried.
     tol, max_iter
@@ -116,9 +114,7 @@ class KernelRankRLS(KernelRanker):
         problem = self._problem(data, self.gamma)
         self._keep_kernel(problem)
         solver = self.solver if problem.basis is not None else self._require_matrix(data.design, "direct")
-        fit = KernelLeastSquares(
-            solver, float(self.alpha), self.tol, self.max_iter, read_seed(self.random_state)
-        )
+        fit = KernelLeastSquares(solver, float(self.alpha), self.tol, self.max_iter)
         dual = fit.solve(data.design, problem, data.graphs())
         self._keep_models(outputs_of(dual), {"solver_": fit.solver, "n_iter_": fit.n_iter}, data)
         say(fit.notices)

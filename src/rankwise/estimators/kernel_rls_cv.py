@@ -11,7 +11,7 @@ from sklearn.utils._param_validation import StrOptions
 
 from rankwise.arrays import ArrayLike, Floats, RandomSource
 from rankwise.data.containers import as_array
-from rankwise.data.validation import check_alphas, read_seed
+from rankwise.data.validation import check_alphas
 from rankwise.estimators.base import Constraints
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.exceptions import InvalidInputError
@@ -20,13 +20,12 @@ from rankwise.holdout.spaces import KernelSpace
 from rankwise.kernels.basis import Basis, basis_size
 from rankwise.metrics import Metric
 from rankwise.problems.kernel import KernelProblem
-from rankwise.problems.training import PairData, TrainingData, TrainingProblem
+from rankwise.problems.training import PairData, TrainingProblem
 from rankwise.selection.closed_form import choose_in_closed_form
 from rankwise.selection.cv import Decomposition, Plan
 from rankwise.selection.equations import DualCoordinates
 from rankwise.selection.grids import POWERS_OF_TWO
 from rankwise.selection.held_out import HeldOut
-from rankwise.selection.reduced_set import choose_on_reduced_set
 from rankwise.selection.result import Selection, on_one_grid
 from rankwise.selection.surface import EXACT, SurfaceSearch
 
@@ -54,18 +53,14 @@ class KernelRankRLSCV(KernelRanker):
     averaging, scoring : default="folds", "pairwise_error"
         As in `RankRLSCV`; leave-pair-out takes metrics that count pairs.
     degree, coef0, kernel_params, basis, query_weight, ties, cost, memory_limit, random_state, n_threads
-        As in `KernelRankRLS`. Leave-pair-out takes one decomposition whatever they are, with ties left out also a
-        system for each pair of levels. With ``cost="relative"`` it takes a decomposition for each pair of levels, and
-        raises where those are too many. Rows that weigh differently have no closed form with ties left out, or with
-        that cost.
+        As in `KernelRankRLS`. Leave-pair-out has no closed form with ties left out or ``cost="relative"``.
     solver : {"auto", "eigen", "cg"}, default="auto"
         "eigen" decomposes a matrix of rows × rows, or of basis × basis. "cg" multiplies by the kernel, which may be a
         LinearOperator, a precomputed matrix on disk (`numpy.memmap`), or made again block by block where it does not
         fit in memory: folds or an `eval_set` score, 5 folds by default, every alpha at every iteration as in
-        `RankRLSCV`. For a reduced set all alphas converge in lockstep, preconditioned by a sample of the rows. "auto"
-        is "cg" for operators only.
+        `RankRLSCV`. It takes no `basis`. "auto" is "cg" for operators only.
     method : {"auto", "hybrid", "tikhonov", "early-stopping"}, default="auto"
-        As in `RankRLSCV`, for ``solver="cg"`` without a reduced set; "auto" is "hybrid" there and else "tikhonov".
+        As in `RankRLSCV`, for ``solver="cg"``; "auto" is "hybrid" there and else "tikhonov".
     patience, tol, max_iter
         Of solver "cg", as in `RankRLSCV`.
 
@@ -78,7 +73,7 @@ class KernelRankRLSCV(KernelRanker):
     cv_errors_ : ndarray of shape (alphas,) or (alphas, outputs); a first axis where `gamma` is a list
         The held-out value of `scoring`; NaN where the grid went on for another gamma only.
     surface_, unpenalised_, choices_, best_iteration_, n_products_, keeps_basis_
-        As in `RankRLSCV`; only with ``solver="cg"`` and no reduced set.
+        As in `RankRLSCV`; only with ``solver="cg"``.
     solver_, n_iter_, dual_coef_, basis_, X_fit_, n_queries_, n_pairs_, n_ignored_queries_, n_features_in_
         As in `KernelRankRLS`.
 
@@ -132,7 +127,7 @@ class KernelRankRLSCV(KernelRanker):
     def _learn(self, data: TrainingProblem, eval_set: object) -> None:
         """Choose alpha under every gamma, and keep the best."""
         self.solver_ = self._require_matrix(data.design, "eigen")
-        self.method_ = self._resolve_method(data)
+        self.method_ = self._resolve_method()
         alphas = check_alphas(self.alphas)
         by = None
         if self.solver_ == "eigen":
@@ -164,10 +159,6 @@ class KernelRankRLSCV(KernelRanker):
             options = (self._metric, self.averaging, alphas, groups)
             return choose_in_closed_form(KernelSpace(problem), data, held_out, *options).with_facts(n_iter_=0)
         tol = float(self.tol)
-        if problem.basis is not None:
-            assert isinstance(data, TrainingData)
-            running = {"tol": tol, "max_iter": self.max_iter, "seed": read_seed(self.random_state)}
-            return choose_on_reduced_set(problem, data, held_out, self._metric, alphas, **running)
         tol = tol if self.method_ == "tikhonov" else min(tol, EXACT)
         search = SurfaceSearch(self._metric, self.method_, self.averaging, self.patience, tol, self.max_iter)
         dual = DualCoordinates(problem, problem.products(data.design))
@@ -175,17 +166,17 @@ class KernelRankRLSCV(KernelRanker):
         indefinite = notices_of_extremes(problem.kernel, {"on the pairs": best.extremes})
         return replace(selection, notices=[*selection.notices, *indefinite])
 
-    def _resolve_method(self, data: TrainingProblem) -> str:
-        converges = self.solver_ == "eigen" or self.basis is not None
+    def _resolve_method(self) -> str:
+        converges = self.solver_ == "eigen"
         if converges and self.method not in {"auto", "tikhonov"}:
             raise InvalidInputError(
-                f"method={self.method!r} stops early, and a decomposition or a reduced set knows the converged models "
-                "only.",
+                f"method={self.method!r} stops early, and a decomposition knows the converged models only.",
                 "use method='auto', or solver='cg' without a basis.",
             )
-        if self.solver_ == "cg" and self.basis is not None and isinstance(data, PairData):
+        if not converges and self.basis is not None:
             raise InvalidInputError(
-                "solver='cg' on a reduced set is for labelled rows.", "use solver='eigen' with fit_pairs."
+                "solver='cg' multiplies by the kernel of all rows, and basis names a part of them.",
+                "use solver='eigen' with a basis.",
             )
         return str(("tikhonov" if converges else "hybrid") if self.method == "auto" else self.method)
 

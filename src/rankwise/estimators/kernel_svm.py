@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from rankwise.arrays import ArrayLike, RandomSource
+from rankwise.design import DenseDesign
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.estimators.margin_ranker import MarginRanker
 from rankwise.fitting.margins import margins_of
@@ -84,7 +85,8 @@ class KernelRankSVM(MarginRanker, KernelRanker):
         if problem.basis is None:
             problem = problem.with_all_rows()
         feature_map = problem.feature_map()
-        features, fit = problem.features(feature_map), self._margin_fit(pairs[0])
+        features = DenseDesign(problem.features(feature_map), problem.n_threads)
+        fit = self._margin_fit(pairs[0])
         solutions = self._solve(fit, features, data, pairs)
         dual = feature_map.dual_coefficients(np.column_stack([solution.coef for solution in solutions]))
         indefinite = notices_of_extremes(problem.kernel, {"between basis rows": feature_map.extremes})

@@ -15,6 +15,7 @@ from rankwise.design import Design, as_design, comparing_design
 from rankwise.estimators.base import Ranker
 from rankwise.estimators.fitted import is_on_cluster, require_finite
 from rankwise.exceptions import InvalidInputError
+from rankwise.losses import HingeLoss
 from rankwise.problems.restriction import Restriction
 from rankwise.runtime.memory import check_columns_fit
 from rankwise.runtime.threads import blas_held
@@ -92,6 +93,9 @@ class LinearRanker(Ranker):
                 "use positive numbers, and 0 for free columns.",
             )
         found, solver = Restriction(signs, prior, penalty), getattr(self, "solver", "auto")
+        if found.needs_bounded and getattr(self, "loss", None) == HingeLoss.name:
+            what = "signs of coefficients" if found.is_signed else "columns without a penalty"
+            raise InvalidInputError(f"loss='hinge' does not support {what}.", "use loss='squared_hinge'.")
         if solver == "auto":
             return found
         if found.is_signed:

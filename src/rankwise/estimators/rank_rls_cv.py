@@ -52,10 +52,9 @@ class RankRLSCV(LinearRanker):
         shows its progress on a terminal, warns beforehand from 10,000,000,000 pairs times alphas on (about 31,000 rows
         for the default grid), and ``cv=10`` is the alternative. "auto" makes 5 folds; with ``method="tikhonov"`` and
         few columns or rows it is exact instead, and leaves out queries, pairs up to 2000 rows, else 10 folds of rows.
-        Leave-pair-out has a closed form for every `query_weight` and any row weights, except for rows that weigh
-        differently with ties left out or ``cost="relative"``, which moreover takes a decomposition for each pair of
-        levels; where that keeps "auto" from it, `cv_` says so. A scikit-learn splitter must put each row into at most
-        one test set. Not used where there is an `eval_set`.
+        Leave-pair-out has a closed form for every `query_weight` and any row weights, but not with ties left out or
+        ``cost="relative"``: "auto" then makes folds, and `cv_` says so. A scikit-learn splitter must put each row into
+        at most one test set. Not used where there is an `eval_set`.
     scoring : str or Metric, default="pairwise_error"
         A name of `rankwise.metrics.METRICS`. Errors are minimised and gains maximised.
     method : {"auto", "hybrid", "tikhonov", "early-stopping"}, default="auto"
