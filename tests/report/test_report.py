@@ -16,9 +16,9 @@ from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import bootstrap_interval, get_metric
 from rankwise.report import Report
 from rankwise.report.charts import histogram, ticks
+from rankwise.report.choice import read_surface
 from rankwise.report.evidence import columns_to_try
 from rankwise.report.markup import alike
-from rankwise.report.selection import read_surface
 
 
 def searches(queries=30, size=10, features=6, seed=0):
@@ -219,14 +219,21 @@ def test_what_was_tried_is_listed_and_the_winner_marked():
     model = RankRLS().fit(X, y, qid=qid)
     tried = [
         {"method": "rls", "scaling": "none", "alpha": 2.0, "iterations": 1500, "value": 0.5, "chosen": False},
-        {"description": "RankSVM <hinge>", "alpha": 1.0, "iterations": None, "value": 0.75, "chosen": True},
+        {
+            "description": "RankSVM <hinge>",
+            "alpha": 1.0,
+            "value": 0.75,
+            "standard_error": 0.0125,
+            "chosen": True,
+        },
     ]
     page = Report(model, X, y, qid, choice={"metric": "map", "judged_by": "vali.txt", "tried": tried}).html()
     balanced(page)
     (table,) = re.findall(r'<table class="tried">.*?</table>', page, flags=re.DOTALL)
     first, second = re.findall(r"<tr.*?</tr>", table.partition("<tbody>")[2], flags=re.DOTALL)
     assert visible_words(first).split() == ["rls,", "none", "2", "1,500", "0.5000"]
-    assert visible_words(second).split() == ["RankSVM", "&lt;hinge&gt;", "★", "chosen", "1", "–", "0.7500"]
+    assert visible_words(second).split()[:5] == ["RankSVM", "&lt;hinge&gt;", "★", "chosen", "1"]
+    assert visible_words(second).split()[5:] == ["–", "0.7500", "±", "0.0125"]
     assert "2 candidates tried, judged on vali.txt by map, higher is better" in " ".join(
         visible_words(page).replace(" ,", ",").split()
     )
@@ -241,21 +248,11 @@ def test_notes_of_any_shape_are_survived(choice):
     balanced(Report(RankRLS().fit(X, y, qid=qid), X, y, qid, choice=choice).html())
 
 
-@pytest.mark.parametrize(
-    ("model", "said"),
-    [
-        (RankRLS(solver="direct"), "Solved exactly, by one Cholesky factorisation: there are no iterations."),
-        (RankRLS(solver="eigen"), "Solved exactly, by one eigendecomposition"),
-        (RankRLS(solver="cg"), "Solved by conjugate gradients in "),
-        (RankSVM(solver="newton", loss="squared_hinge"), "Solved by a truncated Newton method in "),
-    ],
-    ids=["direct", "eigen", "cg", "newton"],
-)
-def test_the_solver_is_told_in_words(model, said):
+def test_the_solver_and_its_iterations_are_listed():
     X, y, qid = searches()
-    page = Report(model.fit(X, y, qid=qid), X, y, qid).html()
-    assert said in page
-    assert not re.search(r"\b1 iterations", page)
+    page = Report(RankRLS(solver="cg").fit(X, y, qid=qid), X, y, qid).html()
+    assert "RankRLS.solver_" in page
+    assert "RankRLS.n_iter_" in page
 
 
 def test_settings_and_source_are_shown_in_full():
@@ -429,7 +426,7 @@ def test_long_surfaces_are_thinned_and_keep_what_was_chosen(monkeypatch):
     X, y, qid = searches()
     model = RankRLSCV().fit(X, y, qid=qid)
     whole = read_surface(model)
-    monkeypatch.setattr("rankwise.report.selection._STEPS", 3)
+    monkeypatch.setattr("rankwise.report.choice._STEPS", 3)
     thinned = read_surface(model)
     assert thinned.steps.size < whole.steps.size
     assert {step for _, step, _ in model.choices_.values()} <= set(thinned.steps.tolist())

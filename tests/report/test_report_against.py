@@ -1,4 +1,4 @@
-"""A second model, training rows, and duels in the report."""
+"""A second model, and duels in the report."""
 
 import re
 
@@ -56,28 +56,6 @@ def test_a_model_is_no_different_from_itself():
     shown = section(Report(MODEL, X, Y, QID, against=MODEL).html(), "against")
     assert "cannot be told apart from" in shown
     assert "order 100% of the pairs of rows alike" in shown
-
-
-def test_training_rows_stand_beside_these():
-    half = QID < 15
-    model = RankRLS(alpha=1e-6).fit(X[half], Y[half], qid=QID[half])
-    report = Report(model, X[~half], Y[~half], QID[~half], train=(X[half], Y[half], QID[half]))
-    shown = section(report.html(), "training")
-    metric = report.evidence.figures[0].metric
-    own = bootstrap_interval(Y[half], model.predict(X[half]), QID[half], metric=metric)
-    assert f"{own.value:.4f}" in shown
-    assert "trained on" in shown
-    with pytest.raises(InvalidInputError, match="two or three"):
-        Report(model, X, Y, QID, train=X)
-
-
-def test_learning_by_heart_is_said():
-    rng = np.random.default_rng(0)
-    wide, noise, qid = rng.normal(size=(60, 200)), rng.integers(0, 3, 60), np.arange(60) // 6
-    model = RankRLS(alpha=1e-6).fit(wide, noise, qid=qid)
-    new = rng.normal(size=(60, 200))
-    shown = section(Report(model, new, noise, qid, train=(wide, noise, qid)).html(), "training")
-    assert "holds for those rows alone" in shown
 
 
 def tournament(n_items=15, n_duels=300, seed=0):
@@ -141,47 +119,17 @@ def test_the_baseline_bets_on_whoever_won_more_of_the_others():
     )
 
 
-def test_two_models_of_duels_and_their_training_pairs():
+def test_two_models_of_duels():
     items, pairs = tournament()
     first = AutoRanker(methods=["logistic", "rls"], scalings=["none"]).fit_pairs(items, pairs[:200])
     second = RankRLS(alpha=1e6).fit_pairs(items, RNG.permuted(pairs[:200], axis=1))
-    page = Report(first, items, pairs=pairs[200:], against=second, train=(items, pairs[:200])).html()
+    page = Report(first, items, pairs=pairs[200:], against=second).html()
     balanced(page)
     assert "share an item count as dependent" in section(page, "against")
     assert "pairs" in section(page, "against")
-    own = preference_error(pairs[:200], first.predict(items))
-    assert f"{own:.4f}" in section(page, "training")
     assert "Can its probabilities be believed?" in section(page, "duels")  # AutoRanker's are calibrated
     plain = Report(RankRLS().fit_pairs(items, pairs), items, pairs=pairs).html()
     assert "Can its probabilities be believed?" not in plain
-
-
-@pytest.mark.parametrize(
-    ("metric", "words"),
-    [
-        ("pairwise_error", "in the wrong order; a random order 50"),
-        ("concordance", "in the right order"),
-        ("ndcg@10", "of the way there from a random one"),
-        ("precision@5", "Of the first 5 rows of a query"),
-        ("mrr", "stands typically at place"),
-        ("kendall_tau", "0 no relation"),
-    ],
-)
-def test_figures_are_put_in_words(metric, words):
-    assert words in visible_words(Report(MODEL, X, Y, QID, metrics=[metric]).html())
-
-
-def test_scores_that_order_nothing_contradict_nobody():
-    model = RankRLS().fit(X, Y, qid=QID)
-    page = Report(model, X, Y, QID, against=np.zeros(len(Y))).html()
-    assert "100" in section(page, "against")
-
-
-def test_easier_rows_than_those_of_training_are_told():
-    model = RankRLS().fit(X, Y, qid=QID)
-    noise = np.random.default_rng(0).permutation(Y)
-    shown = section(Report(model, X, Y, QID, train=(X, noise, QID)).html(), "training")
-    assert "these are easier, or of another kind" in shown
 
 
 def test_small_p_values_are_no_tags():

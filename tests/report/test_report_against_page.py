@@ -7,7 +7,7 @@ from browser import NEEDS_BROWSER, Browser
 from rankwise import RankRLS, RankSVM
 from rankwise.report import Report
 
-pytestmark = NEEDS_BROWSER
+pytestmark = [NEEDS_BROWSER, pytest.mark.long]
 
 LONG = "a name of a model that somebody made rather long, for no good reason.rw"
 
@@ -25,14 +25,12 @@ def pages(tmp_path_factory):
     X, qid = rng.normal(size=(300, 5)), np.arange(300) // 10
     y = np.digitize(X[:, 0] + rng.normal(size=300), [0, 1]).astype(float)
     model, other = RankRLS().fit(X, y, qid=qid), RankRLS().fit(X, -y, qid=qid)
-    Report(model, X, y, qid, against=other, against_name=LONG, train=(X, y, qid)).save(folder / "two.html")
+    Report(model, X, y, qid, against=other, against_name=LONG).save(folder / "two.html")
     pairs = np.array([rng.choice(40, 2, replace=False) for _ in range(200)])
     duels = RankSVM(loss="logistic", alpha=0.01).fit_pairs(X[:40], pairs)
     names = [f"{LONG} {row}" for row in range(40)]
     rls = RankRLS().fit_pairs(X[:40], pairs)
-    Report(duels, X[:40], pairs=pairs, row_names=names, against=rls, train=(X[:40], pairs)).save(
-        folder / "duels.html"
-    )
+    Report(duels, X[:40], pairs=pairs, row_names=names, against=rls).save(folder / "duels.html")
     return folder
 
 

@@ -3,13 +3,15 @@
 import numpy as np
 import pandas as pd
 import pytest
-from selenium.webdriver.support.ui import Select
+import scipy.sparse as sp
 from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from browser import NEEDS_BROWSER, Browser
-from rankwise import AdditiveRanker
+from browser import NEEDS_BROWSER, Browser, Select
+from rankwise import AdditiveRanker, RankRLS
 from rankwise.preprocessing import QueryScaler
 from rankwise.report import Report
+from rankwise.report.columns import marks_of
 
 HOSTILE = "</script><img src=x onerror=\"document.title='taken'\">"
 
@@ -38,43 +40,66 @@ def report(fitted):
 
 
 def test_parts_of_scores_add_up(fitted, report):
-    model, X, _, _ = fitted
-    assert len(report._parts.names) == 6
+    _, X, _, _ = fitted
+    assert len(report.parts.names) == 6
     for query in report.opened:
         assert query.columns.size == 6
         sums = np.array([row.parts.sum() for row in query.rows])
         scores = np.array([row.score for row in query.rows])
         np.testing.assert_allclose(sums, scores, rtol=0, atol=1e-12)
-        first = query.rows[0]
-        for part, value in zip(query.columns, first.values, strict=True):
-            expected = X.iloc[first.row, model.terms_.curves[part].column] if part < 4 else np.nan
-            np.testing.assert_equal(value, expected)
+        for part, value in zip(query.columns, query.rows[0].values, strict=True):
+            named = report.parts.names[part]
+            np.testing.assert_equal(value, X.loc[query.rows[0].row, named] if named in X else None)
 
 
-def test_rows_are_marked_where_their_curves_pass(fitted, report):
-    model = fitted[0]
-    pictures = report._pictures
-    low, high = pictures.range
-    for query, marks in zip(report.opened, report._marks, strict=True):
-        assert len(marks) == 6
-        for curve, points in zip(pictures.curves, marks[:4], strict=True):
-            alone = next(k for k, own in enumerate(model.terms_.curves) if own.column == curve.column)
-            at = query.columns.tolist().index(alone)
-            added = np.array([row.parts[at] for row in query.rows])
-            down = np.clip(100 * (high - added) / (high - low), 0, 100)
-            np.testing.assert_allclose([point[1] for point in points], down, atol=0.051)
+def test_pictures_agree_with_the_model(fitted, report):
+    model, X, _, qid = fitted
+    parts, pictures = report.parts, report._pictures
+    rows = np.arange(len(X))
+    marks = marks_of(parts, pictures, rows)
+    added = parts.of(rows)
+    np.testing.assert_allclose(added.sum(axis=1), model.predict(X), atol=1e-12)
+    for at, one in enumerate(pictures):
+        inside = added[:, one.part] - np.array([added[qid == q, one.part].mean() for q in qid])
+        assert parts.spread[one.part] == pytest.approx(np.sqrt(np.mean(inside**2)))
+        if len(one.axes) == 2:
+            continue
+        low, high = one.scale
+        assert (one.points[:, 1] > low).all()  # no curve is cut off
+        assert (one.points[:, 1] < high).all()
+        down = 100 * (high - added[:, one.part]) / (high - low)
+        np.testing.assert_allclose([point[1] for point in marks[at]], down, atol=0.051)
+        known = X[parts.names[one.part]].notna().to_numpy()
+        if not one.axes[0].labels:  # the line passes through the rows
+            across = one.axes[0].places(X[parts.names[one.part]].to_numpy())
+            drawn = np.interp(across[known], *one.points.T)
+            np.testing.assert_allclose(drawn, added[known, one.part], atol=0.02 * (high - low))
 
 
-def test_columns_scaled_beside_themselves_are_named():
+def test_columns_scaled_beside_themselves_add_up():
     rng = np.random.default_rng(1)
     X, qid = rng.normal(size=(300, 2)), np.arange(300) // 10
     y = np.digitize(np.abs(X[:, 0]), [0.5, 1.0]).astype(float)
     scaler = QueryScaler("rank", passthrough=True).fit(X, qid=qid)
     ranker = AdditiveRanker(interactions=0).fit(scaler.transform(X, qid=qid), y, qid=qid)
     report = Report(make_pipeline(scaler, ranker), X, y, qid, feature_names=["a", "b"])
-    assert len(report._parts.names) == 4
-    assert report._parts.names[:2] == ["a", "b"]
-    assert len(set(report._parts.names)) == 4
+    assert report.parts.names == ["a", "b"]
+    assert "Which columns matter" in report.html()
+
+
+def test_linear_models_show_weights_in_units_of_the_columns():
+    rng = np.random.default_rng(1)
+    X, qid = rng.normal(50, 9, size=(300, 3)), np.arange(300) // 10
+    y = X @ [1.0, -2.0, 0.0] + rng.normal(size=300)
+    scaler = StandardScaler().fit(X)
+    ranker = RankRLS().fit(scaler.transform(X), y, qid=qid)
+    for given in (X, sp.csr_array(X)):
+        model = make_pipeline(scaler, ranker) if given is X else RankRLS().fit(X, y, qid=qid)
+        parts = Report(model, given, y, qid).parts
+        weights = ranker.coef_ / scaler.scale_ if given is X else model.coef_
+        np.testing.assert_allclose(parts.weights, weights)
+        centred = X - np.array([X[qid == q].mean(axis=0) for q in qid])
+        np.testing.assert_allclose(parts.spread, np.abs(weights) * centred.std(axis=0), rtol=1e-6)
 
 
 @pytest.fixture(scope="module")
@@ -92,6 +117,7 @@ def browser(tmp_path_factory):
 
 
 @NEEDS_BROWSER
+@pytest.mark.long
 @pytest.mark.parametrize("width", [360, 1100])
 def test_the_query_one_looks_at_is_marked(browser, page, report, width):
     browser.open(page, width=width)
@@ -113,6 +139,7 @@ def test_the_query_one_looks_at_is_marked(browser, page, report, width):
 
 
 @NEEDS_BROWSER
+@pytest.mark.long
 def test_what_is_drawn_stays_inside_its_picture(browser, page):
     browser.open(page)
     outside = browser.run(

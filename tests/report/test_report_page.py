@@ -5,16 +5,15 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from selenium.webdriver.support.ui import Select, WebDriverWait
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rankwise
-from browser import NEEDS_BROWSER, Browser
+from browser import NEEDS_BROWSER, Browser, Select, WebDriverWait
 from rankwise import RankRLSCV
 from rankwise.report import Report
 
-pytestmark = NEEDS_BROWSER
+pytestmark = [NEEDS_BROWSER, pytest.mark.long]
 
 HOSTILE = "</script><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">"
 

@@ -6,7 +6,7 @@ from rankwise import RankRLS
 from rankwise.data.queries import encode_queries
 from rankwise.metrics import ndcg
 from rankwise.report import Report
-from rankwise.report.top import look_at_top
+from rankwise.report.evidence import look_at_top
 
 
 def make(seed=0, n_queries=30):

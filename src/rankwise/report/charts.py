@@ -7,26 +7,41 @@ phone and on paper.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from rankwise.arrays import Floats
 from rankwise.data.wording import how_many
-from rankwise.formula.view import Doubles
+from rankwise.displays.reading import Reading
 from rankwise.report.markup import number, text
-from rankwise.report.selection import AlphaCurve, SurfaceTable
 
 __all__ = [
     "PALETTE",
+    "AlphaCurve",
     "alpha_curve",
     "alpha_name",
     "axis",
-    "choice_sentences",
+    "choice_sentence",
     "curves",
     "heatmap",
     "histogram",
     "span",
     "ticks",
 ]
+
+
+@dataclass(frozen=True)
+class AlphaCurve:
+    """The value of a metric for every alpha."""
+
+    alphas: Floats
+    values: Floats
+    chosen: float
+    metric: str
+    greater_is_better: bool
+    judged_by: str
+
 
 # From best to worst; distinct in lightness, so that it survives printing and colour blindness.
 _ANCHORS = (
@@ -91,7 +106,7 @@ def axis(kind: str, marks: Iterable[tuple[float, str]]) -> str:
     )
 
 
-def heatmap(table: SurfaceTable) -> str:
+def heatmap(table: Reading) -> str:
     """Draw the value of every alpha after every iteration; better is brighter."""
     n_alphas, n_steps = table.values.shape
     finite = table.values[np.isfinite(table.values)]
@@ -148,13 +163,13 @@ def heatmap(table: SurfaceTable) -> str:
     )
 
 
-def choice_sentences(table: SurfaceTable) -> str:
+def choice_sentence(table: Reading) -> str:
     """Say in a line where the choice stands."""
     alpha, step, value = table.choices[table.chosen]
     return f"alpha {alpha_name(alpha)}, iteration {step}: {table.metric} {number(value)} (the choice)"
 
 
-def _legend_of_choices(table: SurfaceTable) -> str:
+def _legend_of_choices(table: Reading) -> str:
     words = []
     for method, (alpha, step, value) in table.choices.items():
         sign = _SIGNS.get(method, "★")
@@ -163,7 +178,7 @@ def _legend_of_choices(table: SurfaceTable) -> str:
     return " ".join(f"<span>{word}</span>" for word in words)
 
 
-def curves(table: SurfaceTable) -> tuple[str, list[int]]:
+def curves(table: Reading) -> tuple[str, list[int]]:
     """Draw the course of a few alphas; return it and which alphas they are."""
     n_alphas = table.alphas.size
     chosen = int(np.argmin(np.abs(table.alphas - table.choices[table.chosen][0])))
@@ -213,7 +228,7 @@ def curves(table: SurfaceTable) -> tuple[str, list[int]]:
 
 
 def _labels_at_the_end(
-    table: SurfaceTable, kinds: Mapping[int, str], y_range: tuple[float, float]
+    table: Reading, kinds: Mapping[int, str], y_range: tuple[float, float]
 ) -> tuple[str, str]:
     """Write each line's alpha where it ends; labels that would meet are moved apart and led to their lines."""
     ends = {}
@@ -289,7 +304,7 @@ def _line_plot(
     )
 
 
-def histogram(values: Doubles, mean: float, title: str, bins: int = 20) -> str:
+def histogram(values: Floats, mean: float, title: str, bins: int = 20) -> str:
     """Draw how many queries have which value."""
     low, high = float(values.min()), float(values.max())
     if low >= 0 and high <= 1:

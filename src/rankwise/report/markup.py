@@ -9,9 +9,12 @@ import re
 from collections.abc import Sequence
 
 __all__ = [
+    "LONG",
     "alike",
+    "brackets",
     "counted",
     "decimals",
+    "details",
     "embed",
     "lines",
     "name",
@@ -25,6 +28,7 @@ __all__ = [
 ]
 
 _LONGEST = 80
+LONG = 1000  # characters of what a reader asked to see in full, such as the names of all files
 # Characters that a browser may not show, or that reorder what stands around them.
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 
@@ -101,6 +105,16 @@ def table(label: str, head: str, lines: str, kind: str = "") -> str:
         f'<div class="scroll" tabindex="0" role="group" aria-label="{text(label)}"><table{named}>'
         f"<thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>"
     )
+
+
+def details(summary: str, body: str) -> str:
+    """Fold a part away; `summary` is markup."""
+    return f"<details><summary>{summary}</summary><div>{body}</div></details>"
+
+
+def brackets(low: float, high: float) -> str:
+    """Write an interval; nothing where there is none."""
+    return f"[{decimals(low, 3)}, {decimals(high, 3)}]" if math.isfinite(low) else ""
 
 
 def section(identity: str, title: str, body: str) -> str:

@@ -9,7 +9,8 @@
     return element;
   };
   const write = (value, digits = 4) => {
-    if (value === null) return "–";
+    if (typeof value === "string") return value;
+    if (value === null || value === undefined) return "–";
     const words = Number.isInteger(value) ? value.toLocaleString("en-US") : String(Number(value.toPrecision(digits)));
     return words.replace("-", "−");
   };
@@ -20,6 +21,10 @@
     return values.map((value) =>
       (value > 0 ? "+" : "") + (places === null ? write(value) : value.toFixed(places).replace("-", "−")));
   };
+
+  // There is room for everything on a wide screen.
+  const isWide = matchMedia("(min-width: 44rem)").matches;
+  document.querySelectorAll("details.wide").forEach((element) => { element.open = isWide; });
 
   // One tooltip for all charts, kept inside the window.
   const tip = make("div");

@@ -2,43 +2,60 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import os
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from html import escape
+from importlib.resources import files
 
-from rankwise.arrays import ArrayLike, MatrixLike, RandomSource, shape_of
+import numpy as np
+
+import rankwise
+from rankwise.arrays import ArrayLike, Floats, MatrixLike, RandomSource, is_sparse, shape_of
 from rankwise.data.arguments import check_names
 from rankwise.data.containers import as_rows
 from rankwise.data.queries import Queries, one_query
-from rankwise.data.summary import is_graded, label_counts
+from rankwise.data.summary import is_graded, label_counts, summarise
 from rankwise.data.validation import check_numbers, check_qid, read_seed
 from rankwise.exceptions import InvalidInputError
 from rankwise.files import replacing
-from rankwise.formula.view import Doubles, ModelView, without_encoder
+from rankwise.formula.reading import rows_for
+from rankwise.formula.view import ModelView, without_encoder
 from rankwise.json_values import Json
 from rankwise.metrics import Metric
 from rankwise.preprocessing.table_encoder import TableEncoder
-from rankwise.report.against import (
-    Against,
-    against_section,
-    compare_labels,
-    compare_pairs,
-    on_training,
-    read_other,
-    told_apart,
-    training_section,
-)
+from rankwise.report.against import Against, against_section, compare_labels, compare_pairs, read_other
+from rankwise.report.charts import alpha_name
+from rankwise.report.choice import alpha_of, choice_section, read_curve, read_surface
+from rankwise.report.columns import columns_section, marks_of, parts_of, pictures_of, pictures_section
 from rankwise.report.duels import duels_section, look_at_duels, probability_of
-from rankwise.report.embedded import embedded_data
-from rankwise.report.evidence import evaluate_labels, evaluate_pairs, suitable_metrics
-from rankwise.report.formula_parts import formula_parts
-from rankwise.report.model_sections import choice_section, data_section, settings_section, weights_section
-from rankwise.report.openings import open_queries
-from rankwise.report.page import data_facts, lead, parameters, tiles, whole_page
-from rankwise.report.score_parts import ColumnParts, TermParts, parts_of
-from rankwise.report.sections import RowNaming, metrics_section, queries_section, verdict, why_section
-from rankwise.report.selection import read_curve, read_surface, read_trial
-from rankwise.report.term_pictures import TermPictures
+from rankwise.report.evidence import (
+    Evidence,
+    evaluate_labels,
+    evaluate_pairs,
+    in_words,
+    metrics_section,
+    suitable_metrics,
+    verdict,
+)
+from rankwise.report.markup import (
+    LONG,
+    brackets,
+    counted,
+    decimals,
+    details,
+    embed,
+    lines,
+    name,
+    number,
+    plain,
+    section,
+    table,
+    text,
+)
+from rankwise.report.queries import RowNaming, embedded_data, open_queries, queries_section, why_section
 
 __all__ = ["Report"]
 
@@ -75,15 +92,14 @@ class Report:
         Where the rows come from, such as the names of their files.
     choice : mapping, optional
         What the model was chosen from: ``"tried"``, a list of mappings with ``"description"`` (or ``"method"`` and
-        ``"scaling"``), ``"alpha"``, ``"iterations"``, ``"value"`` and ``"chosen"``; ``"metric"`` and ``"judged_by"``;
-        ``"constant"``, the metric of a constant score, and ``"is_clear"``, whether some candidate is clearly better.
+        ``"scaling"``), ``"alpha"``, ``"iterations"``, ``"value"``, ``"standard_error"`` and ``"chosen"``;
+        ``"metric"`` and ``"judged_by"``; ``"constant"``, the metric of a constant score, and ``"is_clear"``, whether
+        some candidate is clearly better.
         The notes of a model file that `rankwise fit` wrote have this shape.
     against : fitted ranker, Pipeline, or array-like of shape (rows,), optional
         Another model of the same rows, or its scores: a section shows both, with paired differences.
     against_name, own_name : str, optional
         What the two are called there; by default what they are.
-    train : tuple (X, y), (X, y, qid) or (X, pairs), optional
-        What the model was trained on; a section compares it with the rows of the report.
     calibration : two lists of float, optional
         The ``calibration_`` of the `AutoRanker` that chose the model; by default the model's own.
     random_state : int, RandomState, Generator or None, default=0
@@ -122,7 +138,6 @@ class Report:
         against: object = None,
         against_name: str | None = None,
         own_name: str | None = None,
-        train: tuple[object, ...] | None = None,
         calibration: Sequence[Sequence[float]] | None = None,
         random_state: RandomSource = 0,
     ) -> None:
@@ -130,71 +145,47 @@ class Report:
             raise InvalidInputError("A report needs either labels or pairs.", "pass y, or pairs, not both.")
         _check_kinds(str, "a text", title=title, source=source, own_name=own_name)
         _check_kinds(Mapping, "a dictionary", settings=settings, choice=choice)
-        table, whole = X, model
+        given, whole = X, model
         model, encoder = without_encoder(model)
-        if encoder is not None:
-            # Everything below is about the columns that the model was given.
+        if encoder is not None:  # figures and baselines are about the numbers that the ranker gets
             X = encoder.transform(X)
             feature_names = _names_of(encoder, feature_names)
             settings = {"columns": "; ".join(encoder.describe()), **(settings or {})}
         self._view = ModelView.of(model)
         X = as_rows("X", X)
-        prepared = self._view.prepare(X, qid)
-        self.scores = self._view.predict(prepared, qid)
+        self.scores = self._view.predict(self._view.prepare(X, qid), qid)
         if self.scores.ndim != 1:
             raise InvalidInputError("The model has several outputs.", "report on models of one output each.")
-        self._names = self._view.names(shape_of(X)[1], feature_names)
-        self._parts = parts_of(self._view, self._names) or formula_parts(model, self._names, qid)
-        self._row_names = _checked_row_names(row_names, self.scores.size)
-        seed = read_seed(random_state)
-        labels = None if y is None else _checked_labels(y, self.scores.size)
-        queries = one_query(self.scores.size) if labels is None else check_qid(qid, self.scores.size)
+        n_rows, seed = self.scores.size, read_seed(random_state)
+        self._row_names = _checked_row_names(row_names, n_rows)
+        labels = None if y is None else check_numbers("y", y, n_rows)
+        queries = one_query(n_rows) if labels is None else check_qid(qid, n_rows)
+        names = self._view.names(shape_of(X)[1], feature_names)
+        self.parts = parts_of(model, X, names, qid, queries)
+        if encoder is not None:  # by the table's own columns, where they have a formula
+            self.parts = parts_of(whole, rows_for(whole, given), None, qid, queries) or self.parts
         if labels is None:
             assert pairs is not None
             self.evidence = evaluate_pairs(X, pairs, weight, self.scores)
         else:
             chosen = suitable_metrics(labels, len(queries)) if metrics is None else metrics
             self.evidence = evaluate_labels(X, labels, queries, self.scores, chosen, seed)
-        self.opened = open_queries(
-            X,
-            prepared,
-            self._parts,
-            self.scores,
-            labels,
-            queries,
-            self.evidence.per_query,
-            greater_is_better=self.evidence.figures[0].greater_is_better,
-            row_names=self._row_names,
-        )
-        self._pictures = (
-            TermPictures(self._parts, is_scaled=bool(self._view.steps))
-            if isinstance(self._parts, TermParts)
-            else None
-        )
-        pictures = self._pictures
-        self._marks: list[list[list[list[float]]]] = (
-            [] if pictures is None else [pictures.marks(prepared, query) for query in self.opened]
-        )
-        n_pairs = shape_of(pairs)[0] if pairs is not None else None
+        best = self.evidence.best_column
+        self._best = None if best is None else names[best[0]]
+        self.opened = open_queries(self.parts, self.scores, labels, queries, self.evidence, self._row_names)
+        self._pictures = pictures_of(self.parts)
         thing = "row" if pairs is None or row_names is None else "item"
         self._naming = RowNaming(thing, row_names is not None, *_range_of(labels))
         self._own_name = own_name or self._view.describe()
-        self._duels = None
+        self._duels, self._other = None, None
         if pairs is not None:
             chances = probability_of(self._view.ranker, calibration or getattr(whole, "calibration_", None))
             self._duels = look_at_duels(pairs, weight, self.scores, chances, self._row_names)
-        self._facts = data_facts(X, labels, queries, n_pairs, thing)
-        self._source = source
-        self._trial = read_trial(choice)
+        if against is not None:
+            self._other = self._beside(against, against_name, given, qid, labels, queries, seed)
+        self._facts = _data_facts(X, labels, queries, None if pairs is None else shape_of(pairs)[0], thing)
+        self._source, self._choice = source, choice
         self._grades = [] if labels is None else label_counts(labels)
-        self._other = (
-            None
-            if against is None
-            else self._beside(against, against_name, table, qid, labels, queries, seed)
-        )
-        self._trained = (
-            None if train is None else on_training(train, self._view, encoder, self.evidence, seed)
-        )
         self._title = title or f"Report of {self._view.describe()}"
         commands = [command] if isinstance(command, str) else () if command is None else command
         self._commands = [one for one in check_names("command", commands) if one]
@@ -206,18 +197,19 @@ class Report:
         against_name: str | None,
         X: MatrixLike,
         qid: ArrayLike | None,
-        labels: Doubles | None,
+        labels: Floats | None,
         queries: Queries,
         seed: int,
     ) -> Against:
         """Compare with another model of the same rows."""
         other, called = read_other(against, against_name, X, qid, self.scores.size)
-        self._own_name, called = told_apart(self._own_name, called)
-        scores = (self.scores, other)
-        if labels is None:
-            assert self._duels is not None
-            return compare_pairs(called, self._duels.pairs, self._duels.weight, scores)
-        return compare_labels(called, labels, queries, scores, self.evidence, seed)
+        if called == self._own_name:
+            self._own_name, called = f"{called} (this one)", f"{called} (the other)"
+        both = (self.scores, other)
+        if labels is not None:
+            return compare_labels(called, labels, queries, both, self.evidence, seed)
+        assert self._duels is not None
+        return compare_pairs(called, self._duels.pairs, self._duels.weight, both, self.evidence)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page to a file; one that is there is replaced, and never left half-written."""
@@ -226,85 +218,56 @@ class Report:
 
     def html(self) -> str:
         """Return the page."""
-        view, evidence = self._view, self.evidence
-        surface, curve = read_surface(view.ranker), read_curve(view.ranker)
-        best = None if evidence.best_column is None else self._names[evidence.best_column[0]]
-        is_scaled = bool(view.steps)
-        body = "".join(
-            [
-                metrics_section(evidence, best),
-                "" if self._other is None else against_section(self._other, self._own_name),
-                "" if self._trained is None else training_section(self._trained),
-                "" if self._duels is None else duels_section(self._duels, self._naming.thing),
+        view, evidence, parts = self._view, self.evidence, self.parts
+        surface = read_surface(view.ranker)
+        is_one = evidence.per_query is None or len(evidence.per_query) == 1
+        sections = {
+            "columns": ("Columns", columns_section(parts)),
+            "metrics": ("How good", metrics_section(evidence, self._best)),
+            "against": ("Two models", self._other and against_section(self._other, self._own_name)),
+            "duels": ("Wins and losses", self._duels and duels_section(self._duels, self._naming.thing)),
+            "queries": (
+                "Ranking" if is_one else "Queries",
                 queries_section(evidence, self.opened, self._naming),
-                why_section(self.opened, self._parts),
-                weights_section(
-                    self._view.weights if isinstance(self._parts, ColumnParts) else None,
-                    self._names,
-                    is_scaled=is_scaled,
-                )
-                if self._pictures is None
-                else self._pictures.section(),
-                choice_section(surface, curve, view.ranker, self._trial),
-                data_section(self._facts, self._grades, self._source),
-                settings_section(self._settings, parameters(view), self._commands),
-            ]
-        )
-        return whole_page(
+            ),
+            "why": ("Why A above B", why_section(self.opened, parts)),
+            "curves": ("Curves", parts and self._pictures and pictures_section(parts, self._pictures)),
+            "choice": ("Choice", choice_section(surface, read_curve(view.ranker), view.ranker, self._choice)),
+            "data": ("Data", _data_section(self._facts, self._grades, self._source)),
+            "settings": ("Settings", _settings_section(self._settings, _parameters(view), self._commands)),
+        }
+        marks = []
+        if parts is not None and self._pictures:
+            rows = [np.array([row.row for row in query.rows], dtype=np.int64) for query in self.opened]
+            marks = [marks_of(parts, self._pictures, own) for own in rows]
+        return _whole_page(
             self._title,
-            f"{lead(view)}{tiles(evidence, self._facts)}{verdict(evidence.figures[0], best)}",
-            body,
-            embedded_data(surface, self.opened, self._parts, self._naming, self._names, self._marks),
-            links=self._links(),
+            f"{_lead(view)}{_tiles(evidence, self._facts)}{self._verdict()}",
+            "".join(str(body) for _, body in sections.values() if body),
+            embedded_data(surface, self.opened, parts, self._naming, marks),
+            links={anchor: label for anchor, (label, body) in sections.items() if body},
         )
 
-    def _links(self) -> dict[str, str]:
-        links = {
-            "metrics": "How good",
-            **({} if self._other is None else {"against": "Two models"}),
-            **({} if self._trained is None else {"training": "Training rows"}),
-            **({} if self._duels is None else {"duels": "Wins and losses"}),
-            **_LINKS,
-        }
-        if self.evidence.per_query is None or len(self.evidence.per_query) == 1:
-            links["queries"] = "Ranking"
-        if self._trial is not None:
-            links["choice"] = "Choice"
-        if self._pictures is not None:
-            links = {
-                ("curves" if anchor == "weights" else anchor): ("Curves" if anchor == "weights" else label)
-                for anchor, label in links.items()
-            }
-        elif not isinstance(self._parts, ColumnParts):
-            del links["weights"]
-        return links
+    def _verdict(self) -> str:
+        """Say in one sentence whether the model beats the best single column."""
+        first = self.evidence.figures[0]
+        if first.against_single is None or self._best is None:
+            return ""
+        best = f"the best single column, {name(self._best)}"
+        return verdict(first, first.against_single, ("the model", best), first.single)
 
     def _repr_html_(self) -> str:
         """Show the page in a notebook, in a frame of its own."""
         return f'<iframe srcdoc="{escape(self.html())}" style="width:100%;height:80vh;border:0"></iframe>'
 
 
-_LINKS = {
-    "queries": "Queries",
-    "why": "Why A above B",
-    "weights": "Weights",
-    "choice": "Regularisation",
-    "data": "Data",
-    "settings": "Settings",
-}
-
-
 def _check_kinds(kind: type, what: str, **given: object) -> None:
-    for name, value in given.items():
+    for key, value in given.items():
         if not isinstance(value, kind | None):
-            raise InvalidInputError(f"{name}={value!r} is not {what}.", f"pass {what}, or leave it out.")
+            raise InvalidInputError(f"{key}={value!r} is not {what}.", f"pass {what}, or leave it out.")
 
 
-def _checked_labels(y: object, n_rows: int) -> Doubles:
-    return check_numbers("y", y, n_rows)
-
-
-def _range_of(labels: Doubles | None) -> tuple[float, float]:
+def _range_of(labels: Floats | None) -> tuple[float, float]:
     if labels is None:
         return 0.0, 0.0
     # Grades say by themselves what is irrelevant; other labels only in comparison.
@@ -330,3 +293,124 @@ def _checked_row_names(names: Sequence[object] | None, n_rows: int) -> list[str]
             "give one name per row, in the order of the rows.",
         )
     return names
+
+
+def _parameters(view: ModelView) -> dict[str, object]:
+    """Return the parameters of a model and of what prepares its columns, as text."""
+    found: dict[str, object] = {}
+    for part in (*view.steps, view.ranker):
+        kind = type(part).__name__
+        for key, value in part.get_params(deep=False).items():
+            if key != "rankers":
+                found[f"{kind}.{key}"] = " ".join(repr(value).split())  # arrays break their lines
+        fitted = {
+            key: value for key, value in vars(part).items() if key.endswith("_") and not key.startswith("_")
+        }
+        found |= {f"{kind}.{key}": one for key, one in fitted.items() if isinstance(one, str | int | float)}
+    for at, one in enumerate(getattr(view.ranker, "rankers_", ()), 1):  # of a mean
+        found |= {f"{at}. {key}": value for key, value in _parameters(ModelView.of(one)).items()}
+    return found
+
+
+def _data_facts(
+    X: MatrixLike, labels: Floats | None, queries: Queries, n_pairs: int | None, thing: str
+) -> dict[str, str]:
+    """Count what there is to evaluate on."""
+    summary = summarise(X if is_sparse(X) else np.asarray(X), labels, queries)
+    facts = {f"{thing.capitalize()}s": number(summary.rows), "Columns": number(summary.columns)}
+    facts["Filled cells"] = f"{summary.filled:.1%}" if summary.filled > 0.001 else f"{summary.filled:.2g}"
+    if n_pairs is not None:
+        facts["Preferences"] = number(n_pairs)
+    if labels is not None and summary.queries > 1:
+        low, middle, high = summary.sizes
+        facts["Queries"] = number(summary.queries)
+        facts["Rows in a query"] = (
+            number(low) if low == high else f"{number(low)} to {number(high)}, median {number(middle, 3)}"
+        )
+    if labels is not None:
+        facts["Pairs with different labels"] = number(summary.pairs)
+    for problem in summary.problems:
+        facts["Note"] = f"{facts['Note']}; {problem}" if "Note" in facts else problem
+    return facts
+
+
+def _tiles(evidence: Evidence, facts: Mapping[str, str]) -> str:
+    """Show the first figure large, and how much it was measured on."""
+    first = evidence.figures[0]
+    interval = brackets(first.model.low, first.model.high)
+    words = f'{text(in_words(first.name))} <span class="whole">{interval}</span>'
+    shown = f'<div class="tile main"><b>{decimals(first.model.value)}</b><span>{words}</span></div>'
+    for key in ("Queries", "Preferences", "Rows", "Items", "Columns"):
+        if key in facts:
+            shown += f'<div class="tile"><b>{text(facts[key])}</b><span>{text(key.lower())}</span></div>'
+    return f'<div class="tiles">{shown}</div>'
+
+
+def _lead(view: ModelView) -> str:
+    """Say what the model is in one line."""
+    alpha, steps, _ = alpha_of(view.ranker)
+    words = [view.describe()]
+    words += [] if alpha is None else [f"alpha {alpha_name(alpha)}"]
+    words += [] if steps is None else [counted(steps, "iteration")]
+    return f'<p class="lead">{text(" · ".join(words))}</p>'
+
+
+def _data_section(facts: Mapping[str, str], grades: Sequence[tuple[str, int]], source: str | None) -> str:
+    """Describe the rows that the model was evaluated on."""
+    named = f": {name(source, LONG)}" if source else ""
+    which = f"<p>The rows that this page judges the model by{named}.</p>"
+    rows = "".join(f'<tr><th scope="row">{text(k)}</th><td>{text(v)}</td></tr>' for k, v in facts.items())
+    total = sum(count for _, count in grades) or 1
+    most = max((count for _, count in grades), default=1)
+    bars = "".join(
+        f'<span>{text(label)}</span><i style="width:{100 * count / most:.1f}%"></i>'
+        f"<span>{number(count)} ({count / total:.0%})</span>"
+        for label, count in grades
+    )
+    drawn = f'<h3>Labels</h3><div class="grades" role="group" aria-label="Rows with each label">{bars}</div>'
+    return section(
+        "data", "The data", f"{which}<table><tbody>{rows}</tbody></table>{drawn if grades else ''}"
+    )
+
+
+def _settings_section(
+    settings: Mapping[str, object], parameters: Mapping[str, object], commands: Sequence[str]
+) -> str:
+    """List the parameters, and how to make this page again: one block a command, so that each can be copied."""
+    given, rows = (
+        "".join(f'<tr><th scope="row">{name(k)}</th><td>{name(v, LONG)}</td></tr>' for k, v in shown.items())
+        for shown in (settings, parameters)
+    )
+    given = f'<table class="facts"><tbody>{given}</tbody></table>' if given else ""
+    blocks = "".join(
+        f'<div class="command"><pre><code>{lines(command)}</code></pre>'
+        '<button type="button" class="copy" hidden>Copy</button></div>'
+        for command in commands
+    )
+    again = f"<h3>To reproduce</h3>{blocks}" if blocks else ""
+    return section(
+        "settings",
+        "Settings",
+        given + again + details("Parameters of the model", table("Parameters", "", rows, "facts long")),
+    )
+
+
+def _whole_page(title: str, head: str, body: str, data: dict[str, Json], *, links: Mapping[str, str]) -> str:
+    """Put everything together."""
+    style, script = (
+        files("rankwise.report").joinpath(f"page.{kind}").read_text("utf-8") for kind in ("css", "js")
+    )
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    # Only our own script runs, whatever a file's feature names hold, and nothing is fetched.
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:"
+    anchors = "".join(f'<a href="#{anchor}">{label}</a>' for anchor, label in links.items())
+    written = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
+    return (
+        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{text(policy)}">'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">'
+        f'<link rel="icon" href="data:,"><title>{text(plain(title))}</title><style>{style}</style></head><body>'
+        f'<header><h1>{name(title)}</h1>{head}<nav aria-label="Sections">{anchors}</nav></header>'
+        f"<main>{body}</main><footer>Written by rankwise {text(rankwise.__version__)} on {written}.</footer>"
+        f'<script type="application/json" id="embedded">{embed(data)}</script><script>{script}</script></body></html>\n'
+    )

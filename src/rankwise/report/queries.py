@@ -1,0 +1,347 @@
+"""Query by query: the best and the worst queries with their ranked rows, and why one row stands above another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise.arrays import Floats
+from rankwise.data.queries import Queries
+from rankwise.data.wording import how_many
+from rankwise.displays.reading import Reading
+from rankwise.json_values import Json
+from rankwise.metrics import PerQuery
+from rankwise.report.charts import alpha_name, curves, histogram, span
+from rankwise.report.columns import Parts
+from rankwise.report.evidence import Evidence, title_of, top_pictures
+from rankwise.report.markup import alike, counted, decimals, name, number, plain, section, table, text
+
+__all__ = [
+    "OpenQuery",
+    "RankedRow",
+    "RowNaming",
+    "embedded_data",
+    "open_queries",
+    "queries_section",
+    "why_section",
+]
+
+_OPENED = 8  # best queries, and as many of the worst
+_TOP = 15  # rows shown from the top of a query
+_MISSED = 5  # good rows shown from below
+_COLUMNS = 30  # parts of scores that are told apart
+_NUMBERS = 50_000  # all that is embedded in the page
+
+
+@dataclass(frozen=True)
+class RankedRow:
+    """A row where the model put it.
+
+    Attributes
+    ----------
+    row : int
+        Its position in the data, from 0.
+    called : str
+        Its name, or "row" and its position where rows have no names.
+    rank : int
+    score : float
+    label : float or None
+    parts : (columns,) float64
+        What the shown parts add to the score.
+    values : list
+        Their columns as they are in the data; None for a part of two columns.
+    """
+
+    row: int
+    called: str
+    rank: int
+    score: float
+    label: float | None
+    parts: Floats
+    values: list[object]
+
+
+@dataclass(frozen=True)
+class OpenQuery:
+    """A query and its rows, best first.
+
+    Attributes
+    ----------
+    name : str
+    kind : str
+        "best", "worst", or "only" where there is one ranking.
+    value : float or None
+        Its own value of the leading metric.
+    size : int
+    columns : (columns,) int64
+        The parts of scores that are told apart: those that vary most among these rows.
+    rows : list of RankedRow
+    n_top : int
+        How many of the rows come from the top; the others stand further down, and should not.
+    """
+
+    name: str
+    kind: str
+    value: float | None
+    size: int
+    columns: npt.NDArray[np.int64]
+    rows: list[RankedRow]
+    n_top: int
+
+
+def open_queries(
+    parts: Parts | None,
+    scores: Floats,
+    labels: Floats | None,
+    queries: Queries,
+    evidence: Evidence,
+    row_names: Sequence[str] | None = None,
+) -> list[OpenQuery]:
+    """Choose the best and the worst queries and rank their rows."""
+    per_query = evidence.per_query
+    chosen = _choose(per_query, queries, greater_is_better=evidence.figures[0].greater_is_better)
+    n_parts = max(5, min(_COLUMNS, _NUMBERS // (2 * (_TOP + _MISSED) * max(len(chosen), 1))))
+    opened = []
+    for code, kind in chosen:
+        rows, ranks = _ranked(np.flatnonzero(queries.codes == code), scores, labels)
+        columns, added = np.empty(0, dtype=np.int64), np.empty((rows.size, 0))
+        values: list[list[object]] = [[] for _ in rows]
+        if parts is not None:
+            added = parts.of(rows)
+            columns = np.argsort(-np.ptp(added, axis=0), kind="stable")[:n_parts]
+            added, values = added[:, columns], parts.values(rows, columns)
+        ranked = [
+            RankedRow(
+                int(row),
+                f"row {row}" if row_names is None else row_names[row],
+                int(rank),
+                float(scores[row]),
+                None if labels is None else float(labels[row]),
+                part,
+                value,
+            )
+            for row, rank, part, value in zip(rows, ranks, added, values, strict=True)
+        ]
+        value = None if per_query is None else float(per_query.values[code])
+        size = int(queries.sizes[code])
+        opened.append(OpenQuery(str(queries.ids[code]), kind, value, size, columns, ranked, min(_TOP, size)))
+    return opened
+
+
+def _choose(
+    per_query: PerQuery | None, queries: Queries, *, greater_is_better: bool
+) -> list[tuple[int, str]]:
+    if per_query is None or len(queries) == 1:
+        return [(0, "only")]
+    counted = np.flatnonzero(per_query.counted)
+    goodness = per_query.values[counted] * (1 if greater_is_better else -1)
+    order = counted[np.argsort(-goodness, kind="stable")]
+    n_best = min(_OPENED, (order.size + 1) // 2)
+    n_worst = min(_OPENED, order.size - n_best)
+    worst = order[order.size - n_worst :][::-1]
+    return [(int(code), "worst") for code in worst] + [(int(code), "best") for code in order[:n_best]]
+
+
+def _ranked(
+    rows: npt.NDArray[np.int64], scores: Floats, labels: Floats | None
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Return the top rows of a query, and of what is below the best-labelled rows, with their ranks."""
+    order = rows[np.argsort(-scores[rows], kind="stable")]
+    ranks = np.searchsorted(-scores[order], -scores[order], side="left") + 1
+    shown = np.arange(min(_TOP, order.size))
+    if labels is not None and order.size > _TOP:
+        below = np.arange(_TOP, order.size)
+        better = labels[order[below]]
+        missed = below[np.argsort(-better, kind="stable")[:_MISSED]]
+        # Only those that should have been at the top: better than the least that is there.
+        missed = missed[labels[order[missed]] > labels[order[shown]].min()]
+        shown = np.concatenate([shown, np.sort(missed)])
+    return order[shown], ranks[shown]
+
+
+@dataclass(frozen=True)
+class RowNaming:
+    """How rows are spoken of.
+
+    Attributes
+    ----------
+    thing : str
+        "row" or "item".
+    has_names : bool
+    lowest, highest : float
+        Labels between which the others stand.
+    """
+
+    thing: str = "row"
+    has_names: bool = False
+    lowest: float = 0.0
+    highest: float = 0.0
+
+    def badge(self, label: float) -> str:
+        """Show a label: the better, the darker, so that relevant rows stand out without colour too."""
+        where = span(self.lowest, self.highest, label) if self.highest > self.lowest else 0.0
+        step = min(max(int(np.ceil(where / 25)), 0), 4)
+        return f'<span class="grade g{step}">{number(label)}</span>'
+
+
+def queries_section(evidence: Evidence, opened: Sequence[OpenQuery], naming: RowNaming) -> str:
+    """Show the distribution over queries, and the best and worst ones."""
+    per_query = evidence.per_query
+    order = "" if naming.has_names else '<p class="note">Rows count from 0, in the order of the data.</p>'
+    if per_query is None or len(per_query) == 1:
+        rows = "".join(_open_query(query, i, naming) for i, query in enumerate(opened))
+        return section(
+            "queries", "The ranking", f"<p>One ranking; its first {naming.thing}s:</p>{rows}{order}"
+        )
+    title = title_of(evidence.figures[0].name)
+    values = per_query.values[per_query.counted]
+    left = len(per_query) - values.size
+    have = "has no value and does" if left == 1 else "have no value and do"
+    note = f" {how_many(left, 'queries')} {have} not count." if left else ""
+    quartiles = np.quantile(values, [0.25, 0.5, 0.75])
+    body = '<div class="columns">'
+    for kind, heading in (("worst", "Worst queries"), ("best", "Best queries")):
+        own = "".join(_open_query(query, i, naming) for i, query in enumerate(opened) if query.kind == kind)
+        body += f"<div><h3>{heading}</h3>{own}</div>"
+    body += (
+        f"</div>{order}<h3>All queries</h3>"
+        f"<p>{title} of {how_many(values.size, 'queries')}: a quarter lie below {decimals(quartiles[0], 3)}, half "
+        f"below {decimals(quartiles[1], 3)}, three quarters below {decimals(quartiles[2], 3)}.{note}</p>"
+        + histogram(values, float(values.mean()), f"{title} of a query")
+        + (top_pictures(evidence.top) if evidence.top is not None else "")
+    )
+    return section("queries", "Query by query", body)
+
+
+def _open_query(query: OpenQuery, position: int, naming: RowNaming) -> str:
+    has_labels = any(row.label is not None for row in query.rows)
+    has_names = naming.has_names
+    has_parts = query.columns.size > 0
+    lines = ""
+    scores = alike([row.score for row in query.rows])
+    for index, (row, score) in enumerate(zip(query.rows, scores, strict=True)):
+        if index == query.n_top:
+            lines += '<tr><td colspan="9"><small>… rows further down with a better label</small></td></tr>'
+        label = "" if row.label is None else f"<td>{naming.badge(row.label)}</td>"
+        called = (
+            f'<td class="called">{name(row.called)}</td>' if has_names else f'<td class="n">{row.row}</td>'
+        )
+        buttons = (
+            "".join(
+                f'<button type="button" hidden data-query="{position}" data-row="{index}" data-side="{side}" '
+                f'aria-pressed="false" aria-label="Compare {text(plain(row.called))} as {letter}">{letter}</button> '
+                for side, letter in enumerate("AB")
+            )
+            if has_parts
+            else ""
+        )
+        lines += (
+            f'<tr><td class="n">{row.rank}</td>{label}<td class="n">{score}</td>'
+            f'{called}<td class="pick noprint">{buttons}</td></tr>'
+        )
+    head = '<th class="n">rank</th>' + ("<th>label</th>" if has_labels else "")
+    head += '<th class="n">score</th>' + (
+        f"<th>{naming.thing}</th>" if has_names else '<th class="n">row</th>'
+    )
+    head += '<th class="noprint"></th>'
+    value = "" if query.value is None else f'<span class="v">{decimals(query.value)}</span>'
+    more = query.size - len(query.rows)
+    rest = f"<small>{counted(more, f'more {naming.thing}')} not shown.</small>" if more else ""
+    called = f"All {naming.thing}s" if query.kind == "only" else f"query {name(query.name)}"
+    return (
+        f'<details data-opened="{position}"{" open" if query.kind == "only" else ""}><summary>{value}{called} '
+        f"<small>{counted(query.size, naming.thing)}</small></summary>"
+        f"<div>{table('Ranked rows', head, lines)}{rest}</div></details>"
+    )
+
+
+def why_section(opened: Sequence[OpenQuery], parts: Parts | None) -> str:
+    """Let the reader pick two rows and see what each part of a score adds."""
+    if parts is None:
+        return section(
+            "why",
+            "Why is A above B",
+            "<p>This model has no formula that is a sum over columns, so a difference of scores does not split into "
+            "parts of columns. <code>rankwise.feature_importance</code> tells "
+            "what the order loses without a column; <code>rankwise fit --method curves</code> gives a model that "
+            "splits.</p>",
+        )
+    if not opened:
+        return section("why", "Why is A above B", "<p>There is no query to look at.</p>")
+    head = '<th>Column</th><th class="n">A</th><th class="n">B</th><th class="n">adds</th>'
+    head += '<th id="why-direction">for B ← → for A</th>'
+    return section(
+        "why",
+        "Why is A above B",
+        f"<p>A score is {text(parts.description)}, so the difference of two scores is a sum too. "
+        '<span class="noprint">Pick two rows here, or with the buttons in the tables above; with nothing for B, the '
+        "score of A is explained by itself.</span></p>"
+        '<noscript><p class="note">Picking rows needs JavaScript.</p></noscript>'
+        '<div class="pickers"><label>Query<select id="pick-query"></select></label>'
+        '<label>A<select id="pick-a"></select></label><label>B<select id="pick-b"></select></label></div>'
+        '<p id="why-says" class="says" tabindex="-1" aria-live="polite"></p><p id="why-back" class="noprint" hidden>'
+        '<a href="#queries">↑ Back to the rows</a></p>'
+        + table("What each column adds", head, "", "why").replace("<tbody>", '<tbody id="why-rows">'),
+    )
+
+
+def embedded_data(
+    surface: Reading | None,
+    opened: Sequence[OpenQuery],
+    parts: Parts | None,
+    naming: RowNaming,
+    marks: list[list[list[list[float]]]],
+) -> dict[str, Json]:
+    """Return everything that the script shows when somebody asks for it."""
+    data: dict[str, Json] = {
+        "open": [] if parts is None else [_open(query, parts, naming) for query in opened],
+        "columns": 0 if parts is None else len(parts.names),
+        "marks": marks,
+    }
+    if surface is not None:
+        alpha, step, _ = surface.choices[surface.chosen]
+        data["surface"] = {
+            "alphas": [alpha_name(value) for value in surface.alphas],
+            "steps": surface.steps.tolist(),
+            "values": [[_short(value, 5) for value in row] for row in surface.values],
+            "metric": surface.metric,
+            "chosen": [
+                int(np.argmin(np.abs(surface.alphas - alpha))),
+                int(np.searchsorted(surface.steps, step)),
+            ],
+            "shown": curves(surface)[1],
+        }
+    return data
+
+
+def _open(query: OpenQuery, parts: Parts, naming: RowNaming) -> dict[str, Json]:
+    label = (
+        f"all {naming.thing}s"
+        if query.kind == "only"
+        else f"{plain(query.name)} ({query.kind}, {decimals(query.value)})"
+    )
+    return {
+        "label": label,
+        "columns": [plain(parts.names[part]) for part in query.columns],
+        "rows": [
+            [
+                plain(row.called),
+                row.rank,
+                None if row.label is None else _short(row.label, 6),
+                _short(row.score, 7),
+                [_short(value, 6) for value in row.parts],
+                [plain(value, 40) if isinstance(value, str) else _short(value, 4) for value in row.values],
+            ]
+            for row in query.rows
+        ],
+    }
+
+
+def _short(value: object, digits: int) -> float | int | None:
+    if not isinstance(value, int | float) or not np.isfinite(value):
+        return None
+    rounded = float(f"{value:.{digits}g}")
+    return int(rounded) if rounded == int(rounded) and abs(rounded) < 1e6 else rounded
