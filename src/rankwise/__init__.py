@@ -13,6 +13,7 @@ __all__ = [
     "AdditiveRankerCV",
     "AutoRanker",
     "AverageRanker",
+    "BradleyTerry",
     "KernelRankRLS",
     "KernelRankRLSCV",
     "KernelRankSVM",
@@ -27,6 +28,7 @@ __all__ = [
     "feature_importance",
     "load",
     "save",
+    "suggest",
 ]
 
 __version__ = "0.1.0"
@@ -36,6 +38,7 @@ _HOMES = {
     "AdditiveRankerCV": "rankwise.estimators.additive_cv",
     "AutoRanker": "rankwise.automatic.ranker",
     "AverageRanker": "rankwise.automatic.average",
+    "BradleyTerry": "rankwise.leaderboards.estimator",
     "KernelRankRLS": "rankwise.estimators.kernel_rls",
     "KernelRankRLSCV": "rankwise.estimators.kernel_rls_cv",
     "KernelRankSVM": "rankwise.estimators.kernel_svm",
@@ -49,6 +52,7 @@ _HOMES = {
     "feature_importance": "rankwise.explanations",
     "load": "rankwise.persistence",
     "save": "rankwise.persistence",
+    "suggest": "rankwise.leaderboards.next_pair",
 }
 
 # Packages that are imported when they are first asked for, as in ``rankwise.metrics.ndcg``.

@@ -20,6 +20,8 @@ from rankwise.explanations import explain as explain
 from rankwise.explanations import explain_pair as explain_pair
 from rankwise.explanations import feature_importance as feature_importance
 from rankwise.exporters import export as export
+from rankwise.leaderboards.estimator import BradleyTerry as BradleyTerry
+from rankwise.leaderboards.next_pair import suggest as suggest
 from rankwise.persistence import load as load
 from rankwise.persistence import save as save
 
