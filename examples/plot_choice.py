@@ -2,7 +2,7 @@
 What was tried, and by how much it was better
 =============================================
 
-`AutoRanker` compares scalings, losses, curves and kernels on the same folds. The leaderboard shows each with its
+`AutoRanker` compares scalings, losses, curves and kernels on the same folds. The table shows each with its
 standard error, paired with the winner query by query, so that one sees which differences mean something.
 """
 
@@ -11,7 +11,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 from rankwise import AutoRanker
-from rankwise.displays import LeaderboardDisplay
+from rankwise.displays import CandidatesDisplay
 
 rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, size=(800, 4))
@@ -23,5 +23,5 @@ print(model.describe())
 
 # %%
 # The first column acts by its size, which no straight line can say: the curves are ahead.
-LeaderboardDisplay.from_estimator(model)
+CandidatesDisplay.from_estimator(model)
 plt.show()

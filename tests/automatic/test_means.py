@@ -120,7 +120,7 @@ def test_only_what_is_close_to_the_best_is_in_it_one_of_each_form(chosen):
 
 def test_it_is_left_out_where_methods_are_named_without_it(offers):
     table, y, qid = offers
-    board = AutoRanker("ndcg@10", methods=["rls", "curves"]).fit(table, y, qid=qid).leaderboard_
+    board = AutoRanker("ndcg@10", methods=["rls", "curves"]).fit(table, y, qid=qid).candidates_
     assert {entry.method for entry in board} == {"rls", "curves"}
 
 
@@ -130,8 +130,8 @@ def test_a_file_holds_it(chosen, offers):
     chosen.save(file)
     again = rankwise.load(io.BytesIO(file.getvalue()))
     assert (again.predict(table, qid) == chosen.predict(table, qid)).all()
-    assert again.leaderboard_.chosen.description == chosen.leaderboard_.chosen.description
-    assert again.leaderboard_.chosen.alpha is None
+    assert again.candidates_.chosen.description == chosen.candidates_.chosen.description
+    assert again.candidates_.chosen.alpha is None
     assert "the mean of the best" in again.describe()
     assert again.describe().count(", \n") == 0
 
@@ -148,7 +148,7 @@ def test_its_formula_gives_its_scores(chosen, offers):
 
 @pytest.mark.parametrize("target", ["python", "json", "c", "javascript"])
 def test_it_is_exported(chosen, target):
-    assert target in chosen.leaderboard_.chosen.exportable_to
+    assert target in chosen.candidates_.chosen.exportable_to
     assert rankwise.export(chosen, target)
 
 

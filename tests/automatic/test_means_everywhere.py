@@ -1,4 +1,4 @@
-"""Means of several models exported, kept, explained, reported and chosen; and what a leaderboard promises."""
+"""Means of several models exported, kept, explained, reported and chosen; and what a table of candidates promises."""
 
 import io
 import math
@@ -92,12 +92,12 @@ def test_engines_get_a_mean_as_weights(name, target):
     assert np.abs(found - found[0] - wanted + wanted[0]).max() <= 1e-3 * np.ptp(wanted)
 
 
-# --- what the leaderboard of an automatic choice says ---
+# --- what the table of candidates of an automatic choice says ---
 
 
 @pytest.mark.parametrize("scaling", SCALINGS)
 @pytest.mark.parametrize("method", ["rls", "curves", "kernel"])
-def test_a_candidate_is_exportable_to_what_the_leaderboard_says(method, scaling):
+def test_a_candidate_is_exportable_to_what_the_table_of_candidates_says(method, scaling):
     X, y, qid = rows()
     model = AutoRanker("ndcg@10", methods=[method], scalings=[scaling], cv=2, alphas=[0.1]).fit(X, y, qid=qid)
     for trial, entry in told(model):
@@ -105,7 +105,7 @@ def test_a_candidate_is_exportable_to_what_the_leaderboard_says(method, scaling)
 
 
 @pytest.mark.parametrize("scalings", [["standard"], ["query-minmax"], ["query-standard"]])
-def test_a_mean_is_exportable_to_what_the_leaderboard_says(scalings):
+def test_a_mean_is_exportable_to_what_the_table_of_candidates_says(scalings):
     X, y, qid = rows()
     model = AutoRanker("ndcg@10", scalings=scalings, cv=2).fit(X, y, qid=qid)
     means = [(trial, entry) for trial, entry in told(model) if trial.candidate.parts]
@@ -115,15 +115,15 @@ def test_a_mean_is_exportable_to_what_the_leaderboard_says(scalings):
 
 
 def told(model):
-    """Return every candidate with its line of the leaderboard."""
-    by_words = {entry.description: entry for entry in model.leaderboard_}
+    """Return every candidate with its line of the table of candidates."""
+    by_words = {entry.description: entry for entry in model.candidates_}
     return [(trial, by_words[trial.candidate.describe()]) for trial in model.search_.trials]
 
 
 def test_texts_are_promised_to_nobody_who_cannot_read_them():
     X, y, qid = frame()
     model = AutoRanker("ndcg@10", methods=["rls", "curves", "average"], cv=2).fit(X, y, qid=qid)
-    assert list(model.leaderboard_.chosen.exportable_to) == exportable_to(formula_of(model))
+    assert list(model.candidates_.chosen.exportable_to) == exportable_to(formula_of(model))
     with pytest.raises(InvalidInputError, match="texts"):
         AutoRanker("ndcg@10", target="solr").fit(X, y, qid=qid)
 
@@ -216,7 +216,7 @@ def test_duels_choose_means_with_probabilities_that_add_up():
 def test_for_an_engine_nothing_is_chosen_that_it_cannot_run():
     X, y, qid = rows()
     model = AutoRanker("ndcg@10", methods=["rls", "curves", "average"], target="solr").fit(X, y, qid=qid)
-    assert all("solr" in entry.exportable_to for entry in model.leaderboard_)
+    assert all("solr" in entry.exportable_to for entry in model.candidates_)
     assert rankwise.export(model, "solr")
 
 
@@ -224,8 +224,8 @@ def test_a_choice_of_a_mean_is_told_with_its_parts():
     X, worth, _ = partly_curved()
     y, qid = np.round(np.clip(worth, 0, 4)), np.arange(200) // 10
     model = AutoRanker("ndcg@10", **MEANS_OF_TWO).fit(X, y, qid=qid)
-    chosen = model.leaderboard_.chosen
-    by_summary = {entry.summary: entry for entry in model.leaderboard_}
+    chosen = model.candidates_.chosen
+    by_summary = {entry.summary: entry for entry in model.candidates_}
     assert len(chosen.parts) == 2
     assert chosen.seconds >= sum(by_summary[part].seconds for part in chosen.parts)
     told = model.describe()
@@ -235,4 +235,4 @@ def test_a_choice_of_a_mean_is_told_with_its_parts():
     assert "single model" not in single.describe()
     file = io.BytesIO()
     model.save(file)
-    assert rankwise.load(io.BytesIO(file.getvalue())).leaderboard_.chosen.parts == chosen.parts
+    assert rankwise.load(io.BytesIO(file.getvalue())).candidates_.chosen.parts == chosen.parts

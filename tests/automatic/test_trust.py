@@ -10,13 +10,15 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 
+from all_pairs import pairwise
+
 mpl.use("Agg")
 from matplotlib import pyplot as plt
 
 import rankwise
 from rankwise import AdditiveRanker, AutoRanker, RankRLS
 from rankwise.automatic import running
-from rankwise.displays import CurvesDisplay, LeaderboardDisplay
+from rankwise.displays import CandidatesDisplay, CurvesDisplay
 from rankwise.metrics import get_metric, per_query
 from rankwise.model_selection import QueryKFold
 
@@ -36,15 +38,13 @@ def noise(seed, signal=0.0):
     return X, signal * X[:, 0] + rng.normal(size=120), np.repeat(np.arange(12), 10)
 
 
-@pytest.mark.parametrize("metric", ["pairwise_error", "ndcg@10"])
-@pytest.mark.parametrize("signal", [0.0, 2.0])
-@pytest.mark.parametrize("seed", range(3))
+@pairwise(metric=["pairwise_error", "ndcg@10"], signal=[0.0, 2.0], seed=range(3))
 def test_the_best_candidate_is_compared_with_constant_scores_query_by_query(metric, signal, seed):
     X, y, qid = noise(seed, signal)
     y = np.clip(np.round(y), 0, 3) if metric == "ndcg@10" else y
     splits = list(QueryKFold(4).split(X, groups=qid))
     model = AutoRanker(metric, methods=["rls"], scalings=["none"], cv=splits).fit(X, y, qid=qid)
-    board = model.leaderboard_
+    board = model.candidates_
     constant = per_query(y, np.zeros(120), qid, metric=metric)
     assert board.constant == pytest.approx(constant.mean())
     scores = np.zeros(120)
@@ -63,7 +63,7 @@ def test_the_best_candidate_is_compared_with_constant_scores_query_by_query(metr
         assert (SENTENCE in text) == (not is_clear)
     file = io.BytesIO()
     model.save(file)
-    assert str(rankwise.load(io.BytesIO(file.getvalue())).leaderboard_).count(SENTENCE) == (not is_clear)
+    assert str(rankwise.load(io.BytesIO(file.getvalue())).candidates_).count(SENTENCE) == (not is_clear)
 
 
 def test_constant_scores_of_duels_and_of_an_evaluation_set():
@@ -71,13 +71,13 @@ def test_constant_scores_of_duels_and_of_an_evaluation_set():
     pairs = np.random.default_rng(0).integers(120, size=(200, 2))
     pairs = pairs[pairs[:, 0] != pairs[:, 1]]
     duels = AutoRanker(methods=["rls"], scalings=["none"]).fit_pairs(X, pairs)
-    assert duels.leaderboard_.constant == pytest.approx(0.5)
+    assert duels.candidates_.constant == pytest.approx(0.5)
     half, y = qid < 6, np.clip(np.round(y), 0, 3)
     held_out = (X[~half], y[~half], qid[~half])
     model = AutoRanker("ndcg@10", methods=["rls"], scalings=["none"])
     model.fit(X[half], y[half], qid=qid[half], eval_set=held_out)
     expected = get_metric("ndcg@10")(y[~half], np.zeros((~half).sum()), qid[~half])
-    assert model.leaderboard_.constant == pytest.approx(expected)
+    assert model.candidates_.constant == pytest.approx(expected)
 
 
 def test_constant_scores_of_large_data_are_those_of_the_rows_that_compared(monkeypatch):
@@ -88,7 +88,7 @@ def test_constant_scores_of_large_data_are_those_of_the_rows_that_compared(monke
     weight[qid == 3] = [1, *np.zeros(9)]  # a query that has pairs only among rows that weigh nothing
     for time_limit in (None, 1e6):
         model = AutoRanker("ndcg@10", methods=["rls"], scalings=["none"], time_limit=time_limit)
-        board = model.fit(X, y, qid=qid, sample_weight=weight).leaderboard_
+        board = model.fit(X, y, qid=qid, sample_weight=weight).candidates_
         assert board.chosen.judged == "fold"
         assert 0 < board.constant < board.chosen.value
 
@@ -97,7 +97,7 @@ def test_the_picture_has_a_line_at_constant_scores():
     pytest.importorskip("matplotlib").use("Agg")
     X, y, qid = noise(0)
     model = AutoRanker("pairwise_error", methods=["rls"], scalings=["none"], cv=3).fit(X, y, qid=qid)
-    axes = LeaderboardDisplay.from_estimator(model).ax_
+    axes = CandidatesDisplay.from_estimator(model).ax_
     assert "A constant score has pairwise_error 0.5000." in axes.get_title()
     assert any(np.allclose(line.get_xdata(), 0.5) for line in axes.get_lines())
 
@@ -113,7 +113,7 @@ def test_a_sparse_matrix_is_an_array_where_most_of_it_is_filled(filled):
     methods = ["rls", "curves"]
     sparse = AutoRanker(methods=methods, cv=3).fit(sp.csr_matrix(X), y, qid=qid)
     array = AutoRanker(methods=methods, cv=3).fit(X, y, qid=qid)
-    same = sparse.leaderboard_.as_dicts(times=False) == array.leaderboard_.as_dicts(times=False)
+    same = sparse.candidates_.as_dicts(times=False) == array.candidates_.as_dicts(times=False)
     assert same == (filled > 0.5)
     file = io.BytesIO()
     sparse.save(file)
@@ -154,7 +154,7 @@ def test_a_mean_or_a_kernel_is_chosen_only_where_it_is_ahead_by_a_standard_error
     y = X[:, 0] + 3 * has_product * X.prod(axis=1) + (0.3 if has_product else 1.5) * rng.normal(size=150)
     qid = np.repeat(np.arange(15), 10)
     model = AutoRanker("pairwise_error", methods=["rls", "kernel", "average"], scalings=["none"], rule=rule)
-    board, search = model.fit(X, y, qid=qid).leaderboard_, model.search_
+    board, search = model.fit(X, y, qid=qid).candidates_, model.search_
     values = {trial.candidate.describe(): trial.figure.per_unit for trial in search.trials}
     simple = readable(board)
     if board.chosen.method in {"kernel", "average"}:
@@ -172,7 +172,7 @@ def test_a_better_value_that_is_passed_over_is_explained():
         X = rng.normal(size=(120, 3))
         y = X[:, 0] + rng.normal(size=120)
         model = AutoRanker("pairwise_error", methods=["rls", "kernel"], scalings=["none"], cv=3)
-        board = model.fit(X, y, qid=qid).leaderboard_
+        board = model.fit(X, y, qid=qid).candidates_
         if board[0].method == "kernel" and board.chosen.method == "rls":
             break
     assert board.chosen is readable(board) is not board[0]
@@ -182,7 +182,7 @@ def test_a_better_value_that_is_passed_over_is_explained():
 def test_kernels_are_chosen_where_there_is_nothing_else():
     X, y, qid = noise(0)
     model = AutoRanker("pairwise_error", methods=["kernel"], cv=3).fit(X, y, qid=qid)
-    assert model.leaderboard_.chosen is model.leaderboard_[0]
+    assert model.candidates_.chosen is model.candidates_[0]
 
 
 # --- nothing is left out in silence ---
@@ -197,13 +197,13 @@ def test_what_does_not_fit_into_the_time_limit_is_left_out_and_cheaper_ones_are_
     model = AutoRanker(
         "pairwise_error", methods=["rls", "surfaces", "kernel"], scalings=["none"], time_limit=30, cv=3
     ).fit(X, y, qid=qid)
-    assert {entry.method for entry in model.leaderboard_} == {"rls", "kernel"}
+    assert {entry.method for entry in model.candidates_} == {"rls", "kernel"}
     assert model.stopped_ == "the time limit of 30 s"
 
 
 def test_surfaces_are_tried_where_curves_are_not_ahead():
     X, y, qid = noise(0, signal=2.0)
-    board = AutoRanker("pairwise_error", scalings=["none"], cv=3).fit(X, y, qid=qid).leaderboard_
+    board = AutoRanker("pairwise_error", scalings=["none"], cv=3).fit(X, y, qid=qid).candidates_
     best = {method: min(one.value for one in board if one.method == method) for method in ("rls", "curves")}
     assert best["rls"] < best["curves"]
     assert "surfaces" in {entry.method for entry in board}
@@ -215,7 +215,7 @@ def test_surfaces_are_tried_however_many_rows_there_are():
     X = rng.normal(size=(20_000, 16))
     y = np.clip(np.round(X[:, 0] + X[:, 2] * X[:, 3] + 0.5 * rng.normal(size=20_000)), 0, 4)
     model = AutoRanker(scalings=["none"], alphas=[0.01], cv=2).fit(X, y, qid=np.arange(20_000) // 20)
-    assert "surfaces" in {entry.method for entry in model.leaderboard_}
+    assert "surfaces" in {entry.method for entry in model.candidates_}
 
 
 # --- names of columns ---
@@ -259,7 +259,7 @@ def test_a_mean_keeps_the_names_of_columns():
     table, qid = pd.DataFrame(X, columns=["price", "rating", "size"]), np.arange(200) // 10
     model = AutoRanker("ndcg@10", methods=["curves", "kernel", "average"], scalings=["standard"], cv=3)
     model.fit(table, np.round(np.clip(worth, 0, 4)), qid=qid)
-    assert model.leaderboard_.chosen.parts  # as it has to be here
+    assert model.candidates_.chosen.parts  # as it has to be here
     assert model.best_estimator_.feature_names_in_.tolist() == list(table.columns)
     (why,) = rankwise.explain(model, table, rows=[0])
     assert {part.name for part in why.parts if "basis row" not in part.name} <= set(table.columns)

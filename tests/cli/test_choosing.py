@@ -42,7 +42,7 @@ def test_the_model_file_holds_the_ranker_that_chose(capsys, tmp_path):
     assert ranker.rule == said["rule"] == "one-standard-error"
     assert ranker.time_limit is None  # a file does not say how a computation runs
     chosen = next(one for one in said["tried"] if one["chosen"])
-    assert chosen["description"] == ranker.leaderboard_.chosen.description
+    assert chosen["description"] == ranker.candidates_.chosen.description
     assert all(one["standard_error"] > 0 for one in said["tried"])
     code, out, _ = call(capsys, "inspect", model)
     assert code == 0
@@ -55,7 +55,7 @@ def test_a_time_that_is_up_keeps_what_there_is_and_says_so(capsys, tmp_path):
     assert code == 0
     assert "stopped" in out
     assert "the time limit of 0.001 s" in out
-    assert len(load(model).leaderboard_) == 1
+    assert len(load(model).candidates_) == 1
 
 
 def test_nested_says_what_to_expect(capsys, tmp_path):
@@ -86,7 +86,7 @@ def test_python_chooses_what_the_command_line_chooses_from_the_same_file(capsys,
     said = call_json(capsys, "fit", train, "-o", model, "--folds", "3")
     ranker = AutoRanker(cv=3).fit(*load_svmlight(train))
     tried = [(one["description"], one["value"], one["chosen"]) for one in said["tried"]]
-    assert tried == [(one.description, one.value, one.is_chosen) for one in ranker.leaderboard_]
+    assert tried == [(one.description, one.value, one.is_chosen) for one in ranker.candidates_]
     assert {"curves", "surfaces"} <= {one["method"] for one in said["tried"]}
     again, (rows, _, qid) = load(model), load_svmlight(train)
     assert again.predict(rows, qid) == pytest.approx(ranker.predict(rows, qid))

@@ -2,12 +2,12 @@
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
 from command_line import call, call_json
+from optional import polars as pl
 from rankwise import AutoRanker, load
 from rankwise.data.duels import same_rows
 from rankwise.exceptions import InvalidInputError
@@ -53,7 +53,8 @@ def test_all_forms_of_duels_are_the_same_duels():
     first = AutoRanker(**FAST).fit_pairs(*sides)
     expected = first.predict_pairs(*sides)
     assert first.feature_names_in_.tolist() == ["age", "form", "hand", "height"]
-    for form in (table, pl.from_pandas(table), pa.Table.from_pandas(table, preserve_index=False)):
+    for convert in (pd.DataFrame, pa.Table.from_pandas, pl.from_pandas):
+        form = convert(table)
         model = AutoRanker(**FAST).fit_pairs(form)
         np.testing.assert_allclose(model.predict_pairs(form), expected, rtol=1e-9)
         np.testing.assert_allclose(

@@ -1,4 +1,4 @@
-"""`rankwise report` with a second model and with training rows."""
+"""`rankwise report` with a second model."""
 
 import pytest
 
@@ -6,20 +6,18 @@ from command_line import call
 from rankwise.report.markup import without_folders
 
 
-def test_two_models_and_training_rows(searches, tmp_path, capsys):
+def test_two_models(searches, tmp_path, capsys):
     other = tmp_path / "old.rw"
     fit = ("fit", searches / "vali.txt", "--method", "rls", "--scaling", "none", "-o", other)
     assert call(capsys, *fit)[0] == 0
     page = tmp_path / "r.html"
-    train = ("--train", searches / "train.txt")
     code, _, err = call(
-        capsys, "report", searches / "model.rw", searches / "test.txt", "--against", other, *train, "-o", page
+        capsys, "report", searches / "model.rw", searches / "test.txt", "--against", other, "-o", page
     )
     assert (code, err) == (0, "")
     written = page.read_text(encoding="utf-8")
     assert "Against old.rw" in written
     assert "<bdi>model.rw</bdi>" in written
-    assert "Training rows against these" in written
 
 
 def test_what_is_named_must_be_what_it_is_named_as(searches, tmp_path, capsys):
@@ -28,9 +26,6 @@ def test_what_is_named_must_be_what_it_is_named_as(searches, tmp_path, capsys):
     code, _, err = call(capsys, "report", *rows, "--against", searches / "vali.txt", "-o", page)
     assert code != 0
     assert "vali.txt: The model file is damaged, or is not one" in err
-    code, _, err = call(capsys, "report", *rows, "--train", tmp_path / "nothing.txt", "-o", page)
-    assert code != 0
-    assert "nothing.txt" in err
     assert not page.exists()
 
 

@@ -14,7 +14,7 @@ __all__ = ["describe_choice"]
 
 def describe_choice(ranker: AutoRanker) -> str:
     """Say what was tried, what scored it and what was chosen."""
-    board = ranker.leaderboard_
+    board = ranker.candidates_
     lines = [
         f"scored by {ranker.cv_}, {board.metric}",
         f"           {ranker.metric_.describe()}",

@@ -15,10 +15,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import ArrayLike, Floats, Matrix, MatrixLike, RandomSource, is_sparse
 from rankwise.automatic.calibrated import CalibratedRanker
+from rankwise.automatic.candidate_table import CandidateTable, candidate_table
 from rankwise.automatic.candidates import AVERAGE, FIXED, METHODS, SCALINGS
 from rankwise.automatic.description import describe_choice
 from rankwise.automatic.encoding import EncodingRanker, name_columns
-from rankwise.automatic.leaderboard import Leaderboard, leaderboard_of
 from rankwise.automatic.nested import check_can_nest, nested_figure
 from rankwise.automatic.problems import Problem
 from rankwise.automatic.reading import (
@@ -113,7 +113,7 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         What was chosen: a ranker of rankwise, maybe after scalers.
     encoder_ : TableEncoder or None
         What turned the columns of X into those that `best_estimator_` takes, where it was needed.
-    leaderboard_ : Leaderboard
+    candidates_ : CandidateTable
         Every candidate with its value ± standard error, how much worse than the best it is, its time, and what it can
         be exported to; printed, it is a table.
     best_score_ : float
@@ -152,14 +152,14 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
     >>> model = AutoRanker(methods=["rls"]).fit(X, y, qid=np.arange(300) // 10)
     >>> model.cv_
     '5 folds of queries, 4 times, all 30 queries'
-    >>> model.leaderboard_.chosen.method
+    >>> model.candidates_.chosen.method
     'rls'
     """
 
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"qid": True}
 
     best_estimator_: BaseEstimator
-    leaderboard_: Leaderboard
+    candidates_: CandidateTable
     metric_: Metric
     best_score_: float
     nested_score_: float
@@ -267,7 +267,7 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
     def needs_queries_(self) -> bool:
         """Whether rows can only be scored together with the others of their query."""
         check_is_fitted(self)
-        return self.leaderboard_.chosen.needs_queries
+        return self.candidates_.chosen.needs_queries
 
     def _scores_of(self, X: MatrixLike, qid: ArrayLike | None) -> Floats:
         return self.predict(X, qid)
@@ -301,9 +301,9 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
             _name_columns(self.best_estimator_, self.feature_names_in_)
         self.best_score_ = chosen.figure.value
         rivals = [] if not self.rivals else rival_entries(self.rivals, search.scored_on)
-        self.leaderboard_ = leaderboard_of(search, chosen, rivals)
+        self.candidates_ = candidate_table(search, chosen, rivals)
         if self.encoder_ is not None:
-            self.leaderboard_ = self.leaderboard_.limited_to(encoder_exportable_to(self.encoder_))
+            self.candidates_ = self.candidates_.limited_to(encoder_exportable_to(self.encoder_))
         return chosen
 
     def _check_parameters(self) -> None:
@@ -323,7 +323,7 @@ def keep_encoder(ranker: AutoRanker, encoder: TableEncoder) -> None:
     """Let `predict` of a ranker that was fitted to what a fitted encoder gave take tables from now on."""
     ranker.encoder_ = encoder
     name_columns(ranker)
-    ranker.leaderboard_ = ranker.leaderboard_.limited_to(encoder_exportable_to(encoder))
+    ranker.candidates_ = ranker.candidates_.limited_to(encoder_exportable_to(encoder))
 
 
 def _name_columns(model: BaseEstimator, names: npt.NDArray[np.object_]) -> None:

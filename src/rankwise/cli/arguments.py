@@ -132,12 +132,6 @@ def _report(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--against", metavar="MODEL", help="show another model beside it, with paired differences"
     )
-    parser.add_argument(
-        "--train",
-        action="append",
-        metavar="FILE",
-        help="what it was trained on, to see what it learned by heart",
-    )
     parser.add_argument("--title", metavar="TEXT", help="heading of the page; by default names the two files")
     add_reading(parser)
     add_clicks(parser)

@@ -12,7 +12,7 @@ from rankwise.exporters.targets import TARGETS
 from rankwise.metrics import Metric, get_metric
 
 if TYPE_CHECKING:
-    from rankwise.automatic.leaderboard import Entry
+    from rankwise.automatic.candidate_table import Entry
     from rankwise.automatic.ranker import AutoRanker
 
 __all__ = ["CONTRADICTED", "Choice", "choose"]
@@ -39,7 +39,7 @@ class Choice:
     @property
     def best(self) -> Entry:
         """What was chosen."""
-        return self.ranker.leaderboard_.chosen
+        return self.ranker.candidates_.chosen
 
     @property
     def convention(self) -> str:

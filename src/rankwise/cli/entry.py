@@ -118,7 +118,7 @@ def _check_files(options: argparse.Namespace) -> None:
         if is_standard_output(getattr(options, option, None)):
             setattr(options, option, "-")
     named: list[str] = []
-    for option in ("model", "data", "valid", "train", "against", "items", "run", "qrels", "sample"):
+    for option in ("model", "data", "valid", "against", "items", "run", "qrels", "sample"):
         value = getattr(options, option, None)
         named += [] if value is None else [value] if isinstance(value, str) else value
     if named.count("-") > 1:

@@ -173,7 +173,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "write one HTML page about a model",
         (
             "  rankwise report model.rw test.txt -o report.html\n"
-            "  rankwise report model.rw test.txt --against old.rw --train train.txt"
+            "  rankwise report model.rw test.txt --against old.rw"
         ),
     ),
     "explain": (

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from numbers import Integral
 from types import ModuleType
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from rankwise.arrays import Estimator, Floats
+from rankwise.arrays import Estimator, Floats, Ints
 from rankwise.exceptions import InvalidInputError, MissingPackageError
 from rankwise.selection.result import Selection
 from rankwise.selection.scorers import oriented, resolve_scoring
@@ -47,6 +47,9 @@ class Reading:
     greater_is_better : bool
     model : str
         What the chosen model is called.
+    judged_by : str
+    steps : (iterations,) int64
+        The iterations of the values; all of them, unless `thinned`.
     """
 
     alphas: Floats
@@ -56,6 +59,22 @@ class Reading:
     metric: str
     greater_is_better: bool
     model: str
+    judged_by: str
+    steps: Ints
+
+    def best_of(self, row: int) -> int:
+        """Return the place among the steps at which an alpha is best."""
+        best = np.nanargmax if self.greater_is_better else np.nanargmin
+        return int(best(self.values[row]))
+
+    def thinned(self, at_most: int) -> Reading:
+        """Return the values at fewer iterations, the chosen ones among them."""
+        if self.steps.size <= at_most:
+            return self
+        kept = np.round(np.geomspace(1, self.steps.size, at_most)).astype(np.int64)
+        chosen = np.array([step for _, step, _ in self.choices.values()], dtype=np.int64)
+        steps = np.unique(np.concatenate([kept, chosen]))
+        return replace(self, steps=steps, values=self.values[:, steps - 1])
 
     @classmethod
     def of(cls, estimator: Estimator, output: int) -> Reading:
@@ -94,6 +113,8 @@ class Reading:
             metric.name.replace("_", " "),
             metric.greater_is_better,
             name.removesuffix("CV"),
+            str(getattr(estimator, "cv_", "held-out rows")),
+            np.arange(1, values.shape[1] + 1),
         )
 
 

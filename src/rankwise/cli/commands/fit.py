@@ -165,7 +165,7 @@ def print_encoding(rows: Rows) -> None:
 
 def print_tried(choice: Choice) -> None:
     """Print what was tried, and mark the choice."""
-    board = choice.ranker.leaderboard_
+    board = choice.ranker.candidates_
     print_table(board.header(), board.lines(), left=(0, 1, 4, 6))
     for line in board.remarks():
         write(line)
@@ -176,7 +176,7 @@ def chosen_facts(choice: Choice) -> dict[str, str]:
     best, ranker = choice.best, choice.ranker
     facts = {"chose": best.summary}
     facts |= {" " * number: f"- {part}" for number, part in enumerate(best.parts, 1)}
-    board = ranker.leaderboard_
+    board = ranker.candidates_
     if ranker.rule == "best" and board.reason:
         facts["because"] = board.reason
     single = board.best_single
@@ -215,11 +215,11 @@ def choice_json(choice: Choice, *, times: bool = True) -> dict[str, object]:
         "rule": ranker.rule,
         "stopped": ranker.stopped_,
         **nested,
-        "constant": ranker.leaderboard_.constant,
-        "is_clear": ranker.leaderboard_.is_clear,
+        "constant": ranker.candidates_.constant,
+        "is_clear": ranker.candidates_.is_clear,
         "tried": [
             {**{key: value for key, value in row.items() if key != "is_chosen"}, "chosen": row["is_chosen"]}
-            for row in ranker.leaderboard_.as_dicts(times=times)
+            for row in ranker.candidates_.as_dicts(times=times)
         ],
     }
 

@@ -9,7 +9,7 @@ from rankwise.cli.applicable import check_applicable
 from rankwise.cli.columns import recall
 from rankwise.cli.inputs import read_rows
 from rankwise.cli.mistakes import UsageError
-from rankwise.cli.models import SavedModel, fit_columns, read_model
+from rankwise.cli.models import fit_columns, read_model
 from rankwise.cli.outputs import output_stream
 from rankwise.cli.printing import print_facts, show_warnings
 from rankwise.cli.scoring import score
@@ -66,7 +66,6 @@ def run(options: argparse.Namespace) -> int:
         against_name=None if other is None else Path(other.path).name,
         own_name=Path(options.model).name,
         calibration=saved.calibration,
-        train=None if options.train is None else _training(options, saved),
     )
     page = report.html().encode()
     with output_stream(options.output) as stream:
@@ -74,13 +73,6 @@ def run(options: argparse.Namespace) -> int:
     if options.output != "-":
         print_facts({"wrote": f"{options.output} ({len(page) / 1000:,.0f} kB): open it in a browser"})
     return 0
-
-
-def _training(options: argparse.Namespace, saved: SavedModel) -> tuple[object, ...]:
-    """Read what the model was trained on, as the rows of the report are read."""
-    first_column = saved.notes.get("first_column")
-    rows = fit_columns(read_rows(options.train, options, first_column=first_column), saved)
-    return (rows.X, rows.y, rows.qid) if rows.pairs is None else (rows.X, rows.pairs)
 
 
 def _file_name(path: str) -> str:

@@ -25,9 +25,10 @@ from rankwise.cli.commands.fit import (
     read_train_and_valid,
 )
 from rankwise.cli.printing import figure, print_facts, print_json, print_table, show_warnings, write
+from rankwise.displays.reading import Reading
 from rankwise.exceptions import InvalidInputError
 from rankwise.report.charts import alpha_name
-from rankwise.report.selection import SurfaceTable, read_curve, read_surface
+from rankwise.report.choice import read_curve, read_surface
 
 __all__ = ["run"]
 
@@ -95,7 +96,7 @@ def _with_surface(trial: Trial, problem: Problem) -> Trial:
     return replace(trial, ranker=problem.fit(ranker, X, scored, by_rank=trial.candidate.ranks_labels))
 
 
-def _print_surface(surface: SurfaceTable, marked: str) -> None:
+def _print_surface(surface: Reading, marked: str) -> None:
     encoding = (sys.stdout.encoding or "ascii").lower().replace("-", "")
     shades = _SHADES[encoding.startswith("utf")]
     kept = np.unique(

@@ -9,27 +9,27 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from rankwise.automatic.leaderboard import Leaderboard
+from rankwise.automatic.candidate_table import CandidateTable
 from rankwise.displays.reading import check_axes, import_pyplot
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["LeaderboardDisplay"]
+__all__ = ["CandidatesDisplay"]
 
 _SHOWN = 20
 _COLOURS = {"chosen": "crimson", "rival": "black", "all": "tab:blue", "fold": "tab:cyan", "sample": "0.6"}
 
 
 @dataclass
-class LeaderboardDisplay:
+class CandidatesDisplay:
     """Held-out values of all candidates with bars of one standard error, the best on top.
 
     Make it with `from_estimator`.
 
     Parameters
     ----------
-    leaderboard : Leaderboard
+    candidates : CandidateTable
 
     Attributes
     ----------
@@ -40,19 +40,19 @@ class LeaderboardDisplay:
     --------
     >>> import numpy as np
     >>> from rankwise import AutoRanker
-    >>> from rankwise.displays import LeaderboardDisplay
+    >>> from rankwise.displays import CandidatesDisplay
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(300, 5))
     >>> model = AutoRanker(methods=["rls"]).fit(X, X[:, 0] + rng.normal(size=300))
-    >>> display = LeaderboardDisplay.from_estimator(model)  # doctest: +SKIP
+    >>> display = CandidatesDisplay.from_estimator(model)  # doctest: +SKIP
     """
 
-    leaderboard: Leaderboard
+    candidates: CandidateTable
 
     @classmethod
     def from_estimator(
         cls, estimator: BaseEstimator, *, ax: Axes | None = None, **kwargs: Any
-    ) -> LeaderboardDisplay:
+    ) -> CandidatesDisplay:
         """Draw what a fitted `AutoRanker` tried.
 
         Parameters
@@ -63,9 +63,9 @@ class LeaderboardDisplay:
             Passed to `plot`.
         """
         check_is_fitted(estimator)
-        return cls(estimator.leaderboard_).plot(ax, **kwargs)
+        return cls(estimator.candidates_).plot(ax, **kwargs)
 
-    def plot(self, ax: Axes | None = None, **kwargs: Any) -> LeaderboardDisplay:
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> CandidatesDisplay:
         """Draw.
 
         Parameters
@@ -76,7 +76,7 @@ class LeaderboardDisplay:
             Passed to `matplotlib.axes.Axes.errorbar` for every candidate.
         """
         pyplot = import_pyplot()
-        shown = list(self.leaderboard)[:_SHOWN]
+        shown = list(self.candidates)[:_SHOWN]
         if ax is None:
             ax = pyplot.subplots(figsize=(8.0, 1.2 + 0.3 * len(shown)), layout="constrained")[1]
         self.ax_, self.figure_ = ax, check_axes(ax).figure
@@ -87,12 +87,12 @@ class LeaderboardDisplay:
             ax.errorbar(entry.value, place, xerr=error, **{**options, **kwargs})
         ax.set_yticks(range(len(shown)), [entry.description for entry in shown])
         ax.invert_yaxis()
-        better = "higher" if self.leaderboard.greater_is_better else "lower"
+        better = "higher" if self.candidates.greater_is_better else "lower"
         ax.set_xlabel(
-            f"{self.leaderboard.metric} ({better} is better) ± standard error\n{self.leaderboard.judged_by}"
+            f"{self.candidates.metric} ({better} is better) ± standard error\n{self.candidates.judged_by}"
         )
-        if self.leaderboard.constant is not None:
-            ax.axvline(self.leaderboard.constant, color="0.4", linestyle=":")
-            ax.set_title("\n".join(self.leaderboard.remarks()), fontsize="medium")
+        if self.candidates.constant is not None:
+            ax.axvline(self.candidates.constant, color="0.4", linestyle=":")
+            ax.set_title("\n".join(self.candidates.remarks()), fontsize="medium")
         ax.grid(visible=True, axis="x", alpha=0.25)
         return self

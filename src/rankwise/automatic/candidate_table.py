@@ -14,7 +14,7 @@ from rankwise.automatic.figures import Figure, paired_difference
 from rankwise.automatic.search import JUDGED, Search, Trial
 from rankwise.automatic.targets import exportable_to
 
-__all__ = ["UNCLEAR", "Entry", "Leaderboard", "leaderboard_of"]
+__all__ = ["UNCLEAR", "CandidateTable", "Entry", "candidate_table"]
 
 _NAMED = 3  # targets in a line of the table
 UNCLEAR = "No candidate is clearly better than a constant score."
@@ -95,10 +95,10 @@ class Entry:
 
 
 @dataclass(frozen=True, repr=False)
-class Leaderboard(Sequence[Entry]):
+class CandidateTable(Sequence[Entry]):
     """The candidates, the best first; those that only one fold or a sample scored come after the others.
 
-    Printed, it is a table. ``list(leaderboard)`` are its entries.
+    Printed, it is a table. ``list(candidates)`` are its entries.
 
     Attributes
     ----------
@@ -154,8 +154,8 @@ class Leaderboard(Sequence[Entry]):
         beside = any(entry.is_readable and entry.judged == chosen.judged for entry in self.entries)
         return "ahead of what columns explain by more than a standard error" if beside else ""
 
-    def limited_to(self, targets: Sequence[str]) -> Leaderboard:
-        """Return the leaderboard of models behind something that only these targets can run."""
+    def limited_to(self, targets: Sequence[str]) -> CandidateTable:
+        """Return the table for models behind a step that only these targets can run."""
         entries = [
             replace(entry, exportable_to=tuple(one for one in entry.exportable_to if one in targets))
             for entry in self.entries
@@ -177,8 +177,8 @@ class Leaderboard(Sequence[Entry]):
         return rows if times else [{k: v for k, v in row.items() if k != "seconds"} for row in rows]
 
     @classmethod
-    def from_dicts(cls, rows: Sequence[Mapping[str, Any]], **facts: Any) -> Leaderboard:
-        """Make a leaderboard of what `as_dicts` returned."""
+    def from_dicts(cls, rows: Sequence[Mapping[str, Any]], **facts: Any) -> CandidateTable:
+        """Make a table from the result of `as_dicts`."""
         known = {one.name for one in fields(Entry)}
         entries = []
         for row in rows:
@@ -242,8 +242,10 @@ def _with_error(value: float, error: float, sign: str = "") -> str:
     return text if math.isnan(error) else f"{text} ± {error:.4f}"
 
 
-def leaderboard_of(search: Search, chosen: Trial, rivals: Sequence[tuple[str, Figure, float]]) -> Leaderboard:
-    """Make the leaderboard of a search, with estimators of other packages among its candidates."""
+def candidate_table(
+    search: Search, chosen: Trial, rivals: Sequence[tuple[str, Figure, float]]
+) -> CandidateTable:
+    """Make the table of a search, with estimators of other packages among its candidates."""
     metric = search.problem.metric
     best = search.best(search.final_trials)
     sign = -1.0 if metric.greater_is_better else 1.0
@@ -285,7 +287,7 @@ def leaderboard_of(search: Search, chosen: Trial, rivals: Sequence[tuple[str, Fi
     entries.sort(key=lambda entry: (JUDGED.index(entry.judged), sign * entry.value))
     constant = search.scored_on.constant_figure()
     behind, error = paired_difference(constant, best.figure)
-    return Leaderboard(
+    return CandidateTable(
         tuple(entries),
         metric.name,
         metric.greater_is_better,
