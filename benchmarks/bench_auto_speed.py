@@ -100,7 +100,7 @@ def main():
             f"({memory_of_one:.2f} by RankRLSCV()); {options.scoring} of other rows {scores['RankRLSCV']:.4f} and "
             f"{scores['AutoRanker']:.4f}"
         )
-        print(f"  {auto.cv_}\n  chosen: {auto.leaderboard_.chosen.description}")
+        print(f"  {auto.cv_}\n  chosen: {auto.candidates_.chosen.description}")
         for trial in auto.search_.trials:
             print(f"  {trial.judged:6} {trial.seconds:7.2f} s  {trial.candidate.describe()}")
     write_json("auto-speed" if options.rows is None else f"auto-speed-{options.rows}", {}, results=results)

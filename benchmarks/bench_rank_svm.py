@@ -31,8 +31,7 @@ from rankwise import RankSVM
 from rankwise.losses import SquaredHingeLoss
 from rankwise.objectives import HingeObjective, MeanLoss
 from rankwise.solvers.bundle import minimise_by_planes
-from rankwise.solvers.newton import minimise_by_newton
-from rankwise.solvers.smoothing import minimise_smoothed
+from rankwise.solvers.newton import minimise_by_newton, minimise_smoothed
 
 # The paper's rule for stopping, for all alike.
 planes = functools.partial(minimise_by_planes, is_absolute=True)

@@ -145,8 +145,6 @@ class Case:
         What chooses or stops: the estimator's own way, splits that the caller makes, or an evaluation set.
     stream : bool
         Whether `partial_fit` gets the rows in two parts.
-    takes_weights : bool
-        Whether every problem of the case may have row weights.
     """
 
     name: str
@@ -156,7 +154,6 @@ class Case:
     levels: int | None = None
     judged: str = "itself"
     stream: bool = False
-    takes_weights: bool = True
 
     def __str__(self):
         return self.name
@@ -198,7 +195,7 @@ class Case:
             in_queries=self.data == "queries",
             outputs=self.outputs,
             levels=self.levels,
-            weighted=weighted and self.takes_weights,
+            weighted=weighted,
         )
 
     def fit(self, problem, convert=None, **parameters):
@@ -315,11 +312,7 @@ RLS_CV = [
     Case("RankRLSCV exact splits", RankRLSCV(ALPHAS, method="tikhonov"), "ranking", judged="splits"),
     Case("RankRLSCV pair out", RankRLSCV(ALPHAS, cv="leave-pair-out"), "ranking"),
     Case(
-        "RankRLSCV pair out, levels",
-        RankRLSCV(ALPHAS, cv="leave-pair-out", ties="exclude", cost="unit"),
-        "ranking",
-        levels=3,
-        takes_weights=False,
+        "RankRLSCV pair out, levels", RankRLSCV(ALPHAS, cv="leave-pair-out", cost="unit"), "ranking", levels=3
     ),
     Case("RankRLSCV outputs", RankRLSCV(ALPHAS, cv=3, tol=TIGHT), "ranking", outputs=2),
     Case(

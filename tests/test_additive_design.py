@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 
 import oracles
+from all_pairs import pairwise
 from hats import hat_matrix
 from making_blocks import make_blocks, make_folds
 from rankwise import _core
@@ -238,9 +239,9 @@ def test_gram_products(coupling, kind):
     np.testing.assert_allclose(product(v[:, 0]), expected[:, 0], **CODED)
 
 
-@pytest.mark.parametrize("coupling", ["all", "others", "relative"])
-@pytest.mark.parametrize("kind", ["small", "one", "scattered"])
-@pytest.mark.parametrize("with_coordinates", [False, True])
+@pairwise(
+    coupling=["all", "others", "relative"], kind=["small", "one", "scattered"], with_coordinates=[False, True]
+)
 @pytest.mark.usefixtures("chunks")
 def test_gram_matrices(coupling, kind, with_coordinates):
     X, terms, E = every_kind_of_row()
@@ -257,9 +258,7 @@ def test_gram_matrices(coupling, kind, with_coordinates):
         np.testing.assert_allclose(product(v), G @ v, rtol=1e-6, atol=1e-5)
 
 
-@pytest.mark.parametrize("coupling", ["all", "others"])
-@pytest.mark.parametrize("kind", ["small", "one", "scattered"])
-@pytest.mark.parametrize("weighted", [False, True])
+@pairwise(coupling=["all", "others"], kind=["small", "one", "scattered"], weighted=[False, True])
 @pytest.mark.usefixtures("instructions", "chunks")
 def test_gram_matrices_from_codes(monkeypatch, coupling, kind, weighted):
     # More columns than meet at a time, of every kind; sums of a few queries at a time.

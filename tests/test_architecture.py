@@ -229,6 +229,7 @@ def test_nothing_below_the_estimators_warns():
         "displays",
         "report",
         "cli",
+        "leaderboards",  # an estimator
         "model_selection",
         "metrics",  # public functions
     )

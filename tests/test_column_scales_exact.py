@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
+from all_pairs import pairwise
 from oracles import label_pairs, pairwise_error
 from rankwise import KernelRankRLS, KernelRankRLSCV, RankRLS, RankRLSCV
 
@@ -79,10 +80,7 @@ def precision(model, scale):
     return 1e-5 if "Kernel" in type(model).__name__ and scale >= 1e6 else 1e-6
 
 
-@pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("storage", [np.asarray, sp.csr_matrix])
-@pytest.mark.parametrize("model", QUERIES, ids=repr)
+@pairwise(scale=SCALES, shape=SHAPES, storage=[np.asarray, sp.csr_matrix], model=QUERIES)
 def test_the_minimum_with_queries(model, storage, shape, scale):
     X, y, qid = problem_of(shape, scale)
     pairs, w = label_pairs(y, qid), minimum(X, label_pairs(y, qid))
@@ -91,10 +89,7 @@ def test_the_minimum_with_queries(model, storage, shape, scale):
     assert objective(found, X, pairs) == pytest.approx(least, rel=precision(model, scale))
 
 
-@pytest.mark.parametrize("scale", SCALES)
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("ties", ["include", "exclude"])
-@pytest.mark.parametrize("model", ONE_RANKING, ids=repr)
+@pairwise(scale=SCALES, shape=SHAPES, ties=["include", "exclude"], model=ONE_RANKING)
 def test_the_minimum_of_one_ranking(model, ties, shape, scale):
     X, y, _ = problem_of(shape, scale, levels=3)
     pairs = label_pairs(y, ties=ties)
@@ -106,9 +101,7 @@ def test_the_minimum_of_one_ranking(model, ties, shape, scale):
     assert objective(found, X, pairs) == pytest.approx(least, rel=precision(model, scale))
 
 
-@pytest.mark.parametrize("scale", [*SCALES, *FAR])
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("alpha", [1e-3, ALPHA, 1e3])
+@pairwise(scale=[*SCALES, *FAR], shape=SHAPES, alpha=[1e-3, ALPHA, 1e3])
 def test_columns_far_apart_have_the_model_of_one_alpha(shape, alpha, scale):
     """A time stamp beside columns of order 1."""
     X, y, qid = problem_of(shape, scale)
@@ -118,9 +111,7 @@ def test_columns_far_apart_have_the_model_of_one_alpha(shape, alpha, scale):
         np.testing.assert_allclose(found.predict(X), X @ w, rtol=0, atol=1e-6)
 
 
-@pytest.mark.parametrize("scale", [*SCALES, *FAR])
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("model", [RankRLSCV, KernelRankRLSCV])
+@pairwise(scale=[*SCALES, *FAR], shape=SHAPES, model=[RankRLSCV, KernelRankRLSCV])
 @pytest.mark.filterwarnings("ignore:Columns of X")
 def test_queries_are_held_out_as_refits_do(model, shape, scale):
     X, y, qid = problem_of(shape, scale)
@@ -135,10 +126,9 @@ def test_queries_are_held_out_as_refits_do(model, shape, scale):
         assert found.cv_errors_[0] == pytest.approx(pairwise_error(y, scores, qid), abs=1e-12)
 
 
-@pytest.mark.parametrize("scale", [*SCALES, *FAR])
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("ties", ["include", "exclude"])
-@pytest.mark.parametrize("model", [RankRLSCV, KernelRankRLSCV])
+@pairwise(
+    scale=[*SCALES, *FAR], shape=SHAPES, ties=["include", "exclude"], model=[RankRLSCV, KernelRankRLSCV]
+)
 @pytest.mark.filterwarnings("ignore:Columns of X")
 def test_pairs_are_held_out_as_refits_do(model, ties, shape, scale):
     X, y, _ = problem_of(shape, scale, levels=3)

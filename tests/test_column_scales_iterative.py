@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.linalg import aslinearoperator
 
+from all_pairs import pairwise
 from oracles import label_pairs
 from rankwise import KernelRankRLS, KernelRankRLSCV, RankRLS, RankRLSCV, RankSVM
 
@@ -63,9 +64,7 @@ def test_least_squares(solver, exponent, column, alpha):
     assert Squares(X, label_pairs(y, qid), alpha).is_least(model.coef_)
 
 
-@pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("solver", ["cg", "egdm"])
-@pytest.mark.parametrize("scale", SCALES)
+@pairwise(storage=STORAGES, solver=["cg", "egdm"], scale=SCALES)
 def test_storages(storage, solver, scale):
     X, y, qid = rows(1, density=0.5)
     X = in_units(X, scale)
@@ -168,9 +167,7 @@ def test_columns_of_like_scales_take_no_more_iterations(alpha, seed):
 # --- the regularisation surface, of which "tikhonov" reads converged models ---
 
 
-@pytest.mark.parametrize("storage", ["sparse", "operator"])
-@pytest.mark.parametrize("alphas", [[0.1], [0.03, 0.1, 10.0]])
-@pytest.mark.parametrize("scale", SCALES)
+@pairwise(storage=["sparse", "operator"], alphas=[[0.1], [0.03, 0.1, 10.0]], scale=SCALES)
 def test_surface(storage, alphas, scale):
     """So wide that no matrix is formed, and runs end by their tolerance."""
     X, y, qid = rows(9, n_rows=120, n_columns=300, n_queries=12, density=0.1)

@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
+from all_pairs import pairwise
 from making_blocks import make_blocks
 from oracles import laplacian_matrix
 from rankwise.design import (
@@ -99,9 +100,7 @@ def test_products(stored, values, k):
     assert stored.reads == 2
 
 
-@pytest.mark.parametrize("distinct", [False, True])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("coupling", COUPLINGS)
+@pairwise(distinct=[False, True], weighted=[False, True], coupling=COUPLINGS)
 def test_gram_matrix(stored, values, qid, coupling, weighted, distinct):
     blocks = blocks_of(qid, coupling, weighted=weighted, distinct=distinct)
     expected = values.T @ laplacian_matrix(blocks) @ values
@@ -117,9 +116,7 @@ def test_gram_matrix(stored, values, qid, coupling, weighted, distinct):
 DENSE = [name for name in STORAGES if name.startswith(("C", "F"))]
 
 
-@pytest.mark.parametrize("storage", [*DENSE, "every second column", "backwards"])
-@pytest.mark.parametrize("coupling", COUPLINGS)
-@pytest.mark.parametrize("outputs", [None, 1, 3])
+@pairwise(storage=[*DENSE, "every second column", "backwards"], coupling=COUPLINGS, outputs=[None, 1, 3])
 def test_a_system_from_one_read(monkeypatch, values, storage, coupling, outputs):
     """In stripes, queries cut by buffers, and any strides; the bits are those of one thread."""
     rng = np.random.default_rng(6)

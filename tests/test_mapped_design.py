@@ -13,6 +13,7 @@ import scipy.sparse as sp
 from joblib import Parallel, delayed
 from numpy.testing import assert_allclose, assert_array_equal
 
+from all_pairs import pairwise
 from making_blocks import make_blocks
 from rankwise import RankRLS, RankRLSCV, RankSVM, RankSVMCV, _core
 from rankwise.data import mapped, open_store, save_store
@@ -282,17 +283,15 @@ def test_estimators_learn_the_same_from_disk(model, with_ids, data, store):
         assert model.alpha_ == in_memory.alpha_
 
 
-@pytest.mark.parametrize("ids", ["ascending", "in no order", "scattered", "none"])
-@pytest.mark.parametrize("solver", ["stochastic", "egdm-blocks"])
-@pytest.mark.parametrize(
-    "pairs",
-    [
+@pairwise(
+    ids=["ascending", "in no order", "scattered", "none"],
+    solver=["stochastic", "egdm-blocks"],
+    pairs=[
         {},
         {"ties": "exclude"},
         {"ties": "exclude", "cost": "unit", "query_weight": "equal"},
         {"ties": "exclude", "cost": "relative"},
     ],
-    ids=str,
 )
 def test_blocks_of_a_matrix_on_disk(data, store, monkeypatch, ids, solver, pairs):
     """Parts larger than what is copied lightly, whatever order queries and levels put the rows in."""

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from scipy.sparse.linalg import aslinearoperator
 
+from all_pairs import pairwise
 from oracles import label_pairs
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
@@ -172,9 +173,7 @@ def test_matrices():
 # --- parts ---
 
 
-@pytest.mark.parametrize("problem", PROBLEMS, ids=["queries", "one ranking", "weighted"])
-@pytest.mark.parametrize("n_rows", [1, 7, 1000])
-@pytest.mark.parametrize("query_weight", ["size", "pairs"])
+@pairwise(problem=PROBLEMS, n_rows=[1, 7, 1000], query_weight=["size", "pairs"])
 def test_parts_add_up(problem, n_rows, query_weight):
     H, b = explicit(problem, query_weight=query_weight)
     n = H.shape[0]

@@ -2,6 +2,7 @@
 
 import io
 from functools import cache, partial
+from itertools import cycle
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from sklearn.preprocessing import StandardScaler
 
 import rankwise
+from all_pairs import pairwise
 from making_blocks import make_blocks, make_folds
 from oracles import label_pairs, laplacian_matrix, solve_rankrls
 from rankwise import (
@@ -72,13 +74,21 @@ STORAGES = {
 }
 
 
-@pytest.fixture(params=[*STORAGES, "dense without room", "sparse without room"])
+@pytest.fixture
 def store_as(request, tmp_path, monkeypatch):
     """Return what puts rows into each storage; without room, nothing of the size of X may be copied."""
     name, _, no_room = request.param.partition(" without ")
     if no_room:
         monkeypatch.setattr("rankwise.design._COPY_SHARE", 1 << 60)
     return lambda X: STORAGES[name](X, tmp_path / "s")
+
+
+def each_in_a_storage(argument, values):
+    """Parametrize a test by values, each of them in one storage; the storages take turns."""
+    storages = cycle([*STORAGES, "dense without room", "sparse without room"])
+    return pytest.mark.parametrize(
+        (argument, "store_as"), [(value, next(storages)) for value in values], indirect=["store_as"]
+    )
 
 
 def fit_in_calls(model, X, qid=None):
@@ -197,7 +207,7 @@ def assert_same_model(model, expected, X, C):
             assert_allclose(getattr(model, name), getattr(expected, name), rtol=TOLERANCE, err_msg=name)
 
 
-@pytest.mark.parametrize(
+@each_in_a_storage(
     "solver", ["direct", "eigen", "cg", "gdm", "egdm", "egdm-power", "egdm-blocks", "stochastic"]
 )
 def test_every_solver_finds_the_solution_of_the_explicit_pairs(solver, store_as):
@@ -211,14 +221,14 @@ def test_every_solver_finds_the_solution_of_the_explicit_pairs(solver, store_as)
         assert_allclose(model.coef_, wanted, rtol=0, atol=TOLERANCE * np.abs(wanted).max())
 
 
-@pytest.mark.parametrize("name", LINEAR)
+@each_in_a_storage("name", LINEAR)
 def test_every_linear_estimator_learns_what_it_learns_from_centred_columns(name, store_as):
     X, C = moved(FAR_OFF)
     X = store_as(X)
     assert_same_model(LINEAR[name](X), from_centred_columns(name), X, C)
 
 
-@pytest.mark.parametrize("solver", ["auto", "bundle", "smoothing"])
+@each_in_a_storage("solver", ["auto", "bundle", "smoothing"])
 def test_the_hinge_is_minimised_as_on_centred_columns(solver, store_as):
     X, C = moved(FAR_OFF)
     y, alpha = rows()[1], 0.1
@@ -236,11 +246,10 @@ def test_the_hinge_is_minimised_as_on_centred_columns(solver, store_as):
     assert np.linalg.norm(model.coef_ - best.coef_) <= 2 * np.sqrt(2e-9 / alpha)
 
 
-@pytest.mark.parametrize("storage", ["dense", "sparse", "store"])
-@pytest.mark.parametrize("name", KERNELS)
-def test_every_kernel_estimator_learns_what_it_learns_from_centred_rows(name, storage, tmp_path):
+@each_in_a_storage("name", KERNELS)
+def test_every_kernel_estimator_learns_what_it_learns_from_centred_rows(name, store_as):
     X, C = moved(FAR_OFF)
-    X = STORAGES[storage](X, tmp_path / "s")
+    X = store_as(X)
     assert_same_model(KERNELS[name](X), from_centred_columns(name), X, C)
 
 
@@ -289,9 +298,7 @@ def test_a_kernel_model_comes_back_from_a_file_with_the_same_scores():
         assert_array_equal(rankwise.load(file).predict(X[::2]), model.predict(X[::2]))
 
 
-@pytest.mark.parametrize("model", [RankRLS, RankSVM])
-@pytest.mark.parametrize("as_matrix", [np.asarray, sp.csr_matrix])
-@pytest.mark.parametrize("n_columns", [1, 3])
+@pairwise(model=[RankRLS, RankSVM], as_matrix=[np.asarray, sp.csr_matrix], n_columns=[1, 3])
 def test_columns_that_are_constant_say_nothing_where_there_are_no_others(model, as_matrix, n_columns):
     """Of large ones, rounding would make coefficients."""
     rng = np.random.default_rng(n_columns)

@@ -75,11 +75,11 @@ def test_cross_validation_in_one_line(rival, shuffled):
     assert (found["test_concordance"] > 0.6).all()
 
 
-def test_the_leaderboard_lists_a_rival_and_never_chooses_it(rival, shuffled):
+def test_the_table_of_candidates_lists_a_rival_and_never_chooses_it(rival, shuffled):
     X, y, qid = shuffled
     splits = list(QueryKFold(3).split(X, groups=qid))
     model = AutoRanker(cv=splits, methods=["rls"], scalings=["none"], rivals=[rival]).fit(X, y, qid=qid)
-    entry = next(entry for entry in model.leaderboard_ if entry.is_rival)
+    entry = next(entry for entry in model.candidates_ if entry.is_rival)
     assert entry.description == type(rival).__name__
     assert not entry.is_chosen
     assert entry.value > model.best_score_  # trees see that only the size of the first column matters
@@ -90,7 +90,7 @@ def test_the_leaderboard_lists_a_rival_and_never_chooses_it(rival, shuffled):
     assert entry.value == pytest.approx(by_query.mean(), abs=1e-12)
     values = by_query.values[by_query.counted]
     assert entry.standard_error == pytest.approx(values.std(ddof=1) / np.sqrt(values.size), rel=1e-9)
-    assert type(rival).__name__ in str(model.leaderboard_)
+    assert type(rival).__name__ in str(model.candidates_)
 
 
 def test_weights_reach_the_rival(rival, shuffled):

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import KFold
 
+from all_pairs import pairwise
 from oracles import label_pairs, pairwise_error, solve_rankrls
 from rankwise import KernelRankRLS, KernelRankRLSCV, RankRLS, RankRLSCV
 
@@ -128,9 +129,9 @@ def test_leave_pair_out_of_a_small_alpha_keeps_ties_of_equal_rows(kind, settings
     np.testing.assert_allclose(found, without_pairs(Z, y, settings), rtol=1e-12)
 
 
-@pytest.mark.parametrize("storage", [np.asarray, np.float32, sp.csr_matrix])
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("constant", [1e12, 1e15, 1.1e17 / 3])
+@pairwise(
+    storage=[np.asarray, np.float32, sp.csr_matrix], weighted=[False, True], constant=[1e12, 1e15, 1.1e17 / 3]
+)
 def test_gamma_scale_does_not_see_a_constant_column(storage, weighted, constant):
     X, y, _ = rows(6)
     weight = np.random.default_rng(6).uniform(size=ROWS) if weighted else None

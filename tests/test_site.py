@@ -10,10 +10,9 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
-from selenium.webdriver.support.ui import WebDriverWait
 
 import rankwise
-from browser import NEEDS_BROWSER, Browser
+from browser import Browser, WebDriverWait
 
 pytestmark = pytest.mark.long
 
@@ -98,7 +97,7 @@ def test_every_link_leads_somewhere_and_nothing_is_loaded_from_elsewhere(site):
     assert broken == []
 
 
-@NEEDS_BROWSER
+@pytest.mark.long
 @pytest.mark.parametrize("width", [360, 1300])
 def test_no_page_complains_or_scrolls_sideways(site, browser, width):
     wrong = []
@@ -114,7 +113,7 @@ def test_no_page_complains_or_scrolls_sideways(site, browser, width):
     assert wrong == []
 
 
-@NEEDS_BROWSER
+@pytest.mark.long
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_the_search_finds_every_estimator(site, browser, name):
     browser.open(site / "search.html")
@@ -124,7 +123,7 @@ def test_the_search_finds_every_estimator(site, browser, name):
     assert any(f"api/rankwise.{name}.html" in address for address in addresses), addresses
 
 
-@NEEDS_BROWSER
+@pytest.mark.long
 def test_the_site_is_light_or_dark_as_its_reader_is(site, browser):
     def brightness(scheme):
         browser.open(site / "tutorial.html", scheme=scheme)

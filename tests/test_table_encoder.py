@@ -5,13 +5,13 @@ import io
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
 import rankwise
+from optional import polars as pl
 from rankwise import AutoRanker
 from rankwise.exceptions import InvalidInputError
 from rankwise.preprocessing import TableEncoder

@@ -33,8 +33,7 @@ from rankwise.metrics import get_metric
 from rankwise.objectives import SquaredObjective
 from rankwise.pairs.labels import label_graph
 from rankwise.solvers.choose import SOLVERS, SolverOptions
-from rankwise.solvers.momentum import gradient_descent
-from rankwise.solvers.spectrum import lanczos_spectrum, power_spectrum
+from rankwise.solvers.momentum import gradient_descent, lanczos_spectrum, power_spectrum
 
 GAMMAS = (0.1, 1.0, 10.0, 100.0, 1000.0)
 MOST = 1000  # iterations for those that would take all day

@@ -20,7 +20,7 @@ from rankwise.kernels import FeatureMap, Kernel
 from rankwise.metrics import get_metric
 from rankwise.pairs.factor import factor_of
 from rankwise.pairs.labels import label_graph
-from rankwise.solvers.dual import DualSpectrum
+from rankwise.solvers.direct import DualSpectrum
 
 N_USERS = 300
 DENSITIES = {"20-40": (20, 40), "40-60": (40, 60), "60-80": (60, 80), "all sizes": (0, 100)}

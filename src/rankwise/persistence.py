@@ -73,7 +73,7 @@ _MODULES = {
     name: module
     for module, names in {
         "rankwise": RANKERS,
-        "rankwise.automatic.leaderboard": ["Entry", "Leaderboard"],
+        "rankwise.automatic.candidate_table": ["Entry", "CandidateTable"],
         "rankwise.automatic.scaling": ["RankScaler"],
         "rankwise.design.terms": ["Curve", "Surface", "Terms"],
         "rankwise.model_selection": ["PreferenceKFold", "QueryKFold"],
@@ -767,9 +767,9 @@ def _check_choice(step: Any) -> None:
         _require(type(step.encoder_).__name__ == "TableEncoder", "the encoder does not encode tables")
         made = len(step.encoder_.get_feature_names_out())
         _require(made == features_taken(step.best_estimator_), "the encoder makes other columns")
-    board = step.leaderboard_
-    _require(type(board).__name__ == "Leaderboard", "there is no leaderboard")
-    _require(sum(entry.is_chosen for entry in board) == 1, "the leaderboard does not name one choice")
+    board = step.candidates_
+    _require(type(board).__name__ == "CandidateTable", "there is no table of candidates")
+    _require(sum(entry.is_chosen for entry in board) == 1, "the table of candidates does not name one choice")
     str(board)
 
 

@@ -2,13 +2,13 @@
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from optional import polars as pl
 from rankwise import RankRLS
 from rankwise.data import pairs_from_clicks, save_store, validation
 from rankwise.data.containers import check_magnitude, check_sparse, is_moderate, is_plain, readable

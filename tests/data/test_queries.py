@@ -2,11 +2,11 @@
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from optional import polars as pl
 from rankwise.data.queries import encode_queries
 from rankwise.data.validation import check_qid
 

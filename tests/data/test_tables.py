@@ -10,7 +10,6 @@ import sys
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.feather
@@ -21,6 +20,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from optional import polars as pl
 from rankwise import RankRLS
 from rankwise.data import TableWriter, iter_table, load_table, save_table, tables
 from rankwise.exceptions import InvalidInputError, MemoryLimitError

@@ -350,6 +350,7 @@ def test_fine_grids_have_the_surfaces_of_coarse_ones(surface_knots):
     assert max(surface.values.size for surface in fine.surfaces_) >= surface_knots**2  # noqa: PD011
 
 
+@pytest.mark.long
 def test_finer_knots_are_tried_while_they_help():
     rng = np.random.default_rng(0)
     X = rng.uniform(-1, 1, size=(2000, 3))

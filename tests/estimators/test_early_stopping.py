@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
+from all_pairs import pairwise
 from rankwise import RankRLS
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
@@ -52,9 +53,7 @@ def iterates(model, objective):
     return kept
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("outputs", [1, 2])
-@pytest.mark.parametrize("scaling", [0.0, 0.25])
+@pairwise(method=METHODS, outputs=[1, 2], scaling=[0.0, 0.25])
 def test_the_best_of_the_solvers_own_iterates_is_kept(method, outputs, scaling):
     X, y = data(outputs=outputs)
     train, held = slice(0, 90), slice(90, None)
@@ -86,9 +85,7 @@ def test_patience_is_obeyed(method, patience):
     assert min(model.history_) == model.history_[model.best_iteration_ - 1]
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("with_qid", [False, True])
-@pytest.mark.parametrize("scoring", ["pairwise_error", "concordance"])
+@pairwise(method=METHODS, with_qid=[False, True], scoring=["pairwise_error", "concordance"])
 def test_a_share_of_the_training_data_is_held_out(method, with_qid, scoring):
     X, y = data(2)
     qid = np.arange(300) // 10 if with_qid else None
@@ -107,9 +104,7 @@ def test_a_share_of_the_training_data_is_held_out(method, with_qid, scoring):
     assert model.score(X, y, qid) > 0.5
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("with_eval_set", [False, True])
-@pytest.mark.parametrize("storage", [np.asarray, sp.csr_matrix])
+@pairwise(method=METHODS, with_eval_set=[False, True], storage=[np.asarray, sp.csr_matrix])
 def test_listed_pairs(method, with_eval_set, storage):
     X, y = data(3, rows=200)
     rng = np.random.default_rng(3)

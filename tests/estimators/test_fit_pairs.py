@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse.linalg import aslinearoperator
 
+from all_pairs import is_valid_cost, pairwise
 from oracles import Pairs, label_pairs, solve_rankrls
 from rankwise import RankRLS, RankRLSCV
 from rankwise.data import stack_preferred
@@ -14,7 +15,6 @@ from rankwise.exceptions import InvalidInputError, NoPairsError, UnsuitableSolve
 from rankwise.pairs.labels import COSTS, TIES
 from strategies import make_problem
 
-SETTINGS = [(ties, cost) for ties in TIES for cost in COSTS if (ties, cost) != ("include", "relative")]
 SOLVERS = ["direct", "eigen", "cg"]
 
 
@@ -30,10 +30,7 @@ def close(actual, expected, tolerance=1e-8):
     np.testing.assert_allclose(actual, expected, rtol=tolerance, atol=tolerance)
 
 
-@pytest.mark.parametrize(("ties", "cost"), SETTINGS)
-@pytest.mark.parametrize("weighted", [False, True])
-@pytest.mark.parametrize("queries", [1, 6])
-@pytest.mark.parametrize("solver", SOLVERS)
+@pairwise(is_valid_cost, ties=TIES, cost=COSTS, weighted=[False, True], queries=[1, 6], solver=SOLVERS)
 def test_listing_the_pairs_of_labels_gives_the_model_of_the_labels(ties, cost, weighted, queries, solver):
     problem = make_problem(1, queries=queries, weighted=weighted)
     listed = label_pairs(

@@ -6,16 +6,17 @@ import datetime as dt
 import zlib
 from dataclasses import replace
 from functools import cache
+from itertools import cycle, product
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 import scipy.sparse as sp
 from hypothesis import HealthCheck, Phase, assume, given, seed, settings
 from hypothesis import strategies as st
 
 from every_estimator import CASES
+from optional import polars as pl
 from rankwise import RankSVM, RankSVMCV
 from rankwise.exceptions import NoPairsError
 
@@ -23,8 +24,8 @@ from rankwise.exceptions import NoPairsError
 ROUNDING = 1e-7
 
 
-def invariance(cases, few=2):
-    """Test a check for every case, on a few examples; on many with `make test-long`."""
+def invariance(cases):
+    """Test a check for every case, on one example; on many with `make test-long`."""
 
     def decorate(check):
         def test(case, examples):
@@ -44,7 +45,7 @@ def invariance(cases, few=2):
             run()
 
         test.__doc__ = check.__doc__
-        counts = [pytest.param(few, id="few"), pytest.param(60, id="many", marks=pytest.mark.long)]
+        counts = [pytest.param(1, id="one"), pytest.param(60, id="many", marks=pytest.mark.long)]
         of_examples = pytest.mark.parametrize("examples", counts)
         return of_examples(pytest.mark.parametrize("case", cases, ids=str)(test))
 
@@ -66,7 +67,7 @@ def draw_fitted(case, draw, weighted=None):
     """Draw a problem; few different ones, of which every invariance then uses the same fits."""
     number = draw(st.integers(0, 3), label="problem")
     is_weighted = draw(st.booleans(), label="weighted") if weighted is None else weighted
-    return fitted(case, number, case.takes_weights and is_weighted)
+    return fitted(case, number, is_weighted)
 
 
 def assert_same(
@@ -160,7 +161,7 @@ def test_order_of_rows(case, draw):
     assert_same(case, before, problem.listed(rng.permutation(len(problem.pairs))))
 
 
-@invariance([case for case in CASES if not case.splits_itself], few=1)
+@invariance([case for case in CASES if not case.splits_itself])
 def test_order_of_rows_that_repeat(case, draw):
     """Equal rows tie, whatever formula scores them: neither rounding nor their order decides between them."""
     rng = np.random.default_rng(draw(seeds))
@@ -243,9 +244,14 @@ def sees_no_offsets(case):
     return not case.is_kernel or case.model.kernel == "linear" or case.model.gamma != "scale"
 
 
-@pytest.mark.parametrize("storage", ["dense", "sparse"])
-@pytest.mark.parametrize("size", [1e3, 1e6, 1e9])
-@pytest.mark.parametrize("case", [case for case in CASES if sees_no_offsets(case)], ids=str)
+SIZES_AND_STORAGES = cycle(product([1e3, 1e6, 1e9], ["dense", "sparse"]))
+
+
+@pytest.mark.parametrize(
+    ("case", "size", "storage"),
+    [(case, *next(SIZES_AND_STORAGES)) for case in CASES if sees_no_offsets(case)],
+    ids=str,
+)
 def test_offsets_of_columns(case, size, storage):
     before = fitted(case, 0, False)
     offset = np.array([size, 0.0, -np.floor(size / 3), 7.0])
@@ -356,9 +362,7 @@ def deals(case):
     )
 
 
-@invariance(
-    [case for case in CASES if case.takes_weights and not holds_out_single_rows(case) and not deals(case)]
-)
+@invariance([case for case in CASES if not holds_out_single_rows(case) and not deals(case)])
 def test_weight_2_is_twice(case, draw):
     """A row of weight k is k rows, and so is a listed pair, where those that are held out together are the same."""
     before = draw_fitted(case, draw, weighted=True)
@@ -371,10 +375,10 @@ def test_weight_2_is_twice(case, draw):
     assert_same(case, before, changed, skip=("n_pairs_",))
 
 
-@invariance(CASES, few=3)
+@invariance(CASES)
 def test_weight_0_is_absent(case, draw):
     """Rows and listed pairs of weight 0 might as well be absent, whatever judges; so may whole queries."""
-    is_weighted = case.takes_weights and draw(st.booleans())
+    is_weighted = draw(st.booleans())
     problem = case.problem(draw(st.integers(0, 3)), weighted=is_weighted)
     rng = np.random.default_rng(draw(seeds))
     if case.data == "pairs":
@@ -404,7 +408,7 @@ def test_weight_0_is_absent(case, draw):
     )  # they count what was passed
 
 
-@invariance([case for case in CASES if case.data == "queries" and not case.stream], few=1)
+@invariance([case for case in CASES if case.data == "queries" and not case.stream])
 def test_importance_0_is_absent(case, draw):
     """A query of importance 0 neither trains nor judges."""
     problem = case.problem(draw(st.integers(0, 3)))
@@ -462,7 +466,7 @@ STORAGES = {
 }
 
 
-@invariance([case for case in CASES if not case.is_precomputed], few=3)
+@invariance([case for case in CASES if not case.is_precomputed])
 def test_storage(case, draw):
     """The same numbers give the same model however they are stored."""
     problem = case.problem(draw(st.integers(0, 3)))
@@ -477,7 +481,7 @@ def test_storage(case, draw):
     assert_same(case, before, whole, model=model, convert=convert)
 
 
-@invariance(CASES, few=1)
+@invariance(CASES)
 def test_number_of_threads(case, draw):
     before = draw_fitted(case, draw)
     assert_same(case, before, before[0], model=case.fit(before[0], n_threads=2 + draw(st.integers(0, 1))))

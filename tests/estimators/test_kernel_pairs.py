@@ -5,6 +5,7 @@ import pytest
 from scipy.sparse.linalg import aslinearoperator
 from sklearn.metrics.pairwise import rbf_kernel
 
+from all_pairs import pairwise
 from rankwise import KernelRankRLS, KernelRankRLSCV
 from rankwise.exceptions import InvalidInputError, NoPairsError
 from rankwise.metrics import preference_error
@@ -34,10 +35,12 @@ def held_out_error(X, pairs, magnitude, weight, key, *, averaging="folds", **opt
     return np.mean([np.average(wrong[key == k], weights=weight[key == k]) for k in np.unique(key)])
 
 
-@pytest.mark.parametrize("cv", ["leave-query-out", "leave-pair-out", "auto", 4])
-@pytest.mark.parametrize("n_pairs", [30, 120])  # fewer pairs than rows, and more
-@pytest.mark.parametrize("settings", [{}, {"cost": "unit"}, {"cost": "relative", "ties": "exclude"}], ids=str)
-@pytest.mark.parametrize("averaging", ["folds", "pooled"])
+@pairwise(
+    cv=["leave-query-out", "leave-pair-out", "auto", 4],
+    n_pairs=[30, 120],
+    settings=[{}, {"cost": "unit"}, {"cost": "relative", "ties": "exclude"}],
+    averaging=["folds", "pooled"],
+)
 def test_groups_of_pairs(cv, n_pairs, settings, averaging):
     X, pairs, magnitude, weight, block = data(n_pairs)
     groups = block if cv == 4 else None
@@ -134,7 +137,7 @@ def test_a_kernel_without_a_positive_part_orders_nothing(cv, basis):
 
 def test_bad_input():
     X, pairs, *_ = data()
-    with pytest.raises(InvalidInputError, match=r"labelled rows.*Hint: use solver='eigen'"):
+    with pytest.raises(InvalidInputError, match=r"kernel of all rows.*Hint: use solver='eigen'"):
         KernelRankRLSCV(solver="cg", basis=10).fit_pairs(X, pairs)
     with pytest.raises(InvalidInputError, match=r"Hint: use solver='cg'"):
         KernelRankRLSCV(cv=PreferenceKFold(3, by="items")).fit_pairs(X, pairs)

@@ -5,6 +5,7 @@ import pytest
 from sklearn.metrics import roc_auc_score
 from sklearn.metrics.pairwise import rbf_kernel
 
+from all_pairs import pairwise
 from rankwise import KernelRankRLS, KernelRankRLSCV
 from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError
@@ -36,17 +37,16 @@ def refit_value(X, y, qid, groups, metric, judged, **options):
     return get_metric(metric)(y, scores, judged)
 
 
-@pytest.mark.parametrize(
-    "settings",
-    [
+@pairwise(
+    settings=[
         {},
         {"query_weight": "pairs"},
         {"ties": "exclude"},
         {"ties": "exclude", "cost": "unit", "query_weight": "equal"},
     ],
+    basis=[None, 20],
+    scoring=["pairwise_error", "ndcg@5"],
 )
-@pytest.mark.parametrize("basis", [None, 20])
-@pytest.mark.parametrize("scoring", ["pairwise_error", "ndcg@5"])
 def test_leave_query_out(settings, basis, scoring):
     X, y, qid = data()
     y = y - y.min()

@@ -5,6 +5,7 @@ import pytest
 import scipy.optimize
 from sklearn.metrics.pairwise import rbf_kernel
 
+from all_pairs import pairwise
 from oracles import label_pairs
 from rankwise import KernelRankSVM, RankSVM
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
@@ -74,9 +75,7 @@ def test_reduced_sets_outputs_and_pairs():
     assert ((p > 0) & (p < 1)).all()
 
 
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-@pytest.mark.parametrize("kernel", ["linear", "rbf"])
-@pytest.mark.parametrize("alpha", [1e4, 1e12])
+@pairwise(loss=["hinge", "squared_hinge"], kernel=["linear", "rbf"], alpha=[1e4, 1e12])
 def test_a_large_penalty_still_ranks(kernel, loss, alpha):
     """As alpha grows, scores tend to ``K A'ω / (2 alpha Σω)``, and not to ties."""
     problem = make_problem(2, rows=60)

@@ -9,6 +9,7 @@ from scipy.sparse.linalg import aslinearoperator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, ShuffleSplit
 
+from all_pairs import pairwise
 from oracles import label_pairs
 from rankwise import RankRLS, RankRLSCV
 from rankwise.exceptions import InvalidInputError, NoPairsError
@@ -108,9 +109,7 @@ SPLITTERS = [
 ]
 
 
-@pytest.mark.parametrize("cv", [*SPLITTERS, 4, "auto"], ids=str)
-@pytest.mark.parametrize("averaging", ["folds", "pooled"])
-@pytest.mark.parametrize("cost", ["magnitude", "unit"])
+@pairwise(cv=[*SPLITTERS, 4, "auto"], averaging=["folds", "pooled"], cost=["magnitude", "unit"])
 def test_folds_in_lockstep_equal_separate_fits(cv, averaging, cost):
     data = Drawn(4)
     ignores_groups = isinstance(cv, (KFold, ShuffleSplit))  # and warns if it gets any

@@ -197,21 +197,6 @@ def test_scaling_is_a_third_axis():
     np.testing.assert_allclose(tikhonov.coef_, direct.coef_, rtol=1e-6, atol=1e-8)
 
 
-def test_row_order_and_query_names_change_nothing_given_the_folds():
-    problem = noisy(10)
-    order = np.random.default_rng(0).permutation(300)
-    names = np.array([f"query {(7 * q) % 53}" for q in problem.qid])[order]
-
-    def folds(fold):
-        return [(np.flatnonzero(fold != number), np.flatnonzero(fold == number)) for number in range(3)]
-
-    expected = RankRLSCV(GRID, cv=folds(problem.qid % 3)).fit(problem.X, problem.y, problem.qid)
-    moved = RankRLSCV(GRID, cv=folds(problem.qid[order] % 3))
-    actual = moved.fit(problem.X[order], problem.y[order], names)
-    assert (actual.alpha_, actual.best_iteration_) == (expected.alpha_, expected.best_iteration_)
-    np.testing.assert_allclose(actual.coef_, expected.coef_, atol=1e-9)
-
-
 def test_the_order_of_the_grid_does_not_matter():
     train, validation = split(noisy(11))
     expected = RankRLSCV(GRID).fit(*train, eval_set=validation)
@@ -340,22 +325,6 @@ Q6 = np.array([0, 0, 1, 1, 2, 2])
 def test_bad_parameters(parameters, message):
     with pytest.raises(InvalidInputError, match=message):
         RankRLSCV(**parameters).fit(X6, Y6, Q6)
-
-
-@pytest.mark.parametrize("scoring", ["pairwise_error", "kendall_tau"])
-def test_in_judging_too_weight_two_is_duplication(scoring):
-    problem = noisy(22, rows=120, queries=12)
-    weight = np.random.default_rng(0).integers(0, 3, size=120)
-    fold = np.unique(problem.qid, return_inverse=True)[1] % 3
-    twice = np.repeat(np.arange(120), weight)
-
-    def fitted(rows, **options):
-        splits = [(np.flatnonzero(fold[rows] != c), np.flatnonzero(fold[rows] == c)) for c in range(3)]
-        model = RankRLSCV(GRID, cv=splits, scoring=scoring)
-        return model.fit(problem.X[rows], problem.y[rows], problem.qid[rows], **options)
-
-    weighted, repeated = fitted(np.arange(120), sample_weight=weight), fitted(twice)
-    np.testing.assert_allclose(weighted.surface_[:, :3], repeated.surface_[:, :3], rtol=1e-10)
 
 
 def test_a_splitter_by_query_needs_queries():

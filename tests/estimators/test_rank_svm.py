@@ -5,12 +5,11 @@ import pickle
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from scipy.sparse.linalg import LinearOperator, aslinearoperator
+from scipy.sparse.linalg import LinearOperator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold
 
+from all_pairs import pairwise
 from oracles import label_pairs
 from rankwise import RankSVM, RankSVMCV
 from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError, UnsuitableSolverError
@@ -97,20 +96,6 @@ def test_small_columns_of_duels_still_tell_who_wins(alpha):
     assert RankSVM(alpha, loss="logistic").fit_pairs(X, pairs).score_pairs(X, pairs) > 0.9
 
 
-@pytest.mark.parametrize(("loss", "solver"), EVERY)
-@given(exponent=st.integers(-20, 20), seed=st.integers(0, 100))
-@settings(max_examples=8, deadline=None)
-def test_the_scale_of_x_with_alpha_to_match_changes_nothing(loss, solver, exponent, seed):
-    """By powers of two, under which every number scales exactly: from 1e-6 to 1e6."""
-    problem = make_problem(seed, rows=50)
-    expected = fit(problem, loss=loss, solver=solver, alpha=1e-2, tol=1e-4)
-    scale = 2.0**exponent
-    problem.X = problem.X * scale
-    actual = fit(problem, loss=loss, solver=solver, alpha=1e-2 * scale**2, tol=1e-4)
-    np.testing.assert_array_equal(actual.coef_ * scale, expected.coef_)
-    assert actual.duality_gap_ == expected.duality_gap_
-
-
 @pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
 @pytest.mark.parametrize("scale", [1e-6, 1e-3, 1e3, 1e6])
 def test_the_choice_of_alpha_has_no_units_either(loss, scale):
@@ -128,9 +113,7 @@ def test_the_choice_of_alpha_has_no_units_either(loss, scale):
     )
 
 
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge"])
-@pytest.mark.parametrize("alpha", [1e-1, 1e-5])
-@pytest.mark.parametrize("sparse", [False, True])
+@pairwise(loss=["hinge", "squared_hinge"], alpha=[1e-1, 1e-5], sparse=[False, True])
 def test_columns_over_ten_decades_end(loss, alpha, sparse):
     """No warning, and not many more reads than of standardised columns."""
     rng = np.random.default_rng(0)
@@ -168,35 +151,6 @@ def test_several_outputs_are_separate_fits():
     assert RankSVM(1e-2).fit(problem.X, Y[:, :1], problem.qid).coef_.shape == (1, 5)
 
 
-@given(seed=st.integers(0, 10_000), which=st.sampled_from(EVERY), sparse=st.booleans())
-@settings(max_examples=20, deadline=None)
-def test_row_order_and_query_names_change_nothing(seed, which, sparse):
-    loss, solver = which
-    problem = make_problem(seed % 7, rows=60, weighted=seed % 2 == 1)
-    rng = np.random.default_rng(seed)
-    expected = fit(problem, loss=loss, solver=solver)
-    order = rng.permutation(60)
-    names = rng.permutation(10)
-    X = sp.csr_matrix(problem.X[order]) if sparse else problem.X[order]
-    weight = None if problem.sample_weight is None else problem.sample_weight[order]
-    renamed = np.array([f"query {names[q]}" for q in problem.qid])[order]
-    actual = RankSVM(1e-2, tol=1e-7, loss=loss, solver=solver).fit(X, problem.y[order], renamed, weight)
-    # Both are within the gap of a minimum whose curvature is at least 2 alpha.
-    assert np.linalg.norm(actual.coef_ - expected.coef_) <= 2 * np.sqrt(1e-7 / 1e-2)
-
-
-@pytest.mark.parametrize(("loss", "solver"), EVERY)
-@pytest.mark.parametrize("query_weight", ["size", "pairs", "equal"])
-def test_weight_two_is_duplication_and_weight_zero_removal(loss, solver, query_weight):
-    problem = make_problem(5)
-    options = {"query_weight": query_weight, "loss": loss, "solver": solver, "tol": 1e-9, "alpha": 1e-2}
-    weight = np.random.default_rng(0).integers(0, 3, size=problem.y.size)
-    rows = np.repeat(np.arange(problem.y.size), weight)
-    expected = RankSVM(**options).fit(problem.X[rows], problem.y[rows], problem.qid[rows])
-    actual = RankSVM(**options).fit(problem.X, problem.y, problem.qid, weight)
-    np.testing.assert_allclose(actual.coef_, expected.coef_, atol=2 * np.sqrt(1e-9 / 1e-2))
-
-
 def test_shifts_inside_queries_and_importance():
     problem = make_problem(6)
     shifted = make_problem(6)
@@ -208,14 +162,6 @@ def test_shifts_inside_queries_and_importance():
     kept = ~np.isin(problem.qid, (1, 2))
     without = RankSVM(1e-2, tol=1e-8).fit(problem.X[kept], problem.y[kept], problem.qid[kept])
     np.testing.assert_allclose(only.coef_, without.coef_, atol=2e-3)
-
-
-def test_storages():
-    problem = make_problem(7)
-    expected = fit(problem).coef_
-    for X in (sp.csr_matrix(problem.X), aslinearoperator(problem.X), problem.X.astype(np.float32)):
-        model = RankSVM(1e-2, tol=1e-7).fit(X, problem.y, problem.qid)
-        np.testing.assert_allclose(model.coef_, expected, atol=7e-3)
 
 
 def test_warm_start():

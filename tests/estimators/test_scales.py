@@ -10,6 +10,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
+from all_pairs import pairwise
 from oracles import label_pairs, solve_rankrls
 from rankwise import KernelRankRLS, KernelRankRLSCV, KernelRankSVM, RankRLS, RankRLSCV, RankSVM, RankSVMCV
 from rankwise.exceptions import InvalidInputError
@@ -19,10 +20,12 @@ from strategies import make_problem
 STORAGES = {"dense": np.asarray, "csr": sp.csr_matrix}
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("x_scale", [1e-140, 1e-100, 1e-60, 1e60, 1e100, 1e140])
-@pytest.mark.parametrize("y_scale", [1e-100, 1.0, 1e100])
+@pairwise(
+    solver=SOLVERS,
+    storage=STORAGES,
+    x_scale=[1e-140, 1e-100, 1e-60, 1e60, 1e100, 1e140],
+    y_scale=[1e-100, 1.0, 1e100],
+)
 def test_a_model_scales_with_its_data(solver, storage, x_scale, y_scale):
     """Rows s times as large, under a penalty s² times as large, have a model 1/s times as large."""
     problem = make_problem(0, real=True)
@@ -69,10 +72,9 @@ def test_a_number_that_stands_for_a_missing_value_is_refused(model, stored):
     clone(model).fit(stored(X), y, qid)
 
 
-@pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("storage", STORAGES)
-@pytest.mark.parametrize("alpha", [0.0, 1.0])
-@pytest.mark.parametrize("name", ["zeros", "constant", "constant inside queries"])
+@pairwise(
+    solver=SOLVERS, storage=STORAGES, alpha=[0.0, 1.0], name=["zeros", "constant", "constant inside queries"]
+)
 def test_columns_that_say_nothing(solver, storage, alpha, name):
     """Nothing can be learned, so nothing is; without a penalty that may take a warning, for rounding is left."""
     problem = make_problem(3)
@@ -184,24 +186,15 @@ def test_small_margins_still_rank(margin):
     assert model.score_pairs(problem.X, pairs) > 0.75
 
 
-# Each takes seconds: two of them stand for the others, which the long tests run.
-HUGE = [
-    pytest.param(
-        scale, name, marks=() if (scale, name) in {(1e30, "csr"), (1e139, "dense")} else pytest.mark.long
-    )
-    for scale in (1e30, 1e75, 1e139)
-    for name in STORAGES
-]
-
-
-@pytest.mark.parametrize(("scale", "storage"), HUGE)
-def test_margins_on_huge_columns(scale, storage):
+@pytest.mark.parametrize("make", [RankSVM, pytest.param(RankSVMCV, marks=pytest.mark.long)])
+@pytest.mark.parametrize(("scale", "storage"), [(1e30, "csr"), (1e75, "dense"), (1e139, "dense")])
+def test_margins_on_huge_columns(make, scale, storage):
     problem, rng = sixty_rows(), np.random.default_rng(0)
     noise = rng.normal(size=(40, 4))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        model = RankSVMCV(cv=3).fit(STORAGES[storage](problem.X * scale), problem.y, problem.qid)
-        lost = RankSVMCV().fit(
+        model = make().fit(STORAGES[storage](problem.X * scale), problem.y, problem.qid)
+        lost = make().fit(
             STORAGES[storage](noise * scale), rng.integers(3, size=40).astype(float), np.arange(40) // 8
         )
     assert model.score(problem.X * scale, problem.y, problem.qid) > 0.75
@@ -212,16 +205,13 @@ def broken(A, B):
     return np.where(np.arange(A.shape[0])[:, None] == 0, np.nan, np.asarray(A @ B.T))
 
 
-@pytest.mark.parametrize("options", [{}, {"basis": 10}, {"solver": "cg"}], ids=repr)
-@pytest.mark.parametrize("make", [KernelRankRLS, KernelRankRLSCV, KernelRankSVM])
-@pytest.mark.parametrize(
-    "kernel",
-    [{"kernel": "poly", "degree": 900}, {"kernel": "poly", "coef0": 1e200}, {"kernel": broken}],
-    ids=["degree", "coef0", "function"],
+@pairwise(
+    lambda make, options, **_: not (make is KernelRankSVM and "solver" in options),
+    options=[{}, {"basis": 10}, {"solver": "cg"}],
+    make=[KernelRankRLS, KernelRankRLSCV, KernelRankSVM],
+    kernel=[{"kernel": "poly", "degree": 900}, {"kernel": "poly", "coef0": 1e200}, {"kernel": broken}],
 )
 def test_kernels_that_overflow(make, kernel, options):
-    if make is KernelRankSVM and "solver" in options:
-        pytest.skip("it has the solvers of margins")
     problem = sixty_rows()
     with pytest.raises(InvalidInputError, match=r"The kernel .* NaN or too large .*Hint: scale the columns"):
         make(**kernel, **options).fit(10 * problem.X, problem.y, problem.qid)

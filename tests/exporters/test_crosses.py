@@ -229,8 +229,8 @@ def test_the_report_explains_crosses():
 def test_a_model_that_was_saved_is_exported_alike(tmp_path):
     table, y, qid = shop()
     model = AutoRanker(methods=["rls"], encoder=encoder()).fit(table, y, qid=qid)
-    assert {"sqlite", "onnx", "c", "json"} <= set(model.leaderboard_.chosen.exportable_to)
-    assert not {*ENGINES, "vespa"} & set(model.leaderboard_.chosen.exportable_to)
+    assert {"sqlite", "onnx", "c", "json"} <= set(model.candidates_.chosen.exportable_to)
+    assert not {*ENGINES, "vespa"} & set(model.candidates_.chosen.exportable_to)
     rankwise.save(model, tmp_path / "m.rw")
     again = rankwise.load(tmp_path / "m.rw")
     made = rankwise.export(again, "python")
@@ -254,7 +254,7 @@ def test_engines_refuse_products_with_a_way_out(target):
 def test_automatic_choice_for_a_target_keeps_crosses():
     table, y, qid = shop()
     model = AutoRanker(methods=["rls", "curves"], target="vespa", encoder=numbers()).fit(table, y, qid=qid)
-    assert "vespa" in model.leaderboard_.chosen.exportable_to
+    assert "vespa" in model.candidates_.chosen.exportable_to
     assert "product" not in rankwise.export(model, "vespa")
 
 

@@ -4,11 +4,11 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from optional import polars as pl
 from rankwise import RankRLSCV
 from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError

@@ -158,7 +158,7 @@ def test_steps_that_return_frames_still_do():
 
 
 @pytest.mark.parametrize("kind", ["rows", "pairs", "table"])
-def test_a_choice_comes_back_with_its_leaderboard(kind):
+def test_a_choice_comes_back_with_its_candidates(kind):
     problem = make_problem(3, rows=80, features=4, queries=6)
     model = AutoRanker(methods=["rls", "curves"], scalings=["none", "rank"])
     X = problem.X
@@ -173,7 +173,7 @@ def test_a_choice_comes_back_with_its_leaderboard(kind):
     again = loaded(data)
     assert again.predict(X).tobytes() == model.predict(X).tobytes()
     assert saved(again) == data
-    assert again.leaderboard_.as_dicts(times=False) == model.leaderboard_.as_dicts(times=False)
+    assert again.candidates_.as_dicts(times=False) == model.candidates_.as_dicts(times=False)
     assert again.metric_ == model.metric_
     if kind == "pairs":
         assert (again.predict_pairs_proba(X[:9], X[9:18]) == model.predict_pairs_proba(X[:9], X[9:18])).all()

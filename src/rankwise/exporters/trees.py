@@ -19,7 +19,7 @@ from rankwise.exceptions import Change, InvalidInputError
 from rankwise.formula.formula import Column, Formula, Surface, Table, Term
 from rankwise.formula.steps import Affine, Levels, Pieces
 
-__all__ = ["Leaf", "Split", "Tree", "trees_of"]
+__all__ = ["Leaf", "Split", "Tree", "edges_of", "trees_of"]
 
 _MANY = 200_000  # leaves that an engine still loads
 _PROBES = 9  # places at which a function is looked at inside an interval
@@ -56,7 +56,7 @@ def trees_of(formula: Formula, error: float | None) -> tuple[list[Tree], float]:
     columns: dict[int, list[Term]] = {}
     for term in formula.terms:
         columns.setdefault(term.column.number, []).append(term)
-    curves = [(at, _function(terms), _edges(terms)) for at, terms in columns.items()]
+    curves = [(at, _function(terms), edges_of(terms)) for at, terms in columns.items()]
     spreads = [float(np.ptp(f(edges))) if edges.size else 0.0 for _, f, edges in curves]
     spreads += [float(np.ptp(np.asarray(surface.values))) for surface in formula.surfaces]
     finest = 1000 if not formula.surfaces else 100
@@ -83,7 +83,7 @@ def _function(terms: Sequence[Term]) -> Callable[[Floats], Floats]:
     return f
 
 
-def _edges(terms: Sequence[Term]) -> Floats:
+def edges_of(terms: Sequence[Term]) -> Floats:
     """Return where the function of a column bends or jumps; outside of these it is constant."""
     found: set[float] = set()
     for term in terms:

@@ -56,8 +56,8 @@ class MemoryBudget:
 
 
 def largest_basis(n_rows: int, free: int) -> int:
-    """Return the most basis rows whose design and decomposition fit: ``8 (m b + 4 b²)`` bytes."""
-    size = (sqrt(n_rows**2 + 16 * free / 8) - n_rows) / 8
+    """Return the most basis rows whose design and decomposition fit: ``8 (2 m b + 4 b²)`` bytes."""
+    size = (sqrt(n_rows**2 + free / 2) - n_rows) / 4
     return max(1, min(n_rows, int(size)))
 
 
