@@ -284,23 +284,17 @@ class Margins:
 
 
 @pytest.mark.parametrize(
-    ("loss", "solver", "largest"),
+    ("loss", "solver"),
     [
-        ("hinge", "smoothing", 1e6),
-        (
-            "hinge",
-            "bundle",
-            1e4,
-        ),  # beyond, the inner products of its planes lose the small columns, and it says so
-        ("squared_hinge", "newton", 1e6),
-        ("squared_hinge", "bundle", 1e4),
-        ("logistic", "newton", 1e6),
+        ("hinge", "smoothing"),
+        ("hinge", "bundle"),
+        ("squared_hinge", "newton"),
+        ("squared_hinge", "bundle"),
+        ("logistic", "newton"),
     ],
 )
-@pytest.mark.parametrize("scale", [1e-6, 1e-3, 1e2, 1e4, 1e6])
-def test_margins(loss, solver, largest, scale):
-    if scale > largest:
-        pytest.skip("warns")
+@pytest.mark.parametrize("scale", [1e-6, 1e-3, 1e2, 1e4, 1e5, 1e6])
+def test_margins(loss, solver, scale):
     X, y, qid = rows(15, n_rows=30, n_columns=5, n_queries=6)
     X, pairs = in_units(X, scale), label_pairs(y, qid, ties="exclude")
     model = RankSVM(0.01, loss=loss, solver=solver, tol=1e-7).fit_pairs(

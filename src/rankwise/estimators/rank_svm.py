@@ -39,6 +39,8 @@ class RankSVM(MarginRanker, LinearRanker):
     solver : {"auto", "smoothing", "bundle", "newton"}, default="auto"
         All find the same minimum. For the hinge: "smoothing" (L-BFGS on a hinge with a rounded kink, the default) or
         "bundle" (cutting planes with line search). For the smooth losses: "newton" (the default) or "bundle".
+        Where rounding stops "bundle", because some columns are much larger than others, the default solver goes on
+        from there; `solver_` names the last one.
     tol : float, default=1e-3
         When to stop, as a share below 1 of what can be gained over ``w = 0``: once the objective less its proved lower
         bound is at most `tol` times the objective at 0 less that bound. The rule has no units, and never takes 0 for

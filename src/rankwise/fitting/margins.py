@@ -90,8 +90,8 @@ class MarginFit:
     solver : str
         A name of `MARGIN_SOLVERS`.
     second : str or None
-        The one that goes on, here and in later calls, where rounding stops the first, or where cutting planes are not
-        done after `_FIRST_TRY` iterations.
+        The solver that goes on, here and in later calls, where rounding stops the first, or where `is_brief` and the
+        first needs more than `_FIRST_TRY` iterations.
     tol : float
         The share of what can be gained that the duality gap may be (`rankwise.solvers.newton`).
     restriction : Restriction or None
@@ -104,6 +104,7 @@ class MarginFit:
     max_iter: int | None
     second: str | None = None
     restriction: Restriction | None = None
+    is_brief: bool = False  # whether the first solver only gets a short try
 
     @classmethod
     def of_pairs(
@@ -116,7 +117,7 @@ class MarginFit:
         restriction: Restriction | None = None,
     ) -> MarginFit:
         """Decide "auto" by the pairs."""
-        second = None
+        second, is_brief = None, False
         if restriction is not None and restriction.needs_bounded:
             solver = "bounded"
         elif solver == "auto":
@@ -124,7 +125,10 @@ class MarginFit:
             # Steep planes lose their digits sooner than steep slopes: columns of 1e5 at alpha 1e-4 are too much.
             # Over few pairs a narrow kink does: of 36 fits of 1,800 pairs, two came no nearer than 4e-7 and 2e-6.
             second = {"bundle": "smoothing", "smoothing": "bundle"}.get(solver)
-        return cls(loss, solver, tol, max_iter, second, restriction)
+            is_brief = solver == "bundle"
+        elif solver == "bundle":  # the inner products of its planes lose columns that are 1e5 times smaller
+            second = "newton" if LOSSES[loss].is_smooth else "smoothing"
+        return cls(loss, solver, tol, max_iter, second, restriction, is_brief)
 
     def solve(
         self,
@@ -178,7 +182,7 @@ class MarginFit:
         curvature: Curvature | None,
         monitor: _Shown,
     ) -> Solution:
-        """Solve; where "auto" chose and its first choice comes no further, the second goes on from there."""
+        """Solve; where the first solver comes no further, the second goes on from there."""
         if self.solver == "bounded":
             assert self.restriction is not None
             n_features = objective.n_features
@@ -201,10 +205,11 @@ class MarginFit:
         solve = MARGIN_SOLVERS[self.solver]
         if self.second is None:
             return solve(objective, alpha, start=start, **options)
-        is_brief = self.solver == "bundle"
-        limit = min(_FIRST_TRY, self.max_iter or _FIRST_TRY) if is_brief else self.max_iter
+        limit = min(_FIRST_TRY, self.max_iter or _FIRST_TRY) if self.is_brief else self.max_iter
         first = solve(objective, alpha, start=start, **{**options, "max_iter": limit})
-        comes_no_further = first.status is Status.STAGNATED or (is_brief and first.status is Status.MAX_ITER)
+        comes_no_further = first.status is Status.STAGNATED or (
+            self.is_brief and first.status is Status.MAX_ITER
+        )
         left = None if self.max_iter is None else self.max_iter - first.n_iter
         if not comes_no_further or (left is not None and left <= 0):
             return first
