@@ -1,158 +1,267 @@
-"""Side-by-side timing: every contender in every round, so that a busy moment of the machine hits all."""
+"""Measurements: what a case is, how it is timed, and the file with one line per measurement."""
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import platform
+import resource
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, datetime
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
-import scipy
+import scipy.stats
+from threadpoolctl import threadpool_limits
 
-RESULTS = Path(__file__).parent / "results"
+HERE = Path(__file__).parent
+TRACKED = HERE / "results.jsonl"
+QUICK = HERE / "results" / "quick.jsonl"
+OURS = "rankwise"
+# Word in a contender's name: the distribution that it comes from, and the module to look for.
+PEERS = {
+    "LightGBM": ("lightgbm", "lightgbm"),
+    "XGBoost": ("xgboost-cpu", "xgboost"),
+    "CatBoost": ("catboost", "catboost"),
+    "EBM": ("interpret-core", "interpret"),
+    "FastSurvivalSVM": ("scikit-survival", "sksurv"),
+    "ranx": ("ranx", "ranx"),
+    "fastrank": ("fastrank", "fastrank"),
+    "pandas": ("pandas", "pandas"),
+    "HistGradientBoosting": ("scikit-learn", "sklearn"),
+    "KernelRidge": ("scikit-learn", "sklearn"),
+    "Ridge": ("scikit-learn", "sklearn"),
+    "RLS": ("scikit-learn", "sklearn"),
+    "LinearSVC": ("scikit-learn", "sklearn"),
+    "scikit-learn": ("scikit-learn", "sklearn"),
+    "SciPy": ("scipy", "scipy"),
+    "NumPy": ("numpy", "numpy"),
+}
+SMOKE = {OURS, "scikit-learn", "scipy", "numpy"}
 
 
 @dataclass(frozen=True)
-class Timing:
-    """Seconds of one contender over the rounds, and its speed-up over the reference, round by round."""
+class Figure:
+    """One measured value of one contender; `values` are its paired units (folds, queries, rounds, iterations)."""
 
+    contender: str
+    metric: str
+    value: float
+    low: float | None = None
+    high: float | None = None
+    n: int = 1
+    threads: int = 1
+    processor_seconds: float | None = None
+    peak_memory: float | None = None  # MiB beyond the data
+    values: list[float] | None = None
+
+
+@dataclass(frozen=True)
+class Case:
+    """Contenders on one data set or size. `measure(contenders, quick)` yields figures as they come."""
+
+    claim: str
     name: str
-    median: float
-    fastest: float
-    speedup: float
-    speedup_low: float
-    speedup_high: float
+    contenders: tuple[str, ...]
+    measure: Callable[[tuple[str, ...], bool], Iterable[Figure]]
+    needs: tuple[str, ...] = ()  # data sets of data.py
+    minutes: float = 1.0  # of a full run
+    smoke: bool = False
+    in_turns: bool = False  # contenders take turns, so that all of them are measured again if one is missing
+    goals: dict[tuple[str, str], tuple[str, float]] = field(
+        default_factory=dict
+    )  # (contender, metric): bound
 
 
-def interleave(contenders, repeats=7, reference=None, *, clock=time.perf_counter):
-    """Time callables `{name: call}` in turn, `repeats` rounds after one to warm up.
-
-    Speed-ups are ratios inside a round to the `reference` (by default the first): their median, and the
-    quartiles as spread.
-    """
-    reference = reference or next(iter(contenders))
-    seconds = {name: [] for name in contenders}
-    for call in contenders.values():
-        call()
-    for _ in range(repeats):
-        for name, call in contenders.items():
-            start = clock()
-            call()
-            seconds[name].append(clock() - start)
-    return [_timing(name, taken, seconds[reference]) for name, taken in seconds.items()]
+def package_of(contender: str) -> tuple[str, str]:
+    """Return the distribution and the module of a contender."""
+    found = [package for word, package in PEERS.items() if word in _words(contender)]
+    return found[0] if found else (OURS, OURS)
 
 
-def _timing(name, taken, reference):
-    ratios = sorted(base / own for base, own in zip(reference, taken, strict=True))
-    low, _, high = statistics.quantiles(ratios, n=4) if len(ratios) > 1 else ratios * 3
-    return Timing(name, statistics.median(taken), min(taken), statistics.median(ratios), low, high)
+def _words(contender: str) -> set[str]:
+    return set(contender.replace("(", " ").replace(",", " ").replace("'s", " ").split())
 
 
-def print_table(title, timings, *, per=None, unit="ms"):
-    """Print one line a contender; with `per`, nanoseconds for each of so many items, not milliseconds."""
-    scale, unit = (1e9 / per, "ns each") if per else (1e3, unit)
-    width = max(len(timing.name) for timing in timings)
-    print(f"\n{title}\n{'':{width}}  {'median ' + unit:>14}  {'fastest':>9}  {'speed-up':>8}  (quartiles)")
-    for t in timings:
-        print(
-            f"{t.name:{width}}  {t.median * scale:14.2f}  {t.fastest * scale:9.2f}  {t.speedup:8.2f}"
-            f"  ({t.speedup_low:.2f} to {t.speedup_high:.2f})"
-        )
+@cache
+def is_installed(contender: str) -> bool:
+    """Say whether the package of a contender can be imported."""
+    return importlib.util.find_spec(package_of(contender)[1]) is not None
 
 
-def plot_growth(name, what, sizes, seconds, exponent):
-    """Draw time against size in logarithms, with the fitted line, into benchmarks/results/<name>.png."""
-    import matplotlib as mpl  # noqa: PLC0415
-
-    mpl.use("Agg")
-    import matplotlib.pyplot as plt  # noqa: PLC0415
-
-    sizes, seconds = np.asarray(sizes, dtype=float), np.asarray(seconds, dtype=float)
-    figure, ax = plt.subplots(figsize=(5, 3.5), layout="constrained")
-    ax.loglog(sizes, seconds * 1e3, "o", label="measured")
-    centre = np.exp(np.mean(np.log(seconds * 1e3) - exponent * np.log(sizes)))
-    ax.loglog(sizes, centre * sizes**exponent, "-", label=f"{what}^{exponent:.2f}")
-    ax.set(xlabel=what, ylabel="milliseconds a product")
-    ax.legend()
-    RESULTS.mkdir(exist_ok=True)
-    figure.savefig(RESULTS / f"{name}.png", dpi=150)
-    plt.close(figure)
+@cache
+def facts() -> dict[str, str]:
+    """Return the commit and the kind of machine."""
+    return {"commit": _commit(), "machine": _machine()}
 
 
-_MEMORY = """
-import sys
-import numpy as np, scipy.sparse as sp
-sys.path.insert(0, {here!r})
-{imports}
-load = lambda name: np.load({folder!r} + "/" + name + ".npy")
-X = sp.csr_matrix((load("data"), load("indices"), load("indptr")), shape={shape!r})
-y = load("y")
-def status(key):
-    with open("/proc/self/status") as lines:
-        return next(float(line.split()[1]) / 1024 for line in lines if line.startswith(key))
-with open("/proc/self/clear_refs", "w") as reset:
-    reset.write("5")  # the peak of loading is not the fit's
-before = status("VmRSS")
-{fit}
-print(status("VmHWM") - before)
-"""
+def _commit() -> str:
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=HERE, capture_output=True, text=True, check=False).stdout
+
+    changed = git("status", "--porcelain", "--", "../src", "../cpp", ".", ":!results.jsonl").strip()
+    return git("rev-parse", "--short=10", "HEAD").strip() + ("+" if changed else "") or "unknown"
 
 
-def peak_memory(X, y, imports, fits):
-    """Run each piece of code on X and y in a process of its own; return the MiB it took beyond the data."""
-    taken = {}
-    with tempfile.TemporaryDirectory() as folder:
-        for name, array in (("data", X.data), ("indices", X.indices), ("indptr", X.indptr), ("y", y)):
-            np.save(Path(folder, name), array)
-        for name, fit in fits.items():
-            code = _MEMORY.format(
-                here=str(Path(__file__).parent), folder=folder, shape=X.shape, imports=imports, fit=fit
-            )
-            taken[name] = float(run_python(code))
-    return taken
-
-
-def run_python(code):
-    """Run code in a fresh interpreter; return what it printed."""
-    return subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
-
-
-def environment():
-    """What a figure needs beside it to be read later."""
-    return {
-        "processor": _processor(),
-        "cpus": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count(),
-        "load": os.getloadavg()[0],
-        "python": platform.python_version(),
-        "numpy": np.__version__,
-        "scipy": scipy.__version__,
-    }
-
-
-def _processor():
+def _machine() -> str:
     cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text().splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor()
+    names = [
+        line.split(":", 1)[1].strip()
+        for line in (cpuinfo.read_text().splitlines() if cpuinfo.exists() else ())
+        if line.startswith("model name")
+    ]
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return f"{cores} cores, {names[0] if names else platform.processor()}, Python {platform.python_version()}"
 
 
-def write_json(name, tables, **facts):
-    """Write `{title: timings}` and other facts to benchmarks/results/<name>.json."""
-    RESULTS.mkdir(exist_ok=True)
-    path = RESULTS / f"{name}.json"
-    content = {
-        "environment": environment(),
-        **facts,
-        "tables": {title: [asdict(timing) for timing in timings] for title, timings in tables.items()},
-    }
-    path.write_text(json.dumps(content, indent=1) + "\n")
-    print(f"\nwritten: {path}")
+class Results:
+    """The file: lines are appended as they come, and the last line of a measurement counts."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.lines: list[dict] = []
+        if path.exists():
+            self.lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+        self._last = {_key(line): line for line in self.lines}
+
+    def add(self, case: Case, figure: Figure) -> None:
+        distribution = package_of(figure.contender)[0]
+        line = {
+            "claim": case.claim,
+            "case": case.name,
+            **{name: _rounded(value) for name, value in asdict(figure).items() if value is not None},
+            "version": version(distribution),
+            **facts(),
+            "date": datetime.now(tz=UTC).date().isoformat(),
+        }
+        self.path.parent.mkdir(exist_ok=True)
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(line) + "\n")
+        self.lines.append(line)
+        self._last[_key(line)] = line
+
+    def done(self, case: Case) -> set[str]:
+        """Return the contenders of a case that have lines."""
+        return {
+            line["contender"]
+            for line in self.lines
+            if (line["claim"], line["case"]) == (case.claim, case.name)
+        }
+
+    def find(self, claim: str, case: str, contender: str, metric: str, threads: int = 1) -> dict | None:
+        """Return the last line of a measurement."""
+        return self._last.get((claim, case, contender, metric, threads))
+
+
+def _key(line: dict) -> tuple:
+    return line["claim"], line["case"], line["contender"], line["metric"], line["threads"]
+
+
+def _rounded(value: object) -> object:
+    """Six significant digits are more than any measurement has."""
+    if isinstance(value, list):
+        return [_rounded(one) for one in value]
+    return float(f"{value:.6g}") if isinstance(value, float | np.floating) else value
+
+
+@dataclass
+class Cost:
+    """What a block took: seconds, processor seconds, and the peak of memory beyond the start (MiB)."""
+
+    seconds: float = 0.0
+    processor_seconds: float = 0.0
+    memory: float = 0.0
+
+
+class measured:  # noqa: N801
+    """Measure a block: ``with measured() as cost: ...``."""
+
+    def __enter__(self) -> Cost:
+        self.cost = Cost()
+        self._reset = reset_peak()
+        self._start = time.perf_counter(), time.process_time()
+        return self.cost
+
+    def __exit__(self, *error: object) -> None:
+        self.cost.seconds = time.perf_counter() - self._start[0]
+        self.cost.processor_seconds = time.process_time() - self._start[1]
+        self.cost.memory = peak_memory() - self._reset
+
+
+def reset_peak() -> float:
+    """Forget the peak of this process; return the MiB that it holds now."""
+    clear = Path("/proc/self/clear_refs")
+    if not clear.exists():
+        return peak_memory()
+    clear.write_text("5")
+    return peak_memory()
+
+
+def peak_memory() -> float:
+    """Return the peak of this process in MiB."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) / 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+
+
+def in_turns(
+    calls: dict[str, Callable[[], object]],
+    rounds: int,
+    reference: str,
+    *,
+    threads: dict[str, int] | None = None,
+    warm_up: bool = True,
+) -> Iterator[Figure]:
+    """Time every contender in every round, so that a busy moment of the machine hits all of them.
+
+    Yields seconds (median and quartiles) and the speed-up over the reference, taken inside each round. One thread
+    each, also inside BLAS, unless `threads` says otherwise.
+    """
+    threads = threads or {}
+    wall: dict[str, list[float]] = {name: [] for name in calls}
+    processor: dict[str, list[float]] = {name: [] for name in calls}
+    for at in range(-int(warm_up), rounds):
+        for name, call in calls.items():
+            with threadpool_limits(threads.get(name, 1)), measured() as cost:
+                call()
+            if at >= 0:
+                wall[name].append(cost.seconds)
+                processor[name].append(cost.processor_seconds)
+    for name, taken in wall.items():
+        common = {"n": rounds, "threads": threads.get(name, 1)}
+        spent = statistics.median(processor[name])
+        yield Figure(name, "seconds", *_quartiles(taken), processor_seconds=spent, **common)
+        if name != reference and reference in wall:
+            ratios = [base / own for base, own in zip(wall[reference], taken, strict=True)]
+            yield Figure(name, f"times as fast as {reference}", *_quartiles(ratios), **common)
+
+
+def _quartiles(values: list[float]) -> tuple[float, float, float]:
+    low, middle, high = statistics.quantiles(values, n=4) if len(values) > 1 else values * 3
+    return middle, low, high
+
+
+def t_interval(values: np.ndarray, level: float = 0.95) -> tuple[float, float, float]:
+    """Return the mean of paired units and its t interval, with one degree of freedom less than units."""
+    values = np.asarray(values, dtype=float)
+    mean, error = float(values.mean()), float(values.std(ddof=1) / np.sqrt(values.size))
+    half = float(scipy.stats.t.ppf((1 + level) / 2, values.size - 1)) * error
+    return mean, mean - half, mean + half
+
+
+def run_alone(code: str, *arguments: object) -> str:
+    """Run code in a new interpreter with one thread, in which the benchmarks can be imported; return its output."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(HERE)}
+    command = [sys.executable, "-c", code, *map(str, arguments)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+    return done.stdout.strip().splitlines()[-1]

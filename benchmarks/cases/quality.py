@@ -1,0 +1,205 @@
+"""Contenders × sets × folds: the share of pairs in the right order, or NDCG@10 by queries.
+
+Sets at 3,000 rows in five folds (claim "quality") and at full size in three splits of 80 and 20 per cent
+("quality at full size"); rows that are equal in all columns are in one fold. Differences are tested by t,
+paired over folds with 4 degrees of freedom, or over test queries with one less than queries; over overlapping
+splits with 2, and with the variance of Nadeau and Bengio (2003), which counts the rows that two splits share.
+"""
+
+from __future__ import annotations
+
+import pickle
+import time
+from collections.abc import Iterator
+from functools import cache, partial
+
+import numpy as np
+import scipy.stats
+from sklearn.model_selection import GroupKFold, GroupShuffleSplit
+from threadpoolctl import threadpool_limits
+
+import data
+import letor_like
+from contenders import CONTENDERS, Rows
+from harness import Case, Figure, Results, measured, t_interval
+from rankwise.metrics import get_metric
+
+ROWS, FOLDS, SPLITS, TEST_SHARE = 3_000, 5, 3, 0.2
+# Every second set, by name, was used while the automatic choice was developed.
+DEVELOPED_ON = {"lightgbm", "1027_ESL", "218_house_8L", "227_cpu_small", "537_houses"}
+TABLES_OF_PMLB = (
+    "1027_ESL", "1028_SWD", "201_pol", "218_house_8L", "225_puma8NH", "227_cpu_small", "503_wind",
+    "537_houses", "wine_quality_white",
+)  # fmt: skip
+SETS = ("ohsumed", "lightgbm", *TABLES_OF_PMLB)
+LARGE = (
+    "201_pol",
+    "218_house_8L",
+    "225_puma8NH",
+    "227_cpu_small",
+    "503_wind",
+    "537_houses",
+    "wine_quality_white",
+)
+
+
+@cache
+def load(name: str, rows: int | None) -> Rows:
+    """Return a set with at most so many rows of one ranking, and the groups that stay together."""
+    if name == "generated":
+        X, y, qid = letor_like.make(rows or ROWS, seed=5)
+    elif name == "ohsumed":
+        X, y, qid = data.join(data.ohsumed())
+    elif name == "lightgbm":
+        X, y, qid = data.lightgbm_example()
+    else:
+        X, y, qid = data.pmlb(name)
+        X, y = X[:rows], y[:rows]
+    if qid is None:
+        groups = np.unique(X, axis=0, return_inverse=True)[1].ravel()
+        return Rows(X, y, None, groups, "concordance")
+    codes = np.unique(qid, return_inverse=True)[1]
+    return Rows(X, y, codes, codes, "ndcg@10")
+
+
+def folds(rows: Rows, whole: bool) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield rows to train and to test on: groups stay together."""
+    splitter = (
+        GroupShuffleSplit(SPLITS, test_size=TEST_SHARE, random_state=0)
+        if whole
+        else GroupKFold(FOLDS, shuffle=True, random_state=0)
+    )
+    return splitter.split(rows.X, groups=rows.groups)
+
+
+def measure(name: str, whole: bool, contenders: tuple[str, ...], quick: bool) -> Iterator[Figure]:
+    """Yield the figure of each contender with its paired units, its seconds, prediction time and model size."""
+    rows = load(name, 300 if quick and name not in {"ohsumed", "lightgbm"} else None if whole else ROWS)
+    if quick:
+        few = np.flatnonzero(rows.groups <= np.unique(rows.groups)[min(299, rows.groups.max())])[:600]
+        rows = rows.part(few)
+    for contender in contenders:
+        units, seconds, memory, per_row, size = [], [], [], [], []
+        for train, test in list(folds(rows, whole))[: 2 if quick else None]:
+            held = rows.part(test)
+            with threadpool_limits(1), measured() as cost:
+                model = CONTENDERS[contender](rows.part(train), quick)
+            start = time.perf_counter()
+            by_query = contender == "AutoRanker" and held.qid is not None
+            scores = model.predict(held.X, held.qid) if by_query else model(held.X)
+            per_row.append(1e6 * (time.perf_counter() - start) / held.y.size)
+            size.append(len(pickle.dumps(model.model)) / 1024)
+            seconds.append(cost.processor_seconds)
+            memory.append(cost.memory)
+            evaluator = get_metric(rows.metric).prepare(held.y, held.qid)
+            own = [evaluator(scores)] if held.qid is None else evaluator.per_query(scores).values
+            units += [float(value) for value in own if np.isfinite(value)]
+        value, low, high = t_interval(units)
+        yield Figure(
+            contender, rows.metric, value, low, high, n=len(units), values=units,
+            processor_seconds=float(np.mean(seconds)), peak_memory=max(memory),
+        )  # fmt: skip
+        yield Figure(contender, "µs to score a row", float(np.median(per_row)), n=len(per_row))
+        yield Figure(contender, "KiB of the model", float(np.median(size)), n=len(size))
+
+
+def needs(name: str) -> tuple[str, ...]:
+    return {"ohsumed": ("OHSUMED",), "lightgbm": ("lightgbm-rank",), "generated": ()}.get(name, ("pmlb",))
+
+
+CASES = [
+    Case(
+        "quality",
+        name,
+        tuple(CONTENDERS),
+        partial(measure, name, False),
+        needs(name),
+        25.0,
+        name == "generated",
+    )
+    for name in (*SETS, "generated")
+] + [
+    Case("quality at full size", name, tuple(CONTENDERS), partial(measure, name, True), needs(name), 30.0)
+    for name in LARGE
+]
+
+
+def behind(best: dict, own: dict, overlap: bool) -> bool:
+    """Say whether a contender is significantly behind the best of the row (two-sided, 5 %)."""
+    difference = np.array(best["values"]) - np.array(own["values"])
+    n = difference.size
+    share = 1 / n + (TEST_SHARE / (1 - TEST_SHARE) if overlap else 0.0)
+    error = np.sqrt(share * difference.var(ddof=1))
+    return bool(difference.mean() > scipy.stats.t.ppf(0.975, n - 1) * error)
+
+
+def table(results: Results, claim: str, sets: tuple[str, ...]) -> str:
+    """Return a row per contender, a column per set; bold: not significantly behind the best that was run."""
+    shown = {name: name.partition("_")[2] if name[0].isdigit() else name for name in sets}
+    heads = [shown[name] + (" †" if name in DEVELOPED_ON else "") for name in sets]
+    lines = [f"| | {' | '.join(heads)} | seconds | µs a row | KiB |", "| --- |" + " --- |" * (len(sets) + 3)]
+    columns = {}
+    for name in sets:
+        metric = "ndcg@10" if name in {"ohsumed", "lightgbm"} else "concordance"
+        columns[name] = {c: results.find(claim, name, c, metric) for c in CONTENDERS}
+    for contender in CONTENDERS:
+        cells = []
+        for name in sets:
+            ran = {c: line for c, line in columns[name].items() if line}
+            if contender not in ran:
+                cells.append("not run")
+                continue
+            best = max(ran.values(), key=lambda line: line["value"])
+            text = f"{ran[contender]['value']:.3f}".removeprefix("0")
+            is_behind = behind(best, ran[contender], claim != "quality")
+            cells.append(text if is_behind else f"**{text}**")
+        own = [columns[name][contender] for name in sets if columns[name][contender]]
+        seconds = f"{np.mean([line['processor_seconds'] for line in own]):.2g}" if own else "not run"
+        rest = [
+            [results.find(claim, name, contender, metric) for name in sets]
+            for metric in ("µs to score a row", "KiB of the model")
+        ]
+        medians = [[line["value"] for line in found if line] for found in rest]
+        cells += [seconds, *(f"{np.median(found):.2g}" if found else "not run" for found in medians)]
+        lines.append(f"| {'rankwise ' if _is_ours(contender) else ''}{contender} | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
+def _is_ours(contender: str) -> bool:
+    return contender.endswith("RankRLSCV") or contender in {"AdditiveRankerCV", "AutoRanker"}
+
+
+def summary(results: Results, claim: str = "quality", sets: tuple[str, ...] = SETS) -> str:
+    """Say in words, by set, whether AutoRanker is ahead of, level with or behind the best peer that was run."""
+    ahead, level, lost = [], [], []
+    for name in sets:
+        metric = "ndcg@10" if name in {"ohsumed", "lightgbm"} else "concordance"
+        ours = results.find(claim, name, "AutoRanker", metric)
+        peers = [results.find(claim, name, c, metric) for c in CONTENDERS if not _is_ours(c)]
+        peers = [line for line in peers if line]
+        if not ours or not peers:
+            continue
+        best = max(peers, key=lambda line: line["value"])
+        label = f"{name.partition('_')[2] if name[0].isdigit() else name} ({best['contender']})"
+        if behind(best, ours, claim != "quality"):
+            lost.append(label)
+        elif behind(ours, best, claim != "quality"):
+            ahead.append(label)
+        else:
+            level.append(label)
+    if not ahead + level + lost:
+        return "AutoRanker: not run."
+    text = "Against the best peer that was run, `AutoRanker` is"
+    parts = [
+        f"{word} on {len(found)} ({', '.join(found)})"
+        for word, found in (("significantly ahead", ahead), ("level", level), ("significantly behind", lost))
+        if found
+    ]
+    return f"{text} {'; '.join(parts)}."
+
+
+TABLES = {
+    "quality": lambda results: table(results, "quality", SETS),
+    "quality-words": summary,
+    "quality-full": lambda results: table(results, "quality at full size", LARGE),
+}
