@@ -89,15 +89,13 @@ def test_the_minimum_with_queries(model, storage, shape, scale):
     assert objective(found, X, pairs) == pytest.approx(least, rel=precision(model, scale))
 
 
-@pairwise(scale=SCALES, shape=SHAPES, ties=["include", "exclude"], model=ONE_RANKING)
-def test_the_minimum_of_one_ranking(model, ties, shape, scale):
+@pairwise(scale=SCALES, shape=SHAPES, model=ONE_RANKING)
+def test_the_minimum_of_one_ranking(model, shape, scale):
     X, y, _ = problem_of(shape, scale, levels=3)
-    pairs = label_pairs(y, ties=ties)
+    pairs = label_pairs(y)
     w = minimum(X, pairs)
     least = pairs.squared_loss(X @ w) + ALPHA * w @ w
-    if ties == "exclude" and model.cv is SPLITS:
-        pytest.skip("folds of the rows of one ranking have a closed form where ties are compared")
-    found = fitted(clone(model).set_params(ties=ties), X, y)
+    found = fitted(model, X, y)
     assert objective(found, X, pairs) == pytest.approx(least, rel=precision(model, scale))
 
 
@@ -126,21 +124,19 @@ def test_queries_are_held_out_as_refits_do(model, shape, scale):
         assert found.cv_errors_[0] == pytest.approx(pairwise_error(y, scores, qid), abs=1e-12)
 
 
-@pairwise(
-    scale=[*SCALES, *FAR], shape=SHAPES, ties=["include", "exclude"], model=[RankRLSCV, KernelRankRLSCV]
-)
+@pairwise(scale=[*SCALES, *FAR], shape=SHAPES, model=[RankRLSCV, KernelRankRLSCV])
 @pytest.mark.filterwarnings("ignore:Columns of X")
-def test_pairs_are_held_out_as_refits_do(model, ties, shape, scale):
+def test_pairs_are_held_out_as_refits_do(model, shape, scale):
     X, y, _ = problem_of(shape, scale, levels=3)
     X, y = X[::3], y[::3]
     wrong, total = 0.0, 0
     for i in range(y.size):
         for j in np.flatnonzero(y > y[i]):
             rest = np.delete(np.arange(y.size), [i, j])
-            better = (X[j] - X[i]) @ minimum(X[rest], label_pairs(y[rest], ties=ties))
+            better = (X[j] - X[i]) @ minimum(X[rest], label_pairs(y[rest]))
             wrong, total = wrong + (better < 0), total + 1
     options = {"kernel": "linear"} if model is KernelRankRLSCV else {}
-    found = model(alphas=[ALPHA], cv="leave-pair-out", ties=ties, **options).fit(X, y)
+    found = model(alphas=[ALPHA], cv="leave-pair-out", **options).fit(X, y)
     assert found.cv_errors_[0] == pytest.approx(wrong / total, abs=1e-12)
 
 

@@ -178,7 +178,6 @@ CHOOSING = [
     (KernelRankRLSCV(alphas=[0.5, 2.0], solver="cg", gamma=[0.1, 1.0], scoring="concordance"), True),
     (KernelRankRLSCV(solver="cg", method="tikhonov", alphas=[0.5, 2.0], cv=3), True),
     (KernelRankRLSCV(solver="cg", method="early-stopping", cv=3), True),
-    (KernelRankRLSCV(alphas=[0.5, 2.0], solver="cg", basis=20, cv=3), False),
     (RankRLS(), False),
     (RankRLS(solver="cg"), False),
     (RankSVM(loss="squared_hinge"), False),

@@ -58,7 +58,7 @@ def test_large_alphas_hold_out_folds_of_rows_as_refits_do(kind):
         np.testing.assert_allclose(error, pairwise_error(y, scores, fold), rtol=1e-12)
 
 
-@pytest.mark.parametrize("settings", [{}, {"cost": "unit"}, {"query_weight": "pairs"}, {"ties": "exclude"}])
+@pytest.mark.parametrize("settings", [{}, {"cost": "unit"}, {"query_weight": "pairs"}])
 @pytest.mark.parametrize("kind", ["columns", "linear", "rbf"])
 def test_large_alphas_hold_out_pairs_as_refits_do(kind, settings):
     X, y, _ = rows(2)
@@ -93,8 +93,6 @@ TIED = [
     {},
     {"cost": "unit"},
     {"query_weight": "pairs", "cost": "unit"},
-    {"ties": "exclude"},
-    {"ties": "exclude", "cost": "relative"},
 ]
 
 

@@ -29,17 +29,6 @@ from rankwise.metrics import concordance, get_metric, ndcg
 from rankwise.model_selection import QueryKFold, cross_validate_ranker, make_ranking_scorer
 from strategies import make_problem
 
-# Checks that an estimator is allowed to fail, each with its reason.
-COPIES_IN_TWO_FOLDS = {
-    f"check_sample_weight_equivalence_on_{kind}_data": "copies of a row may be trained on and held out"
-    for kind in ("dense", "sparse")
-}
-
-
-def expected_failures(estimator):
-    holds_out = isinstance(estimator, AdditiveRanker) and estimator.interactions == "auto"
-    return COPIES_IN_TWO_FOLDS if holds_out else {}
-
 
 @parametrize_with_checks(
     [
@@ -55,7 +44,6 @@ def expected_failures(estimator):
         RankSVMCV(cv=2, alphas=[1e-1, 1e-3], loss="squared_hinge", tol=1e-13),
         KernelRankSVM(),
     ],
-    expected_failed_checks=expected_failures,
 )
 def test_common_checks(estimator, check):
     check(estimator)
