@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any
 
@@ -17,7 +17,8 @@ __all__ = ["Battles", "Column", "column_names", "read_battles", "read_features",
 Column = str | AnyArray | Sequence[Hashable]
 
 _SIDES = (("model_a", "model_b"), ("item_a", "item_b"))
-_TIES = frozenset({"tie", "tie (bothbad)", "both_bad", "bothbad", "both bad", "draw"})
+_TIES = ("tie", "tie (bothbad)", "both_bad", "bothbad", "both bad", "draw")
+_COUNTS = {"wins_a": 1.0, "ties": 0.5, "wins_b": 0.0}
 _FORMATS = (
     "name the columns model_a, model_b, winner; or winner, loser; or item_a, item_b, score; "
     "or item_a, item_b, wins_a, wins_b and perhaps ties."
@@ -39,7 +40,7 @@ class Battles:
     weight : ndarray of shape (entries,)
         Weight 2 means the same as two equal battles.
     units : ndarray of shape (entries,)
-        The number of battles that an entry stands for: its weight where the table has counts, otherwise 1.
+        The number of battles that an entry stands for: its count where the table has counts, otherwise 1.
     row : ndarray of shape (entries,)
         The row of the caller's table.
     style : ndarray of shape (entries, columns)
@@ -62,16 +63,14 @@ class Battles:
     style: Floats
     style_names: list[str]
     cluster: Ints | None
-    left_out: dict[str, int] = field(default_factory=dict)
-    unused: list[str] = field(default_factory=list)
+    left_out: dict[str, int]
+    unused: list[str]
 
-    def taken(self, keep: AnyArray) -> Battles:
-        """Return the entries that a mask or positions choose."""
-        entries = {name: getattr(self, name)[keep] for name in _ENTRIES}
-        return replace(self, **entries, cluster=None if self.cluster is None else self.cluster[keep])
-
-
-_ENTRIES = ("first", "second", "score", "weight", "units", "row", "style")
+    def taken(self, entries: AnyArray) -> Battles:
+        """Return the entries at some positions."""
+        names = ("first", "second", "score", "weight", "units", "row", "style")
+        cluster = None if self.cluster is None else self.cluster[entries]
+        return replace(self, **{name: getattr(self, name)[entries] for name in names}, cluster=cluster)
 
 
 def column_names(table: Any) -> list[str]:
@@ -86,7 +85,7 @@ def sides_of(names: Iterable[str]) -> tuple[str, str] | None:
     """Return the two columns of items, or None where a table has no battles."""
     there = set(names)
     for sides in _SIDES:
-        if there.issuperset(sides) and there & {"winner", "score", "wins_a"}:
+        if there.issuperset(sides) and (there & {"winner", "score"} or there >= {"wins_a", "wins_b"}):
             return sides
     return ("winner", "loser") if there.issuperset(("winner", "loser")) else None
 
@@ -105,65 +104,66 @@ def read_battles(
     more_items : iterable
         Items that are on the board although they have not played.
     """
-    if type(table).__name__ == "LazyFrame":
-        raise InvalidInputError("battles is a LazyFrame, which holds no rows yet.", "pass battles.collect().")
     names = column_names(table)
     if not names:
-        table, names = _named(table), ["winner", "loser"]
+        array = np.asarray(table)
+        if array.ndim != 2 or array.shape[1] != 2:
+            raise InvalidInputError(
+                f"battles has shape {array.shape}.",
+                "pass an array with two columns, winner and loser, or a table.",
+            )
+        table, names = {"winner": array[:, 0], "loser": array[:, 1]}, ["winner", "loser"]
+    source = _Source(table, names)
     sides = sides_of(names)
     if sides is None:
+        raise InvalidInputError(f"The columns {', '.join(names[:12])} do not describe battles.", _FORMATS)
+    left, right = (source.values(name).tolist() for name in sides)
+    if len(left) != len(right):
         raise InvalidInputError(
-            f"The columns {', '.join(names[:12])} do not describe battles.", _FORMATS, about=""
+            f"{sides[0]} has {len(left)} rows and {sides[1]} has {len(right)}.", "pass columns of one length."
         )
-    used = {*sides}
-    left, right = (_values(table, name) for name in sides)
-    columns, style_names = _style(table, names, style, left.size, used)
-    groups = _cluster(table, names, cluster, left.size, used)
-    weight = np.ones(left.size)
-    if "weight" in names:
-        used.add("weight")
-        weight = _numbers(table, "weight")
-        if not (weight >= 0).all() or np.isinf(weight).any():
-            at = int(np.argmin(np.where(np.isfinite(weight), weight, -1.0)))
-            raise InvalidInputError(
-                f"Row {at} has weight {weight[at]}.", "pass weights of 0 or more.", about=""
-            )
+    columns, style_names = _style(source, style, len(left))
+    weight = source.numbers("weight") if "weight" in names else np.ones(len(left))
+    if not (np.isfinite(weight) & (weight >= 0)).all():
+        at = int(np.argmin(np.where(np.isfinite(weight), weight, -1.0)))
+        raise InvalidInputError(f"Row {at} has weight {weight[at]}.", "pass weights of 0 or more.")
+    outcomes = _outcomes(source, sides, len(left))
+    groups = None if cluster is None else _cluster(source, cluster, len(left))
     items, first, second = _numbered(left, right, more_items)
-    outcomes, is_counted = _outcomes(table, names, sides, used)
-    missing = (first < 0) | (second < 0)
-    same = (first == second) & ~missing
-    unknown = np.isnan(sum(amount for _, amount in outcomes)) & ~missing & ~same
-    bad = np.isnan(columns).any(axis=1) & ~missing & ~same & ~unknown
     reasons = {
-        "an item id is missing": missing,
-        "an item meets itself": same,
-        "the outcome is missing": unknown,
-        "a contest column is missing": bad,
+        "an item id is missing": (first < 0) | (second < 0),
+        "an item meets itself": first == second,
+        "the outcome is missing": np.isnan(np.sum(list(outcomes.values()), axis=0)),
+        "a contest column is missing": ~np.isfinite(columns).all(axis=1),
     }
-    keep = ~(missing | same | unknown | bad)
-    rows, scores, amounts = [], [], []
-    for score, amount in outcomes:
-        there = np.flatnonzero(keep & (amount > 0) & (weight > 0))
-        rows.append(there)
-        scores.append(np.full(there.size, score))
-        amounts.append(amount[there])
-    row, amount = np.concatenate(rows), np.concatenate(amounts)
-    order = np.argsort(row, kind="stable")
-    row, amount = row[order], amount[order]
-    whole = is_counted and bool((amount == np.round(amount)).all())
+    left_out: dict[str, int] = {}
+    keep = np.ones(len(left), bool)
+    for reason, mask in reasons.items():
+        count = int((keep & mask).sum())
+        left_out |= {reason: count} if count else {}
+        keep &= ~mask
+    row, outcome = np.nonzero(np.column_stack([keep & (weight > 0) & (one > 0) for one in outcomes.values()]))
+    amount = np.column_stack(list(outcomes.values()))[row, outcome]
+    there = np.isin(np.arange(len(items)), [first[row], second[row]])
+    if not all(there):  # items whose battles were all left out
+        more = set(more_items)
+        there |= np.array([item in more for item in items])
+        items = [item for item, is_there in zip(items, there, strict=True) if is_there]
+        first, second = (np.cumsum(there) - 1)[first], (np.cumsum(there) - 1)[second]
+    is_counted = "wins_a" in source.used and bool((amount == np.round(amount)).all())
     return Battles(
         items,
         first[row],
         second[row],
-        np.concatenate(scores)[order],
+        np.array(list(outcomes))[outcome],
         weight[row] * amount,
-        (amount if whole else np.ones(row.size)).astype(np.int64),
+        (amount if is_counted else np.ones(row.size)).astype(np.int64),
         row,
         columns[row],
         style_names,
         None if groups is None else np.unique(groups[row], return_inverse=True)[1].reshape(-1),
-        {reason: int(mask.sum()) for reason, mask in reasons.items() if mask.any()},
-        [name for name in names if name not in used],
+        left_out,
+        [name for name in names if name not in source.used],
     )
 
 
@@ -178,56 +178,50 @@ def read_features(items: Any) -> tuple[list[Any], list[str], Floats]:
     """
     if isinstance(items, Mapping) and "item" not in items:
         ids = list(items)
-        values = np.array([np.atleast_1d(np.asarray(items[one], dtype=float)) for one in ids])
-        return ids, [f"feature {at}" for at in range(values.shape[1])], _complete(values)
-    names = column_names(items)
-    if len(names) < 2:
-        raise InvalidInputError(
-            "items has no columns of features.", "pass a table with a column item and columns of numbers."
-        )
-    key = "item" if "item" in names else names[0]
-    others = [name for name in names if name != key]
-    ids = _values(items, key).tolist()
-    if len(set(ids)) < len(ids):
-        raise InvalidInputError("items names an item twice.", "pass one row for each item.")
-    return ids, others, _complete(np.column_stack([_numbers(items, name) for name in others]))
-
-
-def _complete(values: Floats) -> Floats:
+        values = np.array([np.atleast_1d(np.asarray(one, dtype=float)) for one in items.values()])
+        others = [f"feature {at}" for at in range(values.shape[1])]
+    else:
+        source = _Source(items, column_names(items))
+        key = "item" if "item" in source.names else source.names[0]
+        others = [name for name in source.names if name != key]
+        ids = source.values(key).tolist()
+        if not others or len(set(ids)) < len(ids):
+            raise InvalidInputError(
+                "items has no features, or names an item twice.",
+                "pass one row for each item, with a column item and columns of numbers.",
+            )
+        values = np.column_stack([source.numbers(name) for name in others])
     if not np.isfinite(values).all():
         raise InvalidInputError(
             "items has features that are missing.", "fill them, or leave the columns out."
         )
-    return values
+    return ids, others, values
 
 
-def _named(table: Any) -> dict[str, AnyArray]:
-    array = np.asarray(table)
-    if array.ndim != 2 or array.shape[1] != 2:
-        raise InvalidInputError(
-            f"battles has shape {array.shape}.",
-            "pass an array with two columns, winner and loser, or a table.",
-        )
-    return {"winner": array[:, 0], "loser": array[:, 1]}
+class _Source:
+    """A table, and the columns of it that were read."""
 
+    def __init__(self, table: Any, names: list[str]) -> None:
+        self.table, self.names, self.used = table, names, set[str]()
 
-def _values(table: Any, name: str) -> AnyArray:
-    values = np.asarray(table[name])
-    if values.ndim != 1:
-        raise InvalidInputError(f"Column {name} has shape {values.shape}.", "pass one value for each battle.")
-    return values
+    def values(self, name: str) -> AnyArray:
+        if name not in self.names:
+            raise InvalidInputError(
+                f"There is no column {name!r:.80}.", f"choose from {', '.join(self.names[:20])}."
+            )
+        self.used.add(name)
+        return np.asarray(self.table[name])
 
-
-def _numbers(table: Any, name: str) -> Floats:
-    values = _values(table, name)
-    if values.dtype == object:
-        values = np.array([np.nan if _is_missing(one) else one for one in values.tolist()], dtype=object)
-    try:
-        return values.astype(float)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(
-            f"Column {name} has values that are not numbers.", f"convert {name}, or leave it out."
-        ) from error
+    def numbers(self, name: str) -> Floats:
+        values = self.values(name)
+        if values.dtype == object:
+            values = np.array([np.nan if _is_missing(one) else one for one in values.tolist()], dtype=object)
+        try:
+            return values.astype(float)
+        except (TypeError, ValueError) as error:
+            raise InvalidInputError(
+                f"Column {name} has values that are not numbers.", f"convert {name}, or leave it out."
+            ) from error
 
 
 def _is_missing(value: Any) -> bool:
@@ -235,11 +229,10 @@ def _is_missing(value: Any) -> bool:
     return value is None or not isinstance(unequal, bool | np.bool_) or bool(unequal)
 
 
-def _numbered(left: AnyArray, right: AnyArray, more: Iterable[Hashable]) -> tuple[list[Any], Ints, Ints]:
+def _numbered(left: list[Any], right: list[Any], more: Iterable[Hashable]) -> tuple[list[Any], Ints, Ints]:
     """Return all items, sorted, and the positions of both sides; missing ids have position −1."""
-    sides = left.tolist(), right.tolist()
     try:
-        found = dict.fromkeys(chain(*sides, more))
+        found = dict.fromkeys(chain(left, right, more))
     except TypeError as error:
         raise InvalidInputError(
             f"An item id cannot be hashed ({error}).", "pass text, numbers or tuples."
@@ -250,31 +243,23 @@ def _numbered(left: AnyArray, right: AnyArray, more: Iterable[Hashable]) -> tupl
     except TypeError:  # ids of several types
         present.sort(key=lambda one: (type(one).__name__, repr(one)))
     place = dict.fromkeys(found, -1) | {one: at for at, one in enumerate(present)}
-    first, second = (np.fromiter(map(place.__getitem__, side), np.int64, len(side)) for side in sides)
+    first, second = (np.fromiter(map(place.__getitem__, side), np.int64, len(side)) for side in (left, right))
     return present, first, second
 
 
-def _outcomes(
-    table: Any, names: Sequence[str], sides: tuple[str, str], used: set[str]
-) -> tuple[list[tuple[float, Floats]], bool]:
-    """Return the amount of each outcome in every row, and whether amounts are counts."""
+def _outcomes(source: _Source, sides: tuple[str, str], n_rows: int) -> dict[float, Floats]:
+    """Return the amount of each outcome in every row: 0 or 1, or a count; NaN where it is missing."""
     if sides == ("winner", "loser"):
-        return [(1.0, np.ones(len(_values(table, "winner"))))], False
-    if "wins_a" in names and "wins_b" in names:
-        counts = {
-            score: name for name, score in (("wins_a", 1.0), ("ties", 0.5), ("wins_b", 0.0)) if name in names
-        }
-        used.update(counts.values())
-        amounts = [(score, _numbers(table, name)) for score, name in counts.items()]
-        if any((amount < 0).any() for _, amount in amounts):
+        return {1.0: np.ones(n_rows)}
+    if {"wins_a", "wins_b"} <= set(source.names):
+        amounts = {score: source.numbers(name) for name, score in _COUNTS.items() if name in source.names}
+        if any((amount < 0).any() for amount in amounts.values()):
             raise InvalidInputError("A count of battles is negative.", "pass counts of 0 or more.")
-        return amounts, True
-    if "score" in names:
-        used.add("score")
-        score = _numbers(table, "score")
+        return amounts
+    if "score" in source.names:
+        score = source.numbers("score")
     else:
-        used.add("winner")
-        winners = _values(table, "winner").tolist()
+        winners = source.values("winner").tolist()
         known: dict[Any, float] = dict.fromkeys(_TIES, 0.5)
         known |= {sides[0]: 1.0, "a": 1.0, sides[1]: 0.0, "b": 0.0}
         unknown = [one for one in dict.fromkeys(winners) if one not in known and not _is_missing(one)]
@@ -292,54 +277,35 @@ def _outcomes(
             "use 1 for a win of item_a, 0 for a loss and 0.5 for a tie.",
         )
     missing = np.where(np.isnan(score), np.nan, 0.0)
-    return [(value, (score == value) + missing) for value in (1.0, 0.5, 0.0)], False
+    return {value: (score == value) + missing for value in (1.0, 0.5, 0.0)}
 
 
-def _style(
-    table: Any, names: Sequence[str], style: Any, n_rows: int, used: set[str]
-) -> tuple[Floats, list[str]]:
+def _style(source: _Source, style: Any, n_rows: int) -> tuple[Floats, list[str]]:
     if style is None:
         return np.empty((n_rows, 0)), []
     given = [style] if isinstance(style, str) else style
-    if all(isinstance(one, str) for one in given):
-        columns = []
-        for name in given:
-            if name in names:
-                used.add(name)
-                columns.append(_numbers(table, name))
-            elif f"{name}_a" in names and f"{name}_b" in names:
-                used.update((f"{name}_a", f"{name}_b"))
-                columns.append(_numbers(table, f"{name}_a") - _numbers(table, f"{name}_b"))
-            else:
-                raise InvalidInputError(
-                    f"style names {name!r:.80}, and there is no column {name}, nor {name}_a and {name}_b.",
-                    f"choose from {', '.join(names[:20])}.",
-                )
-        return np.column_stack(columns), list(given)
-    values = np.asarray(style, dtype=float).reshape(len(style), -1)
-    _check_length("style", len(values), n_rows)
-    return values, column_names(style) or [f"style {at}" for at in range(values.shape[1])]
+    if column_names(given) or not all(isinstance(one, str) for one in given):
+        values = np.asarray(style, dtype=float).reshape(len(style), -1)
+        _check_length("style", len(values), n_rows)
+        return values, column_names(style) or [f"style {at}" for at in range(values.shape[1])]
+    columns = []
+    for name in given:
+        if name not in source.names and f"{name}_a" in source.names:
+            columns.append(source.numbers(f"{name}_a") - source.numbers(f"{name}_b"))
+        else:
+            columns.append(source.numbers(name))
+    return np.column_stack(columns), list(given)
 
 
-def _cluster(
-    table: Any, names: Sequence[str], cluster: Column | None, n_rows: int, used: set[str]
-) -> Ints | None:
-    if cluster is None:
-        return None
-    if isinstance(cluster, str):
-        if cluster not in names:
-            raise InvalidInputError(
-                f"There is no column {cluster!r:.80}.", f"choose from {', '.join(names[:20])}."
-            )
-        used.add(cluster)
-        values = _values(table, cluster).tolist()
-    else:
-        values = np.asarray(cluster).tolist()
+def _cluster(source: _Source, cluster: Column, n_rows: int) -> Ints:
+    values = source.values(cluster) if isinstance(cluster, str) else np.asarray(cluster)
     _check_length("cluster", len(values), n_rows)
-    if any(_is_missing(one) for one in dict.fromkeys(values)):
+    place: dict[Any, int] = {}
+    for one in values.tolist():
+        place.setdefault(one, len(place))
+    if any(map(_is_missing, place)):
         raise InvalidInputError("cluster has missing values.", "give these battles a cluster of their own.")
-    place = {one: at for at, one in enumerate(dict.fromkeys(values))}
-    return np.fromiter(map(place.__getitem__, values), np.int64, n_rows)
+    return np.fromiter(map(place.__getitem__, values.tolist()), np.int64, n_rows)
 
 
 def _check_length(name: str, length: int, n_rows: int) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import warnings
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
+from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
 
@@ -12,14 +12,14 @@ import numpy as np
 import scipy.sparse as sp
 from scipy import stats
 from scipy.sparse.csgraph import connected_components
-from scipy.special import expit
+from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import AnyArray, Floats, Ints
 from rankwise.data.validation import check_parameters
-from rankwise.exceptions import InvalidInputError, caller_level
+from rankwise.exceptions import InvalidInputError, MemoryLimitError, caller_level
 from rankwise.leaderboards.battles import Battles, Column, read_battles, read_features
 from rankwise.leaderboards.contest import Contest, Fit
 from rankwise.leaderboards.flips import FlipSearch
@@ -32,6 +32,8 @@ from rankwise.leaderboards.places import (
     shrink,
     tiers,
 )
+from rankwise.runtime.memory import fits
+from rankwise.runtime.progress import ShareProgress
 
 __all__ = ["BradleyTerry"]
 
@@ -69,17 +71,23 @@ class BradleyTerry(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         The board, best item first: ``item, strength, low, high, place, place_low, place_high, tier, p_first, battles,
         wins, ties``; ``component`` if the board falls apart; ``flips`` after `find_flips`.
     effects_ : dict of ndarray
-        Coefficients of the order, of contest columns and features, and Davidson's log ν: ``effect, value, low, high``.
+        Coefficients of the order, of contest columns and features, and Davidson's log ν: ``effect, value, error, low,
+        high``.
     items_ : ndarray of shape (items,)
         Ids in the order of `strengths_` and `covariance_`.
     strengths_ : ndarray of shape (items,)
     covariance_ : ndarray of shape (items, items)
+        The sandwich covariance of `strengths_`.
+    model_covariance_ : ndarray of shape (items, items)
+        The inverse of the penalised Hessian, which `suggest` uses.
     component_ : ndarray of shape (items,)
         The connected component of each item; differences between components are unknown.
     deviance_ : float
-        Twice the summed logistic loss.
+        Twice the summed loss.
     diagnostics_ : dict
-        Counts of battles, rows left out, repeated and contradictory battles; items that never lost or never won.
+        Counts of battles and of rows left out; ``repeated``, battles beyond the first of the same two items with the
+        same result (and cluster); ``contradictory``, pairs of items (in the same cluster) that both won; items that
+        never lost, never won or never played.
 
     Examples
     --------
@@ -106,6 +114,7 @@ class BradleyTerry(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
     items_: AnyArray
     strengths_: Floats
     covariance_: Floats
+    model_covariance_: Floats
     component_: Ints
     deviance_: float
     diagnostics_: dict[str, Any]
@@ -156,76 +165,54 @@ class BradleyTerry(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
             )
         ids, names, values = ([], [], np.empty((0, 0))) if items is None else read_features(items)
         read = read_battles(battles, style, cluster, ids)
-        self._check(read, davidson=davidson)
+        _check(read, davidson=davidson)
         features, scales = _aligned(read.items, ids, values)
+        # Coefficients of contest columns are found in standard units, and returned in those of the table.
+        units = _nonzero(np.sqrt(np.mean(read.style**2, axis=0)))
+        read.style /= units
         contest = Contest.of(read, features, davidson=davidson, first_advantage=self.first_advantage)
         if self.penalty == 0:
             _check_reachable(contest, read.items)
         fitted = contest.fit(self.penalty)
-        covariance = contest.covariance(fitted)
-        degrees = float("inf") if contest.cluster is None else float(contest.cluster.max())
-        n = contest.n_items
+        covariance, n = contest.covariance(fitted), contest.n_items
         self.items_ = _objects(read.items)
-        estimate = contest.centring() @ contest.expand() @ fitted.theta
-        self.strengths_, self.covariance_ = estimate[:n], covariance[:n, :n]
+        self.strengths_, self.covariance_ = fitted.theta[:n], covariance[:n, :n]
+        self.model_covariance_ = fitted.inverse[:n, :n]
         self.component_, self.deviance_ = contest.component, 2 * fitted.rates.loss
-        self.degrees_ = degrees
-        self._set_effects(contest, fitted, covariance, read.style_names, names, scales)
-        self._set_table(contest, fitted, covariance)
-        self._set_prediction(contest)
+        self.degrees_ = np.inf if contest.cluster is None else float(contest.cluster.max())
         self.diagnostics_ = _diagnosed(read, contest)
-        self._battles, self._contest, self._fitted = read, contest, fitted
-        if read.left_out:
-            told = "; ".join(f"{count} because {reason}" for reason, count in read.left_out.items())
-            warnings.warn(f"Rows were left out: {told}.", UserWarning, stacklevel=caller_level())
-        return self
-
-    def _check(self, read: Battles, *, davidson: bool) -> None:
-        if read.weight.sum() == 0 or read.units.sum() < 2:
-            told = "".join(f" ({count} rows: {reason})" for reason, count in read.left_out.items())
-            raise InvalidInputError(f"There are fewer than two battles{told}.", "pass more battles.")
-        if (read.score == 0.5).all():
-            raise InvalidInputError(
-                "All battles are ties, which order nothing.", "pass battles with winners."
-            )
-        if davidson and not (read.score == 0.5).any():
-            raise InvalidInputError("There are no ties for Davidson's model.", "use ties='half'.")
-        if read.cluster is not None and read.cluster.max() < 1:
-            raise InvalidInputError("All battles are in one cluster.", "leave out cluster.")
-
-    def _set_effects(
-        self,
-        contest: Contest,
-        fitted: Fit,
-        covariance: Floats,
-        style: list[str],
-        names: list[str],
-        scales: Floats,
-    ) -> None:
-        n, f = contest.n_items, len(names)
-        value = fitted.theta[n:].copy()
-        own = np.concatenate([fitted.inverse.diagonal()[n : n + f], covariance.diagonal()[n:]])
-        error = np.sqrt(own)
-        value[:f] /= scales
-        error[:f] /= scales
-        effect = [*names, *(["first"] if self.first_advantage else []), *style]
-        effect += ["log_nu"] if contest.davidson else []
+        # Coefficients of features given the strengths: their mean, and the variance that the penalty leaves.
+        to_features = features.T @ contest.prior
+        spread = np.eye(len(names)) - to_features @ features
+        spread = spread / (self.penalty or 1.0) + to_features @ self.model_covariance_ @ to_features.T
+        columns = [*(["first"] if self.first_advantage else []), *read.style_names]
+        columns += ["log_nu"] if davidson else []
+        scale = np.concatenate([scales, np.ones(int(self.first_advantage)), units, np.ones(int(davidson))])
+        value = np.concatenate([to_features @ self.strengths_, fitted.theta[n:]]) / scale
+        error = np.sqrt(np.concatenate([spread.diagonal(), covariance.diagonal()[n:]])) / scale
         half = self._quantile() * error
         self.effects_ = {
-            "effect": np.array(effect, dtype=object),
+            "effect": _objects([*names, *columns]),
             "value": value,
             "error": error,
             "low": value - half,
             "high": value + half,
         }
-
-    def _set_table(self, contest: Contest, fitted: Fit, covariance: Floats) -> None:
-        n, error = contest.n_items, 1 - self.level
-        strength, component = self.strengths_, self.component_
         shrunk = shrink(contest, fitted, covariance)
-        rng = np.random.default_rng(self.random_state)
-        drawn = draw_places(shrunk, component, self.degrees_, rng)
-        self._drawn = drawn
+        self.shrunk_strengths_, self.shrunk_covariance_ = shrunk.theta[:n], shrunk.inverse[:n, :n]
+        self.places_penalty_ = shrunk.penalty
+        self._set_table(contest)
+        predicting = _best_prediction(contest)
+        self.prediction_, self.prediction_penalty_ = predicting.theta, predicting.penalty
+        self._battles, self._contest, self._fitted, self._predicting = read, contest, fitted, predicting
+        if read.left_out:
+            told = "; ".join(f"{count} because {reason}" for reason, count in read.left_out.items())
+            warnings.warn(f"Rows were left out: {told}.", UserWarning, stacklevel=caller_level())
+        return self
+
+    def _set_table(self, contest: Contest) -> None:
+        strength, component, error = self.strengths_, self.component_, 1 - self.level
+        drawn = self._drawn_places()
         p = p_values(strength, self.covariance_, component, self.degrees_)
         place = rank_in(strength, component)
         if self.places == "guaranteed":
@@ -235,9 +222,6 @@ class BradleyTerry(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
             highest = np.quantile(drawn, 1 - error / 2, axis=0, method="higher").astype(np.int64)
             low, high = np.minimum(lowest, place), np.maximum(highest, place)
         half = self._quantile() * np.sqrt(self.covariance_.diagonal())
-        won = contest.pull(contest.total, sign=1.0)
-        wins = np.bincount(contest.first, contest.wins, n) + np.bincount(contest.second, contest.losses, n)
-        order = np.lexsort((place, -np.bincount(component)[component], component))
         table: dict[str, AnyArray] = {
             "item": self.items_,
             "strength": strength,
@@ -248,41 +232,28 @@ class BradleyTerry(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
             "place_high": high,
             "tier": tiers(strength, p, component, error),
             "p_first": (drawn == 1).mean(axis=0),
-            "battles": won,
-            "wins": wins,
-            "ties": contest.pull(contest.ties, sign=1.0),
+            "battles": contest.summed(contest.total, contest.total),
+            "wins": contest.summed(contest.wins, contest.losses),
+            "ties": contest.summed(contest.ties, contest.ties),
         }
         if component.max() > 0:
             table["component"] = component + 1
+        order = np.lexsort((place, component))
         self.table_ = {key: column[order] for key, column in table.items()}
-        self.shrunk_strengths_, self.shrunk_covariance_ = shrunk.strength, shrunk.covariance
-        self.places_penalty_ = shrunk.penalty
 
-    def _set_prediction(self, contest: Contest) -> None:
-        """Choose the penalty of predictions by the log-loss of each battle left out, one Newton step each."""
-        best, chosen, start = np.inf, None, None
-        for penalty in _PENALTIES[::-1]:
-            fitted = contest.fit(float(penalty), start)
-            start = fitted.theta
-            loss = held_out_loss(contest, fitted)
-            if loss < best:
-                best, chosen = loss, fitted
-        assert chosen is not None
-        expand = contest.centring() @ contest.expand()
-        self.prediction_ = expand @ chosen.theta
-        self.prediction_penalty_ = chosen.penalty
+    def _drawn_places(self) -> Ints:
+        covariance = self.shrunk_covariance_
+        return draw_places(
+            self.shrunk_strengths_, covariance, self.component_, self.degrees_, self.random_state
+        )
 
     def _quantile(self) -> float:
-        upper = (1 + self.level) / 2
-        return float(
-            stats.t.ppf(upper, self.degrees_) if np.isfinite(self.degrees_) else stats.norm.ppf(upper)
-        )
+        return float(stats.t.ppf((1 + self.level) / 2, self.degrees_))
 
     def _positions(self, items: Any) -> Ints:
         check_is_fitted(self)
         place = {one: at for at, one in enumerate(self.items_.tolist())}
-        listed = [items] if isinstance(items, str) or not isinstance(items, Sequence | np.ndarray) else items
-        wanted = listed.tolist() if isinstance(listed, np.ndarray) else list(listed)
+        wanted = items if isinstance(items, list) or (hasattr(items, "ndim") and items.ndim) else [items]
         unknown = [one for one in wanted if one not in place]
         if unknown:
             raise InvalidInputError(f"Item {unknown[0]!r:.80} is not on the board.", "see table_['item'].")
@@ -330,10 +301,8 @@ class BradleyTerry(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         if self.ties == "half":
             p: Floats = expit(z)
             return p
-        parts = np.column_stack(
-            [np.exp(z / 2), np.full(z.size, np.exp(self.prediction_[-1])), np.exp(-z / 2)]
-        )
-        shares: Floats = parts / parts.sum(axis=1, keepdims=True)
+        parts = np.column_stack([z / 2, np.full(z.size, self.prediction_[-1]), -z / 2])
+        shares: Floats = softmax(parts, axis=1)
         return shares
 
     def find_flips(self) -> dict[tuple[Any, Any], Ints]:
@@ -344,22 +313,28 @@ class BradleyTerry(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         dict
             The rows of battles to remove, for each two neighbours (upper, lower).
         """
-        check_is_fitted(self)
-        if self.ties == "davidson":
-            raise InvalidInputError("Flips are not available for Davidson's model.", "use ties='half'.")
-        search = FlipSearch(
-            self._battles, self._contest.features, self.penalty, first_advantage=self.first_advantage
-        )
+        self._refuse_davidson("Flips are")
+        if not hasattr(self, "_battles"):
+            raise InvalidInputError("A model that was loaded has no battles.", "fit it again to find flips.")
+        search = FlipSearch(self._battles, self._contest, self._fitted)
         board = self._positions(self.table_["item"])
         flips, found = np.full(board.size, np.nan), {}
-        for at, (upper, lower) in enumerate(itertools.pairwise(board)):
-            if self.component_[upper] == self.component_[lower]:
-                removed = search.find(int(upper), int(lower))
-                if removed is not None:
-                    flips[at] = removed.size
-                    found[self.items_[upper], self.items_[lower]] = search.battles.row[removed]
+        with ShareProgress("finding flips", f"{board.size:,} places") as progress:
+            for at, (upper, lower) in enumerate(pairwise(board.tolist())):
+                progress.reach((at + 1) / board.size)
+                rows = None
+                if self.component_[upper] == self.component_[lower]:
+                    rows = search.find(upper, lower)
+                if rows is not None:
+                    flips[at] = rows.size
+                    found[self.items_[upper], self.items_[lower]] = rows
         self.table_["flips"] = flips
         return found
+
+    def _refuse_davidson(self, subject: str) -> None:
+        check_is_fitted(self)
+        if self.ties == "davidson":
+            raise InvalidInputError(f"{subject} not available for Davidson's model.", "use ties='half'.")
 
     def suggest(self, n: int = 10, goal: str | int = "board") -> list[tuple[Any, Any]]:
         """Return the pairs of items whose battle tells most, the most informative first; no pair twice.
@@ -370,21 +345,15 @@ class BradleyTerry(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         goal : {"board", "first"} or int
             The whole board, the first item, or the first k items.
         """
-        check_is_fitted(self)
-        if self.ties == "davidson":
-            raise InvalidInputError("suggest is not available for Davidson's model.", "use ties='half'.")
-        contest, size = self._contest, len(self.items_)
-        inverse = contest.expand() @ self._fitted.inverse @ contest.expand().T
-        covariance = inverse[:size, :size] + contest.means() * (1 / max(self.penalty, 1e-3))
-        pairs = np.column_stack(np.triu_indices(size, 1))
-        p = expit(self.strengths_[pairs[:, 0]] - self.strengths_[pairs[:, 1]])
-        weight = np.ones(len(pairs))
+        self._refuse_davidson("suggest is")
+        same = self.component_[:, None] == self.component_
+        # The mean of a component has the variance of its prior.
+        covariance = self.model_covariance_ + same / same.sum(axis=1) / max(self.penalty, 1e-3)
+        doubt = None
         if goal != "board":
-            first = 1 if goal == "first" else int(goal)
-            member = (self._drawn <= first).mean(axis=0)
-            unsure = member * (1 - member)
-            weight = unsure[pairs[:, 0]] + unsure[pairs[:, 1]]
-        chosen = choose_pairs(np.eye(size), covariance, pairs, p * (1 - p), n, weight)
+            member = (self._drawn_places() <= (1 if goal == "first" else int(goal))).mean(axis=0)
+            doubt = member * (1 - member)
+        chosen = choose_pairs(covariance, self.strengths_, n, doubt)
         return [(self.items_[a], self.items_[b]) for a, b in chosen]
 
     def elo(self, anchor: Hashable = None, rating: float = 1000.0) -> dict[str, AnyArray]:
@@ -411,31 +380,47 @@ class BradleyTerry(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         return {"item": self.table_["item"], "rating": rated[0], "low": rated[1], "high": rated[2]}
 
 
-def held_out_loss(contest: Contest, fitted: Fit) -> float:
-    """Return the mean log-loss of battles, each left out of the fit by one Newton step."""
-    rates = fitted.rates
-    expand = contest.expand()
-    variance = contest.difference_variance(expand @ fitted.inverse @ expand.T)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        curvature = np.where(contest.total > 0, rates.curvature / contest.total, 0.0)
-    leverage = np.minimum(curvature * variance, 0.99)
-    z, loss = contest.margins(fitted.theta), 0.0
-    eta = float(fitted.theta[-1]) if contest.davidson else 0.0
-    for at, (weight, slope, _) in enumerate(contest.outcome_slopes(rates)):
-        left = z - variance * slope / (1 - leverage)
-        if contest.davidson:
-            logits = np.stack([left / 2, np.full_like(left, eta), -left / 2])
-            loss += float(weight @ (np.logaddexp.reduce(logits, axis=0) - logits[at]))
-        else:
-            loss += float(weight @ (np.logaddexp(0, left) - (1.0, 0.5, 0.0)[at] * left))
-    return loss / float(contest.total.sum())
+def _check(read: Battles, *, davidson: bool) -> None:
+    """Raise unless the battles can order items, and fit in memory as a matrix of items."""
+    if read.units.sum() < 2:
+        told = "".join(f" ({count} rows: {reason})" for reason, count in read.left_out.items())
+        raise InvalidInputError(f"There are fewer than two battles{told}.", "pass more battles.")
+    is_tie = read.score == 0.5
+    if is_tie.all():
+        raise InvalidInputError("All battles are ties, which order nothing.", "pass battles with winners.")
+    if davidson and not is_tie.any():
+        raise InvalidInputError("There are no ties for Davidson's model.", "use ties='half'.")
+    if read.cluster is not None and read.cluster.max() < 1:
+        raise InvalidInputError("All battles are in one cluster.", "leave out cluster.")
+    if not fits(80 * len(read.items) ** 2):  # about ten matrices
+        raise MemoryLimitError(
+            f"The covariance of {len(read.items):,} items does not fit in memory.",
+            "check that the columns have ids of items, or leave out items with few battles.",
+        )
+
+
+def _best_prediction(contest: Contest) -> Fit:
+    """Choose the penalty of predictions by the log-loss of battles that are left out one at a time."""
+    best, lowest, start = None, np.inf, None
+    for penalty in _PENALTIES[::-1]:
+        fitted = contest.fit(float(penalty), start)
+        start = fitted.theta
+        loss = sum(float(weight @ losses) for weight, losses, _ in contest.held_out(fitted))
+        if loss < lowest:
+            best, lowest = fitted, loss
+    assert best is not None
+    return best
 
 
 def _objects(values: list[Any]) -> AnyArray:
     array = np.empty(len(values), dtype=object)
-    for at, one in enumerate(values):
+    for at, one in enumerate(values):  # an assignment of all would unpack tuples
         array[at] = one
     return array
+
+
+def _nonzero(scales: Floats) -> Floats:
+    return np.where(scales == 0, 1.0, scales)
 
 
 def _aligned(items: list[Any], ids: list[Any], values: Floats) -> tuple[Floats, Floats]:
@@ -450,30 +435,23 @@ def _aligned(items: list[Any], ids: list[Any], values: Floats) -> tuple[Floats, 
         )
     features = values[[place[one] for one in items]]
     features = features - features.mean(axis=0)
-    scales = features.std(axis=0)
-    scales[scales == 0] = 1.0
+    scales = _nonzero(features.std(axis=0))
     return features / scales, scales
 
 
 def _check_reachable(contest: Contest, items: list[Any]) -> None:
     """Raise unless chains of wins lead from every item to every other one of its component."""
-    beaten = np.concatenate(
-        [contest.second[contest.points > 0], contest.first[contest.total > contest.points]]
-    )
-    winner = np.concatenate(
-        [contest.first[contest.points > 0], contest.second[contest.total > contest.points]]
-    )
-    n = contest.n_items
-    graph = sp.coo_array((np.ones(beaten.size), (winner, beaten)), shape=(n, n))
-    parts = connected_components(graph, directed=True, connection="strong")[1]
-    if len(set(zip(parts.tolist(), contest.component.tolist(), strict=True))) == contest.component.max() + 1:
+    n, won, lost = contest.n_items, contest.points > 0, contest.total > contest.points
+    winner = np.concatenate([contest.first[won], contest.second[lost]])
+    loser = np.concatenate([contest.second[won], contest.first[lost]])
+    graph = sp.coo_array((np.ones(winner.size), (winner, loser)), shape=(n, n))
+    if connected_components(graph, connection="strong")[0] == contest.component.max() + 1:
         return
-    won, lost = contest.won_and_lost()
-    named = [items[at] for at in np.flatnonzero((won == 0) | (lost == 0))[:3]]
+    named = [items[at] for at in np.flatnonzero(np.min(contest.won_and_lost(), axis=0) == 0)[:3]]
     told = (
         f"{', '.join(map(str, named))} never lost or never won"
         if named
-        else "one group of items never lost to the rest"
+        else "some items never lost to others"
     )
     raise InvalidInputError(
         f"With penalty=0 there is no finite estimate: {told}.", "use a penalty such as 0.1."
@@ -481,27 +459,26 @@ def _check_reachable(contest: Contest, items: list[Any]) -> None:
 
 
 def _diagnosed(read: Battles, contest: Contest) -> dict[str, Any]:
+    """Count battles, and name items whose strengths rest on the penalty or on features alone."""
     won, lost = contest.won_and_lost()
-    played = won + lost > 0
-    n = contest.n_items
+    n, played = contest.n_items, won + lost > 0
     low, high = np.minimum(read.first, read.second), np.maximum(read.first, read.second)
-    pair = low * n + high
+    pair = low * n + high + (0 if read.cluster is None else n * n * read.cluster)
     result = np.where(read.first == low, read.score, 1 - read.score)
-    judge = np.zeros(pair.size, np.int64) if read.cluster is None else read.cluster
-    key = judge * n * n + pair
-    outcomes = [np.unique(key[result == value]) for value in (1.0, 0.0)]
-    repeated = 0
-    if read.cluster is not None:
-        repeated = int(pair.size - np.unique(np.stack([key, 2 * result]), axis=1).shape[1])
+    both = np.intersect1d(pair[result == 1], pair[result == 0])
+    kinds = np.unique(3 * pair + (2 * result).astype(np.int64))
+    named = {
+        "never_lost": played & (lost == 0),
+        "never_won": played & (won == 0),
+        "never_played": ~played,
+    }
     return {
         "battles": float(contest.total.sum()),
         "items": n,
         "components": int(contest.component.max()) + 1,
         "left_out": read.left_out,
         "unused_columns": read.unused,
-        "contradictory": int(np.intersect1d(outcomes[0], outcomes[1]).size),
-        "repeated": repeated,
-        "never_lost": [read.items[at] for at in np.flatnonzero(played & (lost == 0))],
-        "never_won": [read.items[at] for at in np.flatnonzero(played & (won == 0))],
-        "never_played": [read.items[at] for at in np.flatnonzero(~played)],
+        "contradictory": both.size,
+        "repeated": int(read.units.sum()) - kinds.size,
+        **{name: [read.items[at] for at in np.flatnonzero(mask)] for name, mask in named.items()},
     }

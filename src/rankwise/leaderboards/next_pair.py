@@ -17,33 +17,38 @@ __all__ = ["choose_pairs", "suggest"]
 _MOST = 2_000_000  # candidate pairs
 
 
-def choose_pairs(rows: Floats, covariance: Floats, pairs: Ints, rate: Floats, n: int, weight: Floats) -> Ints:
-    """Choose pairs one after the other by ``weight · q v``, v the variance of the difference and q its information.
+def choose_pairs(
+    covariance: Floats, scores: Floats | None, n: int, doubt: Floats | None = None
+) -> list[tuple[int, int]]:
+    """Choose pairs of items one after the other by ``q v``, v the variance of the difference and q the information.
 
     Parameters
     ----------
-    rows : ndarray of shape (items, columns)
-        Features of the items; the identity for a leaderboard.
-    covariance : ndarray of shape (columns, columns)
-    pairs : ndarray of shape (candidates, 2)
-    rate : ndarray of shape (candidates,)
-        The information of one battle, p(1 − p).
+    covariance : ndarray of shape (items, items)
+        Of the scores.
+    scores : ndarray of shape (items,) or None
+        A battle has the information ``p (1 − p)``; 1 for None.
     n : int
-    weight : ndarray of shape (candidates,)
+    doubt : ndarray of shape (items,), optional
+        A pair's gain is multiplied by the sum of both.
     """
-    inner = rows @ covariance @ rows.T
-    free = np.ones(len(pairs), bool)
-    chosen: list[int] = []
-    a, b = pairs.T
-    for _ in range(min(n, len(pairs))):
-        own = inner.diagonal()
-        variance = own[a] + own[b] - 2 * inner[a, b]
-        best = int(np.argmax(np.where(free, weight * rate * variance, -1.0)))
-        chosen.append(best)
+    _check_size(len(covariance))
+    a, b = np.triu_indices(len(covariance), 1)
+    rate = np.ones(a.size)
+    if scores is not None:
+        rate = expit(scores[a] - scores[b]) * expit(scores[b] - scores[a])
+    # Where every item is certain, the plain information decides.
+    weight = rate * (1.0 if doubt is None else doubt[a] + doubt[b] + 1e-9)
+    covariance, chosen, free = covariance.copy(), [], np.ones(a.size, bool)
+    for _ in range(min(n, a.size)):
+        own = covariance.diagonal()
+        variance = own[a] + own[b] - 2 * covariance[a, b]
+        best = int(np.argmax(np.where(free, weight * variance, -1.0)))
+        chosen.append((int(a[best]), int(b[best])))
         free[best] = False
-        column = inner[:, a[best]] - inner[:, b[best]]
-        inner -= np.outer(column, column) * (rate[best] / (1 + rate[best] * variance[best]))
-    return pairs[chosen]
+        column = covariance[:, a[best]] - covariance[:, b[best]]
+        covariance -= np.outer(column, column) * (rate[best] / (1 + rate[best] * variance[best]))
+    return chosen
 
 
 def suggest(model: Any, X: MatrixLike, pairs: ArrayLike, n: int = 10) -> Ints:
@@ -71,26 +76,24 @@ def suggest(model: Any, X: MatrixLike, pairs: ArrayLike, n: int = 10) -> Ints:
     [[0, 2]]
     """
     kind = type(model).__name__
-    if kind != "RankRLS" and not (kind == "RankSVM" and model.loss == "logistic"):
+    is_logistic = kind == "RankSVM" and model.loss == "logistic"
+    if kind != "RankRLS" and not is_logistic:
         raise InvalidInputError(
             f"suggest cannot take a {kind}.", "pass a RankRLS, or a RankSVM with loss='logistic'."
         )
     rows = np.asarray(X.toarray() if sp.issparse(X) else as_array("X", X), dtype=float)  # type: ignore[union-attr]
+    _check_size(len(rows))
     compared = np.asarray(as_array("pairs", pairs), dtype=np.int64)
-    candidates = np.column_stack(np.triu_indices(len(rows), 1))
-    if len(candidates) > _MOST:
-        raise InvalidInputError(
-            f"X has {len(rows)} rows, too many to try all pairs.", "pass some of the rows."
-        )
     difference = rows[compared[:, 0]] - rows[compared[:, 1]]
-    penalty, rate = float(model.alpha), np.ones(len(candidates))
-    information = np.ones(len(compared))
-    if kind == "RankSVM":
-        penalty *= 2 * len(compared)
-        p = expit(difference @ model.coef_)
+    penalty, information, scores = float(model.alpha), np.ones(len(compared)), None
+    if is_logistic:
+        penalty *= 2 * len(compared)  # RankSVM minimises the mean
+        scores, p = rows @ model.coef_, expit(difference @ model.coef_)
         information = p * (1 - p)
-        scores = rows @ model.coef_
-        p = expit(scores[candidates[:, 0]] - scores[candidates[:, 1]])
-        rate = p * (1 - p)
     matrix = difference.T @ (difference * information[:, None]) + penalty * np.eye(rows.shape[1])
-    return choose_pairs(rows, np.linalg.inv(matrix), candidates, rate, n, np.ones(len(candidates)))
+    return np.array(choose_pairs(rows @ np.linalg.inv(matrix) @ rows.T, scores, n))
+
+
+def _check_size(size: int) -> None:
+    if size * (size - 1) // 2 > _MOST:
+        raise InvalidInputError(f"{size:,} items have too many pairs to try all.", "pass fewer items.")

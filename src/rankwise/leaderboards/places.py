@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import scipy.linalg as la
 from scipy import stats
@@ -12,114 +10,83 @@ from scipy.optimize import minimize_scalar
 from rankwise.arrays import Bools, Floats, Ints
 from rankwise.leaderboards.contest import Contest, Fit
 
-__all__ = ["Shrunk", "draw_places", "guaranteed_places", "p_values", "rank_in", "shrink", "tiers"]
+__all__ = ["draw_places", "guaranteed_places", "p_values", "rank_in", "shrink", "tiers"]
 
 _DRAWS = 1000
 _PENALTIES = (1e-3, 1e5)
 
 
-@dataclass
-class Shrunk:
-    """Strengths under the penalty with the largest marginal likelihood, and their posterior covariance."""
-
-    strength: Floats
-    covariance: Floats
-    penalty: float
-
-
-def shrink(contest: Contest, fit: Fit, covariance: Floats) -> Shrunk:
-    """Choose the penalty of places by marginal likelihood, with the log-likelihood divided by the design effect.
+def shrink(contest: Contest, fit: Fit, covariance: Floats) -> Fit:
+    """Fit with the penalty of the largest marginal likelihood, the log-likelihood divided by the design effect.
 
     Strengths have a normal prior of variance 1/penalty; coefficients of contest columns a flat one. Directions that
     the battles do not measure contribute the same to every penalty.
     """
     n = contest.n_items
-    model = contest.model_covariance(fit)
-    effect = max(float(np.trace(covariance[:n, :n]) / max(np.trace(model[:n, :n]), 1e-300)), 1e-3)
-    best: dict[str, Fit] = {"last": fit}
+    effect = max(float(np.trace(covariance[:n, :n]) / np.trace(fit.inverse[:n, :n])), 1e-3)
+    last = fit
 
     def negative(log_penalty: float) -> float:
+        nonlocal last
         penalty = float(np.exp(log_penalty))
-        found = contest.fit(penalty, best["last"].theta, effect)
-        best["last"] = found
-        matrix = found.hessian / effect
-        at = np.arange(contest.n_penalised)
-        matrix[at, at] += penalty
-        determinant = float(np.linalg.slogdet(matrix)[1])
-        kept = found.theta[: contest.n_penalised]
-        return (
-            found.rates.loss / effect
-            + 0.5 * penalty * float(kept @ kept)
-            - 0.5 * contest.n_penalised * log_penalty
-            + 0.5 * determinant
-        )
+        last = contest.fit(penalty, last.theta, effect)
+        matrix, s = last.hessian / effect, last.theta[:n]
+        matrix[:n, :n] += penalty * contest.prior
+        half = float(np.linalg.slogdet(matrix)[1] - n * log_penalty) / 2
+        return last.rates.loss / effect + penalty / 2 * float(s @ contest.prior @ s) + half
 
-    low, high = np.log(_PENALTIES)
-    found = minimize_scalar(negative, bounds=(low, high), method="bounded", options={"xatol": 0.05})
-    penalty = float(np.exp(found.x))
-    chosen = contest.fit(penalty, best["last"].theta, effect)
-    expand = (contest.centring() @ contest.expand())[:n]
-    return Shrunk(expand @ chosen.theta, contest.model_covariance(chosen)[:n, :n], penalty)
+    bounds = (np.log(_PENALTIES[0]), np.log(_PENALTIES[1]))
+    found = minimize_scalar(negative, bounds=bounds, method="bounded", options={"xatol": 0.05})
+    return contest.fit(float(np.exp(found.x)), last.theta, effect)
 
 
 def rank_in(values: Floats, component: Ints) -> Ints:
     """Return places from 1 along the last axis, largest value first, separately in each component."""
+    order = np.lexsort((-values, np.broadcast_to(component, values.shape)), axis=-1)
+    counts = np.bincount(component)
+    place = np.concatenate([np.arange(1, count + 1) for count in counts])
     places = np.empty(values.shape, np.int64)
-    for one in range(int(component.max()) + 1):
-        members = np.flatnonzero(component == one)
-        order = np.argsort(-values[..., members], axis=-1, kind="stable")
-        own = np.empty(order.shape, np.int64)
-        np.put_along_axis(own, order, np.broadcast_to(np.arange(1, members.size + 1), order.shape), -1)
-        places[..., members] = own
+    np.put_along_axis(places, order, np.broadcast_to(place, order.shape), -1)
     return places
 
 
-def draw_places(shrunk: Shrunk, component: Ints, degrees: float, rng: np.random.Generator) -> Ints:
-    """Return the places of all items in each of 1,000 draws around the shrunk strengths."""
-    values, vectors = la.eigh(shrunk.covariance)
-    factor = vectors * np.sqrt(np.maximum(values, 0))
-    noise = rng.normal(size=(_DRAWS, values.size)) @ factor.T
+def draw_places(strength: Floats, covariance: Floats, component: Ints, degrees: float, seed: int) -> Ints:
+    """Return the places of all items in each of 1,000 draws around shrunken strengths."""
+    rng = np.random.default_rng(seed)
+    values, vectors = la.eigh(covariance)
+    noise = rng.normal(size=(_DRAWS, values.size)) @ (vectors * np.sqrt(np.maximum(values, 0))).T
     if np.isfinite(degrees):
         noise /= np.sqrt(rng.chisquare(degrees, size=(_DRAWS, 1)) / degrees)
-    return rank_in(shrunk.strength + noise, component)
+    return rank_in(strength + noise, component)
 
 
 def p_values(strength: Floats, covariance: Floats, component: Ints, degrees: float) -> Floats:
     """Return two-sided p-values of all differences; 1 between components and of an item with itself."""
     own = covariance.diagonal()
-    variance = np.maximum(own[:, None] + own - 2 * covariance, 0)
-    gap = np.abs(strength[:, None] - strength)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(variance > 0, gap / np.sqrt(variance), 0.0)
-    p: Floats = 2 * (stats.t.sf(ratio, degrees) if np.isfinite(degrees) else stats.norm.sf(ratio))
-    p[component[:, None] != component] = 1.0
-    np.fill_diagonal(p, 1.0)
+    error = np.sqrt(np.maximum(own[:, None] + own - 2 * covariance, 0))
+    known = (component[:, None] == component) & (error > 0) & ~np.eye(own.size, dtype=bool)
+    ratio = np.divide(np.abs(strength[:, None] - strength), error, out=np.zeros(error.shape), where=known)
+    p: Floats = 2 * stats.t.sf(ratio, degrees)  # the normal distribution for infinite degrees
     return p
 
 
 def _holm(p: Floats, error: float) -> Bools:
-    """Tell which hypotheses along the last axis Holm's procedure rejects."""
-    order = np.argsort(p, axis=-1)
-    ranked = np.take_along_axis(p, order, -1)
-    rejected = np.logical_and.accumulate(ranked <= error / np.arange(p.shape[-1], 0, -1), axis=-1)
-    found = np.zeros(p.shape, bool)
-    np.put_along_axis(found, order, rejected, -1)
+    """Tell which hypotheses Holm's procedure rejects."""
+    order = np.argsort(p)
+    rejected = np.logical_and.accumulate(p[order] <= error / np.arange(p.size, 0, -1))
+    found = np.zeros(p.size, bool)
+    found[order] = rejected
     return found
 
 
 def guaranteed_places(strength: Floats, p: Floats, component: Ints, error: float) -> tuple[Ints, Ints]:
     """Return the first and last place of each item by Holm's procedure over its own differences."""
-    low, high = np.empty(strength.size, np.int64), np.empty(strength.size, np.int64)
-    for one in range(int(component.max()) + 1):
-        members = np.flatnonzero(component == one)
-        inside = p[np.ix_(members, members)]
-        others = ~np.eye(members.size, dtype=bool)
-        different = np.zeros(inside.shape, bool)
-        if members.size > 1:
-            different[others] = _holm(inside[others].reshape(members.size, -1), error).ravel()
-        above = strength[members] > strength[members][:, None]
-        low[members] = 1 + (different & above).sum(axis=1)
-        high[members] = members.size - (different & ~above).sum(axis=1)
+    low, high = np.ones(strength.size, np.int64), np.bincount(component)[component]
+    for item in range(strength.size):
+        others = np.flatnonzero((component == component[item]) & (np.arange(strength.size) != item))
+        different = others[_holm(p[item, others], error)]
+        low[item] += (strength[different] > strength[item]).sum()
+        high[item] -= (strength[different] < strength[item]).sum()
     return low, high
 
 
@@ -129,10 +96,10 @@ def tiers(strength: Floats, p: Floats, component: Ints, error: float) -> Ints:
     inside = component[a] == component[b]
     a, b = a[inside], b[inside]
     different = np.zeros(p.shape, bool)
-    different[a, b] = _holm(p[a, b], error) if a.size else False
+    different[a, b] = _holm(p[a, b], error)
     different |= different.T
     tier = np.ones(strength.size, np.int64)
     for item in np.argsort(-strength, kind="stable"):
         better = different[item] & (strength > strength[item])
-        tier[item] = 1 + tier[better].max() if better.any() else 1
+        tier[item] = 1 + tier[better].max(initial=0)
     return tier
