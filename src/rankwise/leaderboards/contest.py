@@ -28,7 +28,7 @@ from rankwise.leaderboards.battles import Battles
 __all__ = ["Contest", "Fit", "Rates"]
 
 _STEPS = 100
-_SMALL = 1e-10  # of the last step of Newton's method, on the scale of strengths
+_SMALL = 1e-7  # the last step of Newton's method; the error after it is about its square
 _FEW = 5  # points won or lost; with fewer, the sandwich of an item covers too little (0 % if it never lost)
 _LARGEST = 500.0  # a coefficient in standard units beyond this one is infinite
 _SCORES = (1.0, 0.5, 0.0)
@@ -125,9 +125,10 @@ class Contest:
 
     def probabilities(self, z: Floats, theta: Floats) -> tuple[Floats, Floats, Floats]:
         """Return the log of the normaliser, the expected score and the probability of a tie."""
-        normaliser = np.logaddexp(0, z)
+        small = np.exp(-np.abs(z))
+        normaliser = np.maximum(z, 0) + np.log1p(small)  # log(1 + e^z), three times as fast as logaddexp
         if not self.davidson:
-            return normaliser, np.exp(z - normaliser), np.zeros(z.size)
+            return normaliser, np.where(z > 0, 1.0, small) / (1 + small), np.zeros(z.size)
         normaliser = np.logaddexp(normaliser, theta[-1] + z / 2)
         tie = np.exp(theta[-1] + z / 2 - normaliser)
         return normaliser, np.exp(z - normaliser) + tie / 2, tie
@@ -170,8 +171,10 @@ class Contest:
         matrix[: self.n_items, : self.n_items] += penalty * self.prior + self.means
         return matrix
 
-    def fit(self, penalty: float, start: Floats | None = None, scale: float = 1.0) -> Fit:
-        """Minimise ``loss / scale + penalty/2 s'Ps`` by Newton's method with halved steps."""
+    def fit(
+        self, penalty: float, start: Floats | None = None, scale: float = 1.0, small: float = _SMALL
+    ) -> Fit:
+        """Minimise ``loss / scale + penalty/2 s'Ps`` by Newton's method with halved steps, down to a small step."""
         n, theta = self.n_items, np.zeros(self.size) if start is None else start.copy()
         if start is None and self.davidson:
             theta[-1] = np.log((2 * self.ties.sum() + 1) / (self.wins + self.losses).sum())
@@ -192,7 +195,7 @@ class Contest:
                     break
                 length /= 2
             theta, value = theta + length * step, new
-            if np.abs(step).max() < _SMALL * max(1.0, np.abs(theta).max()):
+            if np.abs(step).max() < small * max(1.0, np.abs(theta).max()):
                 break
             if np.abs(theta).max() > _LARGEST and self.size > n:
                 raise _infinite()
@@ -234,16 +237,15 @@ class Contest:
         There is one entry for each outcome: battles of a cell with the same outcome are equal.
         """
         variance = self.difference_variance(fit.inverse)
-        each = np.divide(
-            fit.rates.curvature[0], self.total, out=np.zeros(self.total.size), where=self.total > 0
-        )
         z, found = self.margins(fit.theta), []
         for score, weight in zip(_SCORES, (self.wins, self.ties, self.losses), strict=True):
-            slope = score - fit.rates.expected
-            left = z - variance * slope / (1 - np.minimum(each * variance, 0.99))
+            at = np.flatnonzero(weight)
+            own, q = variance[at], fit.rates.expected[at]
+            leverage = np.minimum(own * fit.rates.curvature[0][at] / self.total[at], 0.99)
+            left = z[at] - own * (score - q) / (1 - leverage)
             normaliser, q, _ = self.probabilities(left, fit.theta)
-            is_tie = self.davidson and score == 0.5
-            found.append((weight, normaliser - score * left - is_tie * fit.theta[-1], q))
+            tie = fit.theta[-1] if self.davidson and score == 0.5 else 0.0
+            found.append((weight[at], normaliser - score * left - tie, q))
         return found
 
     def _squares(self, rates: Rates) -> list[Floats]:

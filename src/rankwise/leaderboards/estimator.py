@@ -38,7 +38,7 @@ from rankwise.runtime.progress import ShareProgress
 __all__ = ["BradleyTerry"]
 
 _ELO = 400 / np.log(10)
-_PENALTIES = np.logspace(-2, 2, 9)  # for predict_proba
+_PENALTIES = np.logspace(2, -2, 5)  # for predict_proba; the log-loss is flat around its minimum
 
 
 class BradleyTerry(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -402,8 +402,8 @@ def _check(read: Battles, *, davidson: bool) -> None:
 def _best_prediction(contest: Contest) -> Fit:
     """Choose the penalty of predictions by the log-loss of battles that are left out one at a time."""
     best, lowest, start = None, np.inf, None
-    for penalty in _PENALTIES[::-1]:
-        fitted = contest.fit(float(penalty), start)
+    for penalty in _PENALTIES:
+        fitted = contest.fit(float(penalty), start, small=1e-3)
         start = fitted.theta
         loss = sum(float(weight @ losses) for weight, losses, _ in contest.held_out(fitted))
         if loss < lowest:

@@ -14,6 +14,7 @@ __all__ = ["draw_places", "guaranteed_places", "p_values", "rank_in", "shrink", 
 
 _DRAWS = 1000
 _PENALTIES = (1e-3, 1e5)
+_LOOSE = 1e-3  # the last step of fits that are compared
 
 
 def shrink(contest: Contest, fit: Fit, covariance: Floats) -> Fit:
@@ -29,14 +30,14 @@ def shrink(contest: Contest, fit: Fit, covariance: Floats) -> Fit:
     def negative(log_penalty: float) -> float:
         nonlocal last
         penalty = float(np.exp(log_penalty))
-        last = contest.fit(penalty, last.theta, effect)
+        last = contest.fit(penalty, last.theta, effect, _LOOSE)
         matrix, s = last.hessian / effect, last.theta[:n]
         matrix[:n, :n] += penalty * contest.prior
         half = float(np.linalg.slogdet(matrix)[1] - n * log_penalty) / 2
         return last.rates.loss / effect + penalty / 2 * float(s @ contest.prior @ s) + half
 
     bounds = (np.log(_PENALTIES[0]), np.log(_PENALTIES[1]))
-    found = minimize_scalar(negative, bounds=bounds, method="bounded", options={"xatol": 0.05})
+    found = minimize_scalar(negative, bounds=bounds, method="bounded", options={"xatol": 0.1})
     return contest.fit(float(np.exp(found.x)), last.theta, effect)
 
 
