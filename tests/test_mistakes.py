@@ -55,12 +55,6 @@ FRAME = pd.DataFrame(X, columns=[f"c{at}" for at in range(X.shape[1])])
 each = pytest.mark.parametrize("model", ESTIMATORS, ids=lambda model: type(model).__name__)
 
 
-def matrix_of(values):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", PendingDeprecationWarning)
-        return np.matrix(values)
-
-
 def lazy(values):
     return pl.DataFrame(values).lazy()
 
@@ -92,7 +86,6 @@ MISTAKES = [
     (lambda: fit(X=beyond()), r"X is a CSR matrix with indices that do not fit its shape.*Hint: build it again"),
     (lambda: fit(X=X[:, 0]), "(?s)Expected 2D array.*Hint: pass a two-dimensional"),
     (lambda: fit(X=X.astype(str).astype(object) + "x"), "could not convert.*Hint: encode text and categories"),
-    (lambda: fit(X=matrix_of(X)), r"X is an np\.matrix.*Hint: pass np\.asarray\(X\)"),
     (lambda: fit(X=lazy(X)), r"X is a LazyFrame.*Hint: pass X\.collect\(\)"),
     (lambda: fit(X=np.ma.masked_greater(X, 1.0)), "X has masked entries.*Hint: drop those rows"),
     (lambda: fit(y=changed(Y, np.nan)), "y contains NaN.*Hint: .*whose label is missing must be dropped"),

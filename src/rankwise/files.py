@@ -18,8 +18,6 @@ from typing import BinaryIO
 
 from rankwise.exceptions import OutputError
 
-__all__ = ["place_of", "replacing", "replacing_folder"]
-
 Name = str | os.PathLike[str]
 
 _PREFIX = 40  # characters of a name that its temporary folder repeats; names have at most 255 bytes

@@ -8,9 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from rankwise.data.arguments import list_names
 from rankwise.data.containers import as_array
-from rankwise.data.validation import check_choice
+from rankwise.data.validation import check_choice, list_names
 from rankwise.design.terms import Curve
 from rankwise.exceptions import InvalidInputError
 

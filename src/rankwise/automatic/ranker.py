@@ -33,9 +33,8 @@ from rankwise.automatic.rivals import rival_entries
 from rankwise.automatic.running import run_search
 from rankwise.automatic.search import RULES, Search, Trial
 from rankwise.automatic.targets import check_encoder, encoder_exportable_to
-from rankwise.data.arguments import check_names
 from rankwise.data.containers import pays_as_array
-from rankwise.data.validation import check_alphas, check_choice, read_seed
+from rankwise.data.validation import check_alphas, check_choice, check_names, read_seed
 from rankwise.design import Design
 from rankwise.estimators.base import COUNT, NOT_NEGATIVE, Constraints
 from rankwise.estimators.fitted import refuse_unknown

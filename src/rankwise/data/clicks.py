@@ -14,13 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import Floats, Ints
-from rankwise.data.arguments import is_number
-from rankwise.data.containers import readable
 from rankwise.data.queries import Queries
-from rankwise.data.validation import check_choice, check_qid
+from rankwise.data.validation import check_choice, check_number, check_numbers, check_qid
 from rankwise.exceptions import InvalidInputError
-
-__all__ = ["pairs_from_clicks"]
 
 
 def pairs_from_clicks(
@@ -72,14 +68,19 @@ def pairs_from_clicks(
     [2.0, 3.0]
     """
     check_choice("against", against, ("above", "above_and_next", "all"))
-    places = _check_column("position", position)
+    places = check_numbers("position", position)
     sessions = check_qid(session, places.size, name="session", what="session", beside="position")
-    clicks = _check_clicks(clicked, places.size)
+    clicks = check_numbers("clicked", clicked, places.size)
+    if not np.isin(clicks, (0, 1)).all():
+        raise InvalidInputError(
+            "clicked must be True or False, 1 or 0.",
+            "for counts or dwell times pass a condition, such as count > 0.",
+        )
     entry_weight = _inverse_propensity(propensity, places, max_weight)
 
     order = np.lexsort((places, sessions.codes))
     _check_positions(places[order], sessions, order)
-    is_click = clicks[order]
+    is_click = clicks[order] == 1
     clicked_at, passed_at = np.flatnonzero(is_click), np.flatnonzero(~is_click)
     # Losers of a click are a run of `passed_at`: from the session's first to a bound that `against` names.
     session_start, session_end = sessions.offsets[:-1], sessions.offsets[1:]
@@ -100,36 +101,6 @@ def pairs_from_clicks(
     return pairs, entry_weight[pairs[:, 0]]
 
 
-def _check_column(name: str, values: object) -> Floats:
-    values = readable(name, values)
-    try:
-        column = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"{name} must be numbers ({error}).", "pass one number per entry.") from error
-    if column.ndim != 1 or not np.isfinite(column).all():
-        raise InvalidInputError(
-            f"{name} must hold one finite number per entry, got an array of shape {column.shape}"
-            f"{'' if np.isfinite(column).all() else ' with NaN or infinity'}.",
-            "drop entries of the log that are not complete.",
-        )
-    return column
-
-
-def _check_clicks(clicked: npt.ArrayLike, n_entries: int) -> npt.NDArray[np.bool_]:
-    clicks = _check_column("clicked", clicked)
-    if clicks.size != n_entries:
-        raise InvalidInputError(
-            f"clicked has {clicks.size} entries, but position has {n_entries}.",
-            "pass one value for each result shown.",
-        )
-    if not np.isin(clicks, (0, 1)).all():
-        raise InvalidInputError(
-            "clicked must be True or False, 1 or 0.",
-            "for counts or dwell times pass a condition, such as count > 0.",
-        )
-    return clicks.astype(np.bool_)
-
-
 def _check_positions(sorted_places: Floats, sessions: Queries, order: Ints) -> None:
     codes = sessions.codes[order]
     twice = (sorted_places[1:] == sorted_places[:-1]) & (codes[1:] == codes[:-1])
@@ -142,29 +113,25 @@ def _check_positions(sorted_places: Floats, sessions: Queries, order: Ints) -> N
 
 
 def _inverse_propensity(propensity: npt.ArrayLike | None, places: Floats, max_weight: float | None) -> Floats:
-    if max_weight is not None and not (is_number(max_weight) and max_weight > 0):
+    if max_weight is not None and not max_weight > 0:
         raise InvalidInputError(f"max_weight={max_weight!r} is not positive.", "use None for no limit.")
     if propensity is None:
         return np.ones(places.size)
-    if not isinstance(propensity, (list, tuple)) and np.ndim(propensity) == 0:
-        given = np.asarray(propensity)
-        exponent = float(given) if given.dtype.kind in "iuf" else np.nan
-        if not np.isfinite(exponent) or exponent < 0:
-            raise InvalidInputError(
-                f"propensity={propensity!r} is not an exponent of at least 0.",
-                "pass a number such as 1.0, or one probability an entry.",
-            )
+    if np.ndim(propensity) == 0:
+        check_number(
+            "propensity", propensity, minimum=0, remedy="pass an exponent, or one probability per entry"
+        )
         if (places < 1).any():
             raise InvalidInputError(
                 f"position starts at {places.min():g}, but an exponent needs positions counted from 1.",
-                "pass position + 1, or one probability an entry.",
+                "pass position + 1, or one probability per entry.",
             )
-        weight = places**exponent
+        weight: Floats = places ** float(propensity)  # type: ignore[arg-type]
     else:
-        probability = _check_column("propensity", propensity)
-        if probability.size != places.size or (probability <= 0).any() or (probability > 1).any():
+        probability = check_numbers("propensity", propensity, places.size)
+        if (probability <= 0).any() or (probability > 1).any():
             raise InvalidInputError(
-                f"propensity must hold one probability above 0 and up to 1 for each of {places.size} entries.",
+                "propensity must hold probabilities above 0 and up to 1.",
                 "replace zeros by the smallest propensity you trust, or bound the weights with max_weight.",
             )
         weight = 1.0 / probability

@@ -14,18 +14,6 @@ from rankwise.data.mapped import MappedMatrix
 from rankwise.exceptions import InvalidInputError
 from rankwise.runtime.threads import default_threads
 
-__all__ = [
-    "as_array",
-    "as_rows",
-    "check_magnitude",
-    "check_sparse",
-    "fits_together",
-    "is_moderate",
-    "is_plain",
-    "pays_as_array",
-    "readable",
-]
-
 # Squares of larger numbers, summed over many rows, overflow. Some published data sets have 1.8e308 for a missing value.
 _LARGEST = 1e150
 _LIMITS = {np.dtype(np.float64): _LARGEST, np.dtype(np.float32): float(np.finfo(np.float32).max)}
@@ -41,10 +29,6 @@ def readable(name: str, values: object) -> Any:
     """Return values as they were passed; raise where NumPy would misread them."""
     if type(values) is np.ndarray:
         return values
-    if isinstance(values, np.matrix):
-        raise InvalidInputError(
-            f"{name} is an np.matrix, whose rows are matrices again.", f"pass np.asarray({name})."
-        )
     if type(values).__name__ == "LazyFrame":
         raise InvalidInputError(
             f"{name} is a LazyFrame, which holds a query and no rows yet.", f"pass {name}.collect()."
@@ -89,22 +73,19 @@ def check_sparse(name: str, X: sp.spmatrix) -> None:
     if X.format not in {"csr", "csc"} or (isinstance(X, MappedMatrix) and X.is_on_disk):
         return  # looked at by SciPy, or when the store was opened
     n_lines, n_across = X.shape if X.format == "csr" else X.shape[::-1]
-    if not fits_together(X.data, X.indices, X.indptr, n_lines, n_across):
+    is_whole = X.indptr.shape == (n_lines + 1,) and all(
+        array.ndim == 1 and array.dtype in {np.dtype(np.int32), np.dtype(np.int64)}
+        for array in (X.indices, X.indptr)
+    )
+    if is_whole:
+        start, ids = np.ascontiguousarray(X.indptr), np.ascontiguousarray(X.indices[: X.data.shape[0]])
+        is_whole = _core.compressed_misfit(start, ids, n_across, _threads(ids.size)) is None
+    if not is_whole:
         raise InvalidInputError(
             f"{name} is a {X.format.upper()} matrix with indices that do not fit its shape {X.shape}.",
             "build it again with scipy.sparse.coo_matrix((values, (rows, columns)), shape=shape).tocsr(), which checks "
             "them; rows and columns count from 0.",
         )
-
-
-def fits_together(data: AnyArray, indices: AnyArray, indptr: AnyArray, n_lines: int, n_across: int) -> bool:
-    """Tell whether arrays describe a compressed sparse matrix of this many lines and entries across them."""
-    if indptr.size != n_lines + 1 or not all(
-        array.ndim == 1 and array.dtype.kind == "i" and array.itemsize >= 4 for array in (indices, indptr)
-    ):
-        return False
-    start, ids = np.ascontiguousarray(indptr), np.ascontiguousarray(indices[: data.shape[0]])
-    return _core.compressed_misfit(start, ids, n_across, _threads(ids.size)) is None
 
 
 def is_moderate(X: object) -> bool:

@@ -12,8 +12,6 @@ from rankwise import _core
 from rankwise.arrays import AnyArray
 from rankwise.runtime.memory import MemoryBudget
 
-__all__ = ["MappedMatrix", "exceeds_memory", "gather_rows", "part_of"]
-
 # Non-zeros that a thread asks the system for while it works on as many: 4 M of them are 32 MiB in float32.
 READ_AHEAD = 1 << 22
 # Bytes of an array that a thread reads at a time past the page cache: one disk gave 3.9 GB/s with 4 MiB, 3.3 with 16.

@@ -15,8 +15,6 @@ import numpy.typing as npt
 
 from rankwise.arrays import AnyArray
 
-__all__ = ["Queries", "encode_queries", "one_query", "ranks_inside"]
-
 
 @dataclass(frozen=True)
 class Queries:

@@ -12,8 +12,6 @@ import numpy.typing as npt
 from rankwise.arrays import AnyArray
 from rankwise.exceptions import InvalidInputError
 
-__all__ = ["QueryRuns", "decode_ids", "encode_ids"]
-
 # Numbers as Python writes them: what is written otherwise (01, +1, 1e3, -0) would come back as another text.
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _REAL = re.compile(r"-?[0-9]+\.[0-9]+(e[+-][0-9]+)?|-?[0-9]e[+-][0-9]+")

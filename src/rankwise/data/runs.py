@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import os
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
@@ -16,12 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import ArrayLike, Floats
-from rankwise.data.arguments import check_names, is_number
 from rankwise.data.svmlight import open_text, read_lines
-from rankwise.data.validation import check_numbers
+from rankwise.data.validation import check_names, check_numbers
 from rankwise.exceptions import InvalidInputError
-
-__all__ = ["JudgedRuns", "judge_runs", "load_judgements", "load_run", "save_run"]
 
 Run = dict[str, dict[str, float]]
 
@@ -146,11 +144,6 @@ def judge_runs(runs: Sequence[Run], judgements: Run) -> JudgedRuns:
     >>> judged.items.tolist(), judged.labels.tolist()
     (['a', 'b', 'c'], [2.0, 0.0, 1.0])
     """
-    if not all(map(_is_run, (*(runs if isinstance(runs, (list, tuple)) else [None]), judgements))):
-        raise InvalidInputError(
-            "runs is no list of runs, or judgements are none.",
-            "pass [load_run(path)] and load_judgements(path).",
-        )
     labels: list[float] = []
     scores: list[list[float]] = [[] for _ in runs]
     queries: list[str] = []
@@ -206,36 +199,20 @@ def save_run(
     """
     values = check_numbers("scores", scores).tolist()
     queries, names = check_names("qid", qid), check_names("items", items)
-    places = check_numbers("ranks", ranks)
-    if not len(queries) == len(names) == len(places) == len(values):
-        lengths = f"{len(queries)}, {len(names)}, {len(places)} and {len(values)}"
+    if not len(queries) == len(names) == len(ranks) == len(values):
+        lengths = f"{len(queries)}, {len(names)}, {len(ranks)} and {len(values)}"
         raise InvalidInputError(f"qid, items, ranks and scores have {lengths} entries.", "pass one per row.")
-    if (places % 1).any():
-        raise InvalidInputError("ranks are no whole numbers.", "count rows from 1 in each query.")
-    _refuse_repeats(queries, names)
+    twice = next((row for row, n in Counter(zip(queries, names, strict=True)).items() if n > 1), None)
+    if twice is not None:
+        raise InvalidInputError(
+            f"item {twice[1]!r} of query {twice[0]!r} comes twice, and a TREC run has an item of a query once.",
+            "give the rows ids of their own, or write a .tsv or .parquet file.",
+        )
     with open_text(path) as stream:
         stream.writelines(
             f"{_word(query)} Q0 {_word(item)} {int(rank)} {score!r} {_word(tag)}\n".encode()
-            for query, item, rank, score in zip(queries, names, places.tolist(), values, strict=True)
+            for query, item, rank, score in zip(queries, names, ranks, values, strict=True)
         )
-
-
-def _is_run(given: object) -> bool:
-    return isinstance(given, dict) and all(
-        isinstance(own, dict) and own and all(map(is_number, own.values())) for own in given.values()
-    )
-
-
-def _refuse_repeats(qid: Sequence[str], items: Sequence[str]) -> None:
-    """Raise where a query has an item twice: no program could read such a run, `load_run` least of all."""
-    seen: set[tuple[str, str]] = set()
-    for query, item in zip(qid, items, strict=True):
-        if (query, item) in seen:
-            raise InvalidInputError(
-                f"item {item!r} of query {query!r} comes twice, and a TREC run has an item of a query once.",
-                "give the rows ids of their own, or write a .tsv or .parquet file.",
-            )
-        seen.add((query, item))
 
 
 def _cells_of_csv(line: str) -> list[str]:

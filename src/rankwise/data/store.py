@@ -35,19 +35,16 @@ import scipy.sparse as sp
 
 from rankwise import _core
 from rankwise.arrays import AnyArray, DType, Floats, InMemory, Ints
-from rankwise.data.arguments import check_dtype, check_path
 from rankwise.data.columns import first_column_of
 from rankwise.data.containers import readable
 from rankwise.data.mapped import MappedMatrix, gather_rows
 from rankwise.data.query_ids import decode_ids
 from rankwise.data.svmlight import Missing, TextReader, ZeroBased, item_ids, text_blocks
 from rankwise.data.tables import TableReader, is_table, open_tables
-from rankwise.data.validation import check_choice, check_count, check_numbers, check_qid
+from rankwise.data.validation import check_choice, check_count, check_dtype, check_numbers, check_qid
 from rankwise.exceptions import Change, InvalidInputError
 from rankwise.files import replacing_folder
 from rankwise.runtime.threads import default_threads
-
-__all__ = ["META", "Store", "open_store", "reopen_store", "save_store"]
 
 META = "meta.json"
 FORMAT = "rankwise store"
@@ -296,7 +293,7 @@ def open_store(path: str | os.PathLike[str]) -> Store:
     >>> store.X.shape, store.y.tolist(), store.qid.tolist()
     ((4, 4), [2.0, 1.0, 0.0, 1.0], ['a', 'a', 'b', 'b'])
     """
-    store = _open(check_path("path", path))
+    store = _open(os.fspath(path))
     store._check()  # noqa: SLF001 - the other half of opening
     return store
 
@@ -453,7 +450,7 @@ def save_store(
     kind = None if dtype is None else check_dtype(dtype)
     check_count("n_features", n_features)
     check_choice("missing", missing, ("error", "nan", "zero"))
-    target = Path(check_path("path", path))
+    target = Path(path)
     if target.exists() and not (target / META).is_file():
         raise InvalidInputError(
             f"{target} exists and is not a store; it was left as it is.", "name a folder that does not exist."

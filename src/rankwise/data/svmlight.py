@@ -29,35 +29,20 @@ import scipy.sparse as sp
 
 from rankwise import _core
 from rankwise.arrays import AnyArray, Floats, InMemory, MatrixLike, is_sparse
-from rankwise.data.arguments import check_dtype, check_names, check_path
 from rankwise.data.containers import as_array, readable
 from rankwise.data.query_ids import QueryRuns, decode_ids, encode_ids
-from rankwise.data.validation import check_choice, check_count, check_numbers, check_qid
+from rankwise.data.validation import (
+    check_choice,
+    check_count,
+    check_dtype,
+    check_names,
+    check_numbers,
+    check_qid,
+)
 from rankwise.exceptions import Change, InvalidInputError, MemoryLimitError, MissingPackageError
 from rankwise.files import replacing
 from rankwise.runtime.memory import available_memory
 from rankwise.runtime.threads import default_threads
-
-__all__ = [
-    "LAST_COLUMN",
-    "LONGEST_LINE",
-    "ZSTD_MAGIC",
-    "Missing",
-    "TextBlock",
-    "TextReader",
-    "TextWriter",
-    "ZeroBased",
-    "check_last_column",
-    "import_zstandard",
-    "item_ids",
-    "iter_svmlight",
-    "load_svmlight",
-    "no_rows",
-    "open_text",
-    "read_lines",
-    "save_svmlight",
-    "text_blocks",
-]
 
 T = TypeVar("T")
 ZeroBased = bool | Literal["auto"]
@@ -535,7 +520,7 @@ def _source(place: object) -> Source:
         )
     if hasattr(place, "read"):
         return Source(str(getattr(place, "name", "stream")), cast("BinaryIO", place))
-    path = check_path("paths", place)
+    path = os.fsdecode(place)  # type: ignore[arg-type]
     return Source("standard input", sys.stdin.buffer) if path == "-" else Source(path, path)
 
 

@@ -26,7 +26,6 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from rankwise.arrays import AnyArray, Floats, Ints, MatrixLike
-from rankwise.data.arguments import check_dtype, check_name, check_names, list_names
 from rankwise.data.columns import (
     NULLS,
     check_columns,
@@ -36,28 +35,17 @@ from rankwise.data.columns import (
 )
 from rankwise.data.containers import as_array, readable
 from rankwise.data.query_ids import decode_ids
-from rankwise.data.validation import check_choice, check_count, check_pairs
+from rankwise.data.validation import (
+    check_choice,
+    check_count,
+    check_dtype,
+    check_names,
+    check_pairs,
+    list_names,
+)
 from rankwise.exceptions import Change, InvalidInputError, MemoryLimitError, MissingPackageError
 from rankwise.files import replacing
 from rankwise.runtime.memory import fits
-
-__all__ = [
-    "TABLE_ENDINGS",
-    "Batch",
-    "PreferenceTable",
-    "Table",
-    "TableFile",
-    "TableReader",
-    "TableWriter",
-    "import_pyarrow",
-    "is_table",
-    "iter_table",
-    "load_preferences",
-    "load_table",
-    "open_tables",
-    "read_preferences",
-    "save_table",
-]
 
 TABLE_ENDINGS = (".parquet", ".pq", ".arrow", ".ipc", ".feather", ".arrows", ".csv", ".tsv")
 # Endings of compressed CSV files, and their first bytes.
@@ -1164,7 +1152,7 @@ class TableWriter:
                 f"end it in one of {', '.join(_FORMATS)}; .parquet is compressed.",
             )
         self._kind = kind
-        self._label, self._qid_name = check_name("label", label), check_name("qid_name", qid_name)
+        self._label, self._qid_name = label, qid_name
         self._names = None if feature_names is None else check_names("feature_names", feature_names)
         self._stack = ExitStack()
         self._stream: Any = None

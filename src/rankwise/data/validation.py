@@ -25,6 +25,7 @@ from sklearn.utils.validation import validate_data
 from rankwise.arrays import (
     AnyArray,
     ArrayLike,
+    DType,
     Floats,
     Importance,
     Ints,
@@ -39,30 +40,6 @@ from rankwise.data.mapped import MappedMatrix
 from rankwise.data.queries import Queries, encode_queries, one_query
 from rankwise.exceptions import Change, InvalidInputError, MissingQueriesError, NoPairsError
 from rankwise.runtime.memory import fits
-
-__all__ = [
-    "Preferences",
-    "check_alphas",
-    "check_choice",
-    "check_columns",
-    "check_count",
-    "check_flag",
-    "check_importance",
-    "check_labelled",
-    "check_labels",
-    "check_number",
-    "check_numbers",
-    "check_pairs",
-    "check_parameters",
-    "check_precomputed",
-    "check_qid",
-    "check_rows",
-    "check_weights",
-    "pairs_of_eval_set",
-    "read_seed",
-    "rows_of_eval_set",
-    "validated",
-]
 
 _SEEDS = 2**31 - 1  # scikit-learn's own estimators, which get the seeds, take no larger ones
 _SYMMETRY = 1e-8  # of the largest entry of a kernel
@@ -104,12 +81,11 @@ def check_choice(name: str, value: object, choices: Iterable[str]) -> str:
     )
 
 
-def check_number(name: str, value: object, *, minimum: float, remedy: str) -> None:
-    """Raise unless `value` is a finite real number of at least `minimum`."""
-    if not isinstance(value, Real) or not minimum <= float(value) < np.inf:
-        raise InvalidInputError(
-            f"{name}={value!r} is not a finite number of at least {minimum}.", f"{remedy}."
-        )
+def check_number(name: str, value: object, *, minimum: float = -np.inf, remedy: str) -> None:
+    """Raise unless `value` is a finite real number, of at least `minimum` where there is one."""
+    if not isinstance(value, Real) or not np.isfinite(float(value)) or float(value) < minimum:
+        least = "" if minimum == -np.inf else f" of at least {minimum}"
+        raise InvalidInputError(f"{name}={value!r} is not a finite number{least}.", f"{remedy}.")
 
 
 def check_count(name: str, value: object, *, optional: bool = True) -> None:
@@ -120,10 +96,30 @@ def check_count(name: str, value: object, *, optional: bool = True) -> None:
     raise InvalidInputError(f"{name}={value!r} is not a positive integer.", f"{remedy}.")
 
 
-def check_flag(name: str, value: object) -> None:
-    """Raise unless `value` is True or False: any other text would count as True."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise InvalidInputError(f"{name}={value!r} is neither True nor False.", f"use {name}=True or False.")
+def check_level(level: float) -> None:
+    """Raise unless this is a level of confidence."""
+    if not 0 < level < 1:
+        raise InvalidInputError(f"level={level!r} is not between 0 and 1.", "use for example 0.95.")
+
+
+def check_dtype(dtype: npt.DTypeLike) -> DType:
+    """Return the type that X shall have."""
+    kind: DType = np.dtype(dtype)
+    if kind not in {np.dtype(np.float32), np.dtype(np.float64)}:
+        raise InvalidInputError(f"dtype={kind} is not an option.", "use numpy.float64 or numpy.float32.")
+    return kind
+
+
+def list_names(name: str, given: object) -> list[Any]:
+    """Return names, or numbers in their place, as a list; one text is not a list of its letters."""
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        raise InvalidInputError(f"{name}={given!r} is not a list of names.", f"pass [{given!r}].")
+    return list(given)
+
+
+def check_names(name: str, given: object) -> list[str]:
+    """Return names as a list of text."""
+    return [str(one) for one in list_names(name, given)]
 
 
 def read_seed(random_state: RandomSource) -> int:
@@ -498,9 +494,8 @@ def check_importance(query_importance: Importance | None, queries: Queries) -> F
 def _importance_by_id(given: Mapping[Any, Any], queries: Queries) -> list[object]:
     keys = queries.ids.tolist()
     if queries.ids.dtype.kind in "mM":  # of which a list may hold plain integers
-        given = dict(
-            zip(np.array(list(given), dtype=queries.ids.dtype).tolist(), given.values(), strict=True)
-        )
+        dates = np.array(list(given), dtype=queries.ids.dtype).tolist()
+        given = dict(zip(dates, given.values(), strict=True))
     unknown = set(given) - set(keys)
     if unknown:
         raise InvalidInputError(

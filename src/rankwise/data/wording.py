@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["how_many"]
-
 _ONE = {"queries": "query"}  # the others lose their last letter
 
 

@@ -11,10 +11,9 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
 from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike, RandomSource, shape_of
-from rankwise.data.arguments import check_level
 from rankwise.data.containers import as_rows
 from rankwise.data.queries import Queries
-from rankwise.data.validation import check_count, check_numbers, check_qid, read_seed
+from rankwise.data.validation import check_count, check_level, check_numbers, check_qid, read_seed
 from rankwise.formula.view import ModelView, without_encoder
 from rankwise.metrics import Metric, bootstrap_mean, get_metric
 

@@ -13,7 +13,7 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import AnyArray, ArrayLike, MatrixLike, is_sparse
-from rankwise.data.arguments import check_names
+from rankwise.data.validation import check_names
 from rankwise.exceptions import InvalidInputError
 from rankwise.preprocessing.table_encoder import TableEncoder
 

@@ -19,10 +19,9 @@ import scipy.optimize
 import scipy.stats
 
 from rankwise.arrays import ArrayLike, Ints, RandomSource
-from rankwise.data.arguments import check_level
 from rankwise.data.containers import as_array
 from rankwise.data.queries import Queries
-from rankwise.data.validation import check_count, check_numbers, check_weights, read_seed
+from rankwise.data.validation import check_count, check_level, check_numbers, check_weights, read_seed
 from rankwise.exceptions import InvalidInputError, NoPairsError
 from rankwise.metrics.metric import Doubles, Grouping, Metric, get_metric, read_labels
 

@@ -15,8 +15,7 @@ import numpy as np
 
 from rankwise import _core
 from rankwise.arrays import ArrayLike, Ints
-from rankwise.data.arguments import check_real
-from rankwise.data.validation import check_choice, check_numbers, check_pairs
+from rankwise.data.validation import check_choice, check_number, check_numbers, check_pairs
 from rankwise.exceptions import Change, InvalidInputError, NoPairsError
 from rankwise.metrics.metric import Doubles, Evaluator, Given, Grouping, Kind, Options, declare, value_of
 
@@ -213,7 +212,7 @@ def _check(name: str, options: dict[str, Any]) -> None:
     if "average" in options:
         check_choice("average", options["average"], _AVERAGES)
     if options.get("relevant") is not None:
-        check_real("relevant", options["relevant"], "pass the smallest label that is relevant")
+        check_number("relevant", options["relevant"], remedy="pass the smallest label that is relevant")
 
 
 def _count_pairs(given: Given) -> tuple[Doubles, Doubles, Callable[[Doubles, int], Doubles]]:

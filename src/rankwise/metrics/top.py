@@ -9,9 +9,8 @@ import numpy as np
 
 from rankwise import _core
 from rankwise.arrays import ArrayLike, Bools
-from rankwise.data.arguments import check_real
 from rankwise.data.queries import Queries
-from rankwise.data.validation import check_choice
+from rankwise.data.validation import check_choice, check_number
 from rankwise.exceptions import Change, InvalidInputError, UndefinedMetricError
 from rankwise.metrics.metric import (
     METRICS,
@@ -264,9 +263,11 @@ def _check(name: str, options: dict[str, Any]) -> None:
         if option in options:
             check_choice(option, options[option], choices)
     if "relevant" in options:
-        check_real("relevant", options["relevant"], "pass the smallest label that is relevant")
+        check_number("relevant", options["relevant"], remedy="pass the smallest label that is relevant")
     if options.get("max_grade") is not None:
-        check_real("max_grade", options["max_grade"], "pass the largest grade that the labels can have")
+        check_number(
+            "max_grade", options["max_grade"], remedy="pass the largest grade that the labels can have"
+        )
     if convention is not None:
         _apply_convention(
             check_choice("convention", convention, _CONVENTIONS), options, METRICS[name].options

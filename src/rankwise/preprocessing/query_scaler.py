@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from rankwise.arrays import AnyArray, ArrayLike, Floats, Labels, Matrix, MatrixLike, is_sparse
 from rankwise.data.containers import readable
 from rankwise.data.queries import Queries
-from rankwise.data.validation import check_choice, check_flag, check_qid
+from rankwise.data.validation import check_choice, check_qid
 from rankwise.exceptions import MissingQueriesError
 
 __all__ = ["QueryScaler"]
@@ -90,7 +90,6 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
             The query of each row, in any order. Without it all rows are one query, here and in `transform`.
         """
         check_choice("method", self.method, _METHODS)
-        check_flag("passthrough", self.passthrough)
         check_qid(qid, self._check(X, reset=True).shape[0])
         self.fitted_with_qid_ = qid is not None
         return self

@@ -14,10 +14,9 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import AnyArray, ArrayLike, Floats, MatrixLike
-from rankwise.data.arguments import check_names
 from rankwise.data.columns import Column, read_columns
 from rankwise.data.queries import Queries
-from rankwise.data.validation import check_choice, check_count, check_qid
+from rankwise.data.validation import check_choice, check_count, check_names, check_qid
 from rankwise.exceptions import InvalidInputError
 from rankwise.preprocessing.column_steps import (
     Block,

@@ -14,11 +14,10 @@ import numpy as np
 
 import rankwise
 from rankwise.arrays import ArrayLike, Floats, MatrixLike, RandomSource, is_sparse, shape_of
-from rankwise.data.arguments import check_names
 from rankwise.data.containers import as_rows
 from rankwise.data.queries import Queries, one_query
 from rankwise.data.summary import is_graded, label_counts, summarise
-from rankwise.data.validation import check_numbers, check_qid, read_seed
+from rankwise.data.validation import check_names, check_numbers, check_qid, read_seed
 from rankwise.exceptions import InvalidInputError
 from rankwise.files import replacing
 from rankwise.formula.reading import rows_for

@@ -9,8 +9,6 @@ from scipy.linalg.lapack import dpotrf
 from rankwise.arrays import Floats
 from rankwise.runtime.threads import large_algebra
 
-__all__ = ["diagonalise", "factorise", "singular"]
-
 
 def diagonalise(matrix: Floats, *, overwrite: bool = False) -> tuple[Floats, Floats]:
     """Return the eigenvalues of a symmetric matrix in ascending order, and its eigenvectors, by divide and conquer.

@@ -11,8 +11,6 @@ from pathlib import Path
 
 from rankwise.exceptions import MemoryLimitError
 
-__all__ = ["MemoryBudget", "available_memory", "check_columns_fit", "control_groups", "fits"]
-
 _FALLBACK = 4 * 2**30  # on systems that do not tell
 _SHARE = 0.8  # of the available memory may be used by default
 _ALWAYS_FITS = 2**26  # asking the system takes a tenth of a millisecond and more

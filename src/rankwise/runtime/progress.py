@@ -9,8 +9,6 @@ import time
 from types import TracebackType
 from typing import Self
 
-__all__ = ["ProgressLine", "ShareProgress", "in_words", "wipe"]
-
 _PATIENCE = 2.0  # seconds before the line appears
 _REFRESH = 0.2
 _BAR = 10

@@ -23,8 +23,6 @@ from rankwise.runtime.memory import control_groups
 if TYPE_CHECKING:
     from threadpoolctl import LibController
 
-__all__ = ["LARGE_MATRIX", "blas_held", "default_threads", "large_algebra", "one_blas_thread"]
-
 # From this many rows of a square matrix on, decompositions gain by BLAS threads on a quiet machine: at 500 two threads
 # took 1.1 (eigenvectors) and 1.8 (Cholesky) times as long as one, at 1000 both took 0.7 times.
 LARGE_MATRIX = 768
