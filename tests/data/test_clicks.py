@@ -64,15 +64,15 @@ LOG = {"session": [1, 1, 2], "position": [1, 2, 1], "clicked": [0, 1, 1]}
 BAD = [
     ({"against": "below"}, "against='below' is not an option"),
     ({"position": [1, 1, 1]}, "Session .* has two results at position 1"),
-    ({"position": [1, np.nan, 1]}, "position must hold one finite number"),
+    ({"position": [1, np.nan, 1]}, "position is NaN or infinite"),
     ({"position": ["top", 2, 1]}, "position must be numbers"),
     ({"clicked": [0, 2, 1]}, "clicked must be True or False"),
-    ({"clicked": [0, 1]}, "clicked has 2 entries, but position has 3"),
+    ({"clicked": [0, 1]}, "clicked has 2 entries where 3"),
     ({"session": [1, 1]}, "session has 2 entries, but position has"),
-    ({"propensity": -1.0}, "is not an exponent"),
+    ({"propensity": -1.0}, "propensity=-1.0 is not a finite number of at least 0"),
     ({"propensity": 1.0, "position": [0, 1, 0]}, "counted from 1"),
-    ({"propensity": [0.5, 0.0, 1.0]}, "one probability above 0"),
-    ({"propensity": [0.5, 0.2]}, "one probability above 0"),
+    ({"propensity": [0.5, 0.0, 1.0]}, "probabilities above 0"),
+    ({"propensity": [0.5, 0.2]}, "propensity has 2 entries"),
     ({"max_weight": 0.0}, "is not positive"),
 ]
 

@@ -8,7 +8,6 @@ from rankwise.data.svmlight import item_ids, iter_svmlight, load_svmlight, save_
 from rankwise.data.tables import (
     PreferenceTable,
     Table,
-    TableWriter,
     iter_table,
     load_preferences,
     load_table,
@@ -20,7 +19,6 @@ __all__ = [
     "PreferenceTable",
     "Store",
     "Table",
-    "TableWriter",
     "item_ids",
     "iter_svmlight",
     "iter_table",

@@ -14,12 +14,11 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -332,81 +331,72 @@ def _open_file(path: Path, texts: Sequence[str | None], *, stream: bool) -> Tabl
         if magic.startswith(b"\xff\xff\xff\xff"):
             with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as reader:
                 return open_tables(reader.read_all())[0]
-        return _Csv(path, magic, texts).open(stream=stream)
+        return _open_csv(path, magic, texts, stream=stream)
 
 
-class _Csv:
-    """A CSV file: its separator, and whether its first line names the columns."""
+def _open_csv(path: Path, magic: bytes, texts: Sequence[str | None], *, stream: bool) -> TableFile:
+    """Open a CSV file; with `stream`, its first block decides the types of the columns, else all of its rows."""
+    pa = import_pyarrow()
+    with pa.input_stream(str(path)) as text:
+        header = _header(path, magic, text.read(1 << 16))
+    is_tabbed = _ending(path) == ".tsv" and "\t" in header
+    delimiter = "\t" if is_tabbed else max(_DELIMITERS, key=header.count)
+    entries = header.split(delimiter)
+    names = [str(at + 1) for at in range(len(entries))] if _is_row(entries) else None
+    types: dict[str, Any] = {name: pa.string() for name in texts if name is not None}
 
-    def __init__(self, path: Path, magic: bytes, texts: Sequence[str | None]) -> None:
-        pa = import_pyarrow()
-        with pa.input_stream(str(path)) as text:
-            header = _header(path, magic, text.read(1 << 16))
-        self._path = path
-        self._texts = {name: pa.string() for name in texts if name is not None}
-        is_tabbed = _ending(path) == ".tsv" and "\t" in header
-        self._delimiter = "\t" if is_tabbed else max(_DELIMITERS, key=header.count)
-        entries = header.split(self._delimiter)
-        self._numbered = [str(at + 1) for at in range(len(entries))] if _is_row(entries) else None
-        self._first_line = 2 if self._numbered is None else 1
-
-    def open(self, *, stream: bool) -> TableFile:
-        """Open the file; with `stream`, without reading it whole."""
-        pa = import_pyarrow()
-        if stream:
-            dataset = self._stream()
-            return TableFile(self._path.name, dataset, self._first_line)
-        table = self._read()
-        return TableFile(self._path.name, pa.dataset.dataset(table), self._first_line, table.num_rows)
-
-    def _options(self, types: dict[str, Any], *, newlines: bool = False, **reading: Any) -> dict[str, Any]:
-        csv = import_pyarrow().csv
+    def options(*, newlines: bool = False, **reading: Any) -> dict[str, Any]:
         return {
-            "read_options": csv.ReadOptions(column_names=self._numbered, **reading),
-            "parse_options": csv.ParseOptions(delimiter=self._delimiter, newlines_in_values=newlines),
-            "convert_options": csv.ConvertOptions(column_types=types, null_values=NULLS),
+            "read_options": pa.csv.ReadOptions(column_names=names, **reading),
+            "parse_options": pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=newlines),
+            "convert_options": pa.csv.ConvertOptions(column_types=types, null_values=NULLS),
         }
 
-    def _stream(self) -> Any:
-        pa = import_pyarrow()
-        with pa.csv.open_csv(self._path, **self._options(self._texts, block_size=_CSV_BLOCK)) as reader:
-            types = {field.name: field.type for field in reader.schema}
-        for name, kind in types.items():
+    file = TableFile(path.name, None, 2 if names is None else 1)
+    if stream:
+        with pa.csv.open_csv(path, **options(block_size=_CSV_BLOCK)) as reader:
             # Later numbers may be no integers, and later entries of an empty column are most likely numbers.
-            if pa.types.is_integer(kind) or pa.types.is_null(kind):
-                types[name] = pa.float64()
-        form = pa.dataset.CsvFileFormat(**self._options(types, block_size=_CSV_BLOCK))
-        return pa.dataset.dataset(self._path, format=form, schema=pa.schema(types.items()))
+            for field in reader.schema:
+                is_real = pa.types.is_integer(field.type) or pa.types.is_null(field.type)
+                types[field.name] = pa.float64() if is_real else field.type
+        form = pa.dataset.CsvFileFormat(**options(block_size=_CSV_BLOCK))
+        file = replace(file, dataset=pa.dataset.dataset(path, format=form, schema=pa.schema(types.items())))
+    else:
+        table = _read_csv(path, file, options)
+        file = replace(file, dataset=pa.dataset.dataset(table), n_rows=table.num_rows)
+    for field in file.schema:
+        if pa.types.is_binary(field.type):
+            raise InvalidInputError(
+                f"{file.name}, column {field.name!r}: the text is not in UTF-8.", "save the file as UTF-8."
+            )
+    return file
 
-    def _read(self) -> Any:
-        """Read the whole file: the type of a column is known only after its last row."""
-        pa = import_pyarrow()
-        try:
-            table = pa.csv.read_csv(self._path, **self._options(self._texts))
-        except pa.ArrowInvalid:
-            # Again in one thread, which knows the number of the row that is wrong, and in blocks that hold long lines.
-            newlines = self._closes_quotes()
-            options = self._options(self._texts, newlines=newlines, use_threads=False, block_size=1 << 28)
-            table = pa.csv.read_csv(self._path, **options)
-        file = TableFile(self._path.name, None, self._first_line)
-        for name, column in zip(table.column_names, table.columns, strict=True):
-            batch = Batch(file, 0, None)
-            if pa.types.is_binary(column.type):
-                batch.refuse(name, np.ones(1, bool), "the text is not in UTF-8", "save the file as UTF-8.")
-            breaks = pa.types.is_string(column.type) and pa.compute.match_substring(column, "\n")
-            if breaks and pa.compute.any(breaks).as_py():
-                if self._closes_quotes():
-                    options = self._options(self._texts, newlines=True, block_size=1 << 28)
-                    return pa.csv.read_csv(self._path, **options)
-                hint = "close the quote; inside an entry in quotes, a quote is written twice."
-                batch.refuse(name, np.asarray(breaks.fill_null(False)), "a quote is not closed", hint)
-        return table
 
-    def _closes_quotes(self) -> bool:
-        """Tell whether the file has an even number of quotes."""
-        with import_pyarrow().input_stream(str(self._path)) as text:
+def _read_csv(path: Path, file: TableFile, options: Callable[..., dict[str, Any]]) -> Any:
+    """Read a whole file, and again with care where a line break may be part of an entry."""
+    pa = import_pyarrow()
+
+    def is_closed() -> bool:
+        with pa.input_stream(str(path)) as text:
             n_quotes: int = sum(block.count(b'"') for block in iter(lambda: text.read(1 << 22), b""))
         return n_quotes % 2 == 0
+
+    # One thread knows the number of a row that is wrong, and large blocks hold long lines.
+    careful = {"use_threads": False, "block_size": 1 << 28}
+    try:
+        table = pa.csv.read_csv(path, **options())
+    except pa.ArrowInvalid:
+        return pa.csv.read_csv(path, **options(newlines=is_closed(), **careful))
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        breaks = pa.types.is_string(column.type) and pa.compute.match_substring(column, "\n")
+        if breaks and pa.compute.any(breaks).as_py():
+            if is_closed():
+                return pa.csv.read_csv(path, **options(newlines=True, **careful))
+            hint = "close the quote; inside an entry in quotes, a quote is written twice."
+            Batch(file, 0, None).refuse(
+                name, np.asarray(breaks.fill_null(False)), "a quote is not closed", hint
+            )
+    return table
 
 
 def _header(path: Path, magic: bytes, head: bytes) -> str:
@@ -531,20 +521,20 @@ class Batch:
         if np.isfinite(values).all():
             return values
 
-        def refuse(bad: AnyArray, problem: str, hint: str, *changes: Change) -> None:
-            rows = np.asarray(bad.reshape(len(bad), -1).any(axis=1))
-            if start is not None:
-                rows = np.diff(np.concatenate(([0], np.cumsum(rows)))[start]) > 0
-            self.refuse(name, rows, problem, hint, *changes)
+        def rows(bad: AnyArray) -> AnyArray:
+            if start is None:
+                return np.asarray(bad.reshape(len(bad), -1).any(axis=1))
+            return np.diff(np.concatenate(([0], np.cumsum(bad)))[start]) > 0
 
-        dropped = "drop those rows or fill them in"
-        if missing == "error":
-            hint = f"{dropped}; with missing='nan' features may be missing, for an imputer in your pipeline."
-            refuse(np.isnan(values), "a missing value", hint, Change("missing"))
-        if missing == "never":
-            refuse(np.isnan(values), "a missing value", f"{dropped}; only features may be missing.")
+        if missing in {"error", "never"}:
+            hint = "only features may be missing."
+            if missing == "error":
+                hint = "with missing='nan' features may be missing, for an imputer in your pipeline."
+            changes = [Change("missing")] if missing == "error" else []
+            hint = f"drop those rows or fill them in; {hint}"
+            self.refuse(name, rows(np.isnan(values)), "a missing value", hint, *changes)
         hint = "replace it by a smaller number, drop the row, or pass dtype=np.float64."
-        refuse(np.isinf(values), f"a value is not finite in {values.dtype}", hint)
+        self.refuse(name, rows(np.isinf(values)), f"a value is not finite in {values.dtype}", hint)
         return np.nan_to_num(values, nan=0.0) if missing == "zero" else values
 
     def texts(self, name: str) -> npt.NDArray[np.str_]:
@@ -1107,150 +1097,82 @@ def save_table(
     ...     load_table(file).feature_names
     ['bm25']
     """
-    with TableWriter(path, feature_names, label=label, qid_name=qid_name, durable=durable) as writer:
-        writer.write(X, y, qid, None if item_ids is None else {item_name: item_ids})
-
-
-class TableWriter:
-    """Writes a table a block of rows at a time; the file appears when the ``with`` block ends well.
-
-    Parameters
-    ----------
-    path : path
-    feature_names : list of str, optional
-    label, qid_name : str
-    durable : bool, default=True
-        As in `save_table`.
-
-    Examples
-    --------
-    >>> import os, tempfile
-    >>> import numpy as np
-    >>> from rankwise.data import TableWriter, load_table
-    >>> path = os.path.join(tempfile.mkdtemp(), "rows.parquet")
-    >>> with TableWriter(path, ["price"]) as writer:
-    ...     for price in (2.0, 3.0):
-    ...         writer.write(np.array([[price]]), [1.0], ["a"])
-    >>> load_table(path).X.tolist()
-    [[2.0], [3.0]]
-    """
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str],
-        feature_names: Sequence[str] | None = None,
-        *,
-        label: str = "label",
-        qid_name: str = "qid",
-        durable: bool = True,
-    ) -> None:
-        self._path, self._durable = Path(path), durable
-        kind = _FORMATS.get(self._path.suffix.lower())
-        if kind is None:
-            raise InvalidInputError(
-                f"{str(path)!r} does not name the format of a table.",
-                f"end it in one of {', '.join(_FORMATS)}; .parquet is compressed.",
-            )
-        self._kind = kind
-        self._label, self._qid_name = label, qid_name
-        self._names = None if feature_names is None else check_names("feature_names", feature_names)
-        self._stack = ExitStack()
-        self._stream: Any = None
-        self._writer: Any = None
-
-    def __enter__(self) -> Self:
-        self._stream = self._stack.enter_context(replacing(self._path, durable=self._durable))
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is None and self._writer is None:
-            error = InvalidInputError("The table has no rows.", "write at least one block of rows.")
-            self._stack.__exit__(type(error), error, None)
-            raise error
-        self._stack.__exit__(kind, error, trace)
-
-    def write(
-        self,
-        X: MatrixLike,
-        y: npt.ArrayLike | None = None,
-        qid: npt.ArrayLike | None = None,
-        others: Mapping[str, npt.ArrayLike] | None = None,
-    ) -> None:
-        """Write some rows; every block has the same columns. `others` are columns beside labels and ids."""
-        if self._stream is None:
-            raise InvalidInputError("The writer is not open.", "use it in a with statement.")
-        given = readable("X", X)
-        rows = given.tocsr() if sp.issparse(given) else as_array("X", given)
-        if rows.ndim != 2:
-            raise InvalidInputError(f"X has shape {rows.shape}.", "pass one row per item.")
-        beside = {self._qid_name: qid, self._label: y, **(others or {})}
-        columns = {
-            name: self._column(name, values, rows.shape[0])
-            for name, values in beside.items()
-            if values is not None
-        }
-        if self._names is None and not sp.issparse(rows):
-            self._names = [f"f{at}" for at in range(rows.shape[1])]
-        if self._names is not None and len(self._names) != rows.shape[1]:
-            raise InvalidInputError(
-                f"There are {len(self._names)} feature names, but X has {rows.shape[1]} columns.",
-                "pass one name per column.",
-            )
-        table = self._sparse(rows, columns) if sp.issparse(rows) else self._dense(rows, columns)
-        if self._writer is None:
-            self._writer = self._stack.enter_context(self._open(table.schema))
-            self._schema = table.schema
-        self._writer.write_table(table if self._kind == "csv" else table.cast(self._schema))
-
-    def _open(self, schema: Any) -> Any:
-        pa = import_pyarrow()
-        if self._kind == "parquet":
+    target = Path(path)
+    kind = _FORMATS.get(target.suffix.lower())
+    if kind is None:
+        raise InvalidInputError(
+            f"{str(path)!r} does not name the format of a table.",
+            f"end it in one of {', '.join(_FORMATS)}; .parquet is compressed.",
+        )
+    table = _as_table(X, {qid_name: qid, label: y, item_name: item_ids}, feature_names, is_csv=kind == "csv")
+    pa = import_pyarrow()
+    with replacing(target, durable=durable) as stream:
+        if kind == "parquet":
             import pyarrow.parquet as pq  # noqa: PLC0415 - only when a Parquet file is written
 
-            return pq.ParquetWriter(self._stream, schema)
-        if self._kind == "ipc":
-            return pa.ipc.new_file(self._stream, schema)
-        delimiter = "\t" if self._path.suffix.lower() == ".tsv" else ","
-        options = pa.csv.WriteOptions(quoting_style="needed", delimiter=delimiter)
-        return pa.csv.CSVWriter(self._stream, schema, write_options=options)
+            pq.write_table(table, stream)
+        elif kind == "ipc":
+            with pa.ipc.new_file(stream, table.schema) as writer:
+                writer.write_table(table)
+        else:
+            delimiter = "\t" if target.suffix.lower() == ".tsv" else ","
+            options = pa.csv.WriteOptions(quoting_style="needed", delimiter=delimiter)
+            pa.csv.write_csv(table, stream, options)
 
-    def _column(self, name: str, given: Any, n_rows: int) -> Any:
-        values = as_array(name, readable(name, given))
-        if values.ndim != 1 or values.size != n_rows:
-            raise InvalidInputError(
-                f"Column {name!r} has {values.size} entries, but X has {n_rows} rows.", "pass one per row."
-            )
-        if self._kind == "csv" and name == self._qid_name and values.dtype.kind == "f":
-            values = np.array([str(value) for value in values.tolist()])  # 1.0, where pyarrow would write 1
-        return import_pyarrow().array(values)
 
-    def _dense(self, X: AnyArray, columns: dict[str, Any]) -> Any:
-        pa = import_pyarrow()
-        names = self._names or []
-        twice = [name for at, name in enumerate(names) if name in columns or name in names[:at]]
-        if twice:
-            raise InvalidInputError(
-                f"Two columns have the same name, {twice[0]!r}.",
-                "rename the feature, or pass other names as label and qid_name.",
-            )
-        return pa.table(
-            columns | {name: pa.array(np.ascontiguousarray(X[:, at])) for at, name in enumerate(names)}
+def _as_table(X: MatrixLike, beside: Mapping[str, Any], names: Sequence[str] | None, *, is_csv: bool) -> Any:
+    """Return rows as an Arrow table: columns beside them, then one per feature, or the two of a CSR matrix."""
+    pa = import_pyarrow()
+    given = readable("X", X)
+    rows = given.tocsr() if sp.issparse(given) else as_array("X", given)
+    if rows.ndim != 2:
+        raise InvalidInputError(f"X has shape {rows.shape}.", "pass one row per item.")
+    names = None if names is None else check_names("feature_names", names)
+    if names is not None and len(names) != rows.shape[1]:
+        raise InvalidInputError(
+            f"There are {len(names)} feature names, but X has {rows.shape[1]} columns.",
+            "pass one name per column.",
         )
-
-    def _sparse(self, X: sp.csr_matrix, columns: dict[str, Any]) -> Any:
-        pa = import_pyarrow()
-        if self._kind == "csv":
+    columns = {}
+    for name, given in beside.items():
+        values = None if given is None else as_array(name, given)
+        if values is None:
+            continue
+        if values.shape != rows.shape[:1]:
             raise InvalidInputError(
-                f"A CSV file has one column per feature, {X.shape[1]} in all, and X is sparse.",
-                "write Parquet, or svmlight text; or pass X.toarray().",
+                f"Column {name!r} has {values.size} entries, but X has {rows.shape[0]} rows.",
+                "pass one per row.",
             )
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-        start = pa.array(X.indptr.astype(np.int64))
-        for name, values in (("indices", X.indices.astype(np.int32)), ("values", X.data)):
-            columns[name] = pa.LargeListArray.from_arrays(start, pa.array(values))
-        about = {"indices": "indices", "values": "values", "columns": X.shape[1], "names": self._names}
-        return pa.table(columns).replace_schema_metadata({_SPARSE_KEY: json.dumps(about).encode()})
+        if is_csv and name == next(iter(beside)) and values.dtype.kind == "f":
+            values = np.array(
+                [str(value) for value in values.tolist()]
+            )  # ids: 1.0, where pyarrow would write 1
+        columns[name] = pa.array(values)
+    if sp.issparse(rows):
+        return _sparse_table(rows, columns, names, is_csv=is_csv)
+    names = names or [f"f{at}" for at in range(rows.shape[1])]
+    twice = [name for at, name in enumerate(names) if name in columns or name in names[:at]]
+    if twice:
+        raise InvalidInputError(
+            f"Two columns have the same name, {twice[0]!r}.",
+            "rename the feature, or pass other names as label and qid_name.",
+        )
+    features = {name: pa.array(np.ascontiguousarray(rows[:, at])) for at, name in enumerate(names)}
+    return pa.table(columns | features)
+
+
+def _sparse_table(X: sp.csr_matrix, columns: dict[str, Any], names: list[str] | None, *, is_csv: bool) -> Any:
+    pa = import_pyarrow()
+    if is_csv:
+        raise InvalidInputError(
+            f"A CSV file has one column per feature, {X.shape[1]} in all, and X is sparse.",
+            "write Parquet, or svmlight text; or pass X.toarray().",
+        )
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    start = pa.array(X.indptr.astype(np.int64))
+    for name, values in (("indices", X.indices.astype(np.int32)), ("values", X.data)):
+        columns[name] = pa.LargeListArray.from_arrays(start, pa.array(values))
+    about = {"indices": "indices", "values": "values", "columns": X.shape[1], "names": names}
+    return pa.table(columns).replace_schema_metadata({_SPARSE_KEY: json.dumps(about).encode()})
