@@ -22,8 +22,6 @@ from rankwise.metrics.intervals import (
 )
 from rankwise.metrics.metric import Doubles, Grouping, Metric, get_metric, read_labels
 
-__all__ = ["Comparison", "compare_over_pairs", "compare_rankings", "holm", "p_text", "paired_test"]
-
 _EXACT = 14  # up to so many differences, every assignment of signs is looked at
 # Of two values of a metric: tied rows are added up in another order than the same gains one by one.
 _ROUNDING = 1e-13

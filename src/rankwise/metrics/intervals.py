@@ -25,22 +25,6 @@ from rankwise.data.validation import check_count, check_level, check_numbers, ch
 from rankwise.exceptions import InvalidInputError, NoPairsError
 from rankwise.metrics.metric import Doubles, Grouping, Metric, get_metric, read_labels
 
-__all__ = [
-    "AucEstimate",
-    "Interval",
-    "auc_estimate",
-    "block_sizes",
-    "bootstrap_interval",
-    "bootstrap_mean",
-    "check_draws",
-    "drawings_of",
-    "estimate_over_pairs",
-    "mean_over_pairs",
-    "quantiles",
-    "values_of_copies",
-    "variance_over_pairs",
-]
-
 _BLOCK = 1_000_000  # numbers that are drawn at a time
 # The variance of a metric falls as its mean nears a bound, by a power between 1 (the binomial distribution) and 2 (the
 # gamma distribution). Coverage of NDCG@10 at 5 queries in benchmarks/bench_intervals.py: 0.906, 0.933 and 0.947 at

@@ -1,8 +1,9 @@
 """Metrics by name: the table of them, their options, and evaluators that remember the labels.
 
-A metric is its name and its options; the table says how it is computed. The options are the keyword arguments of the
-metric's function, such as `ndcg`. Everything that depends on the labels alone (grouping, levels, gains, the best
-possible value, which queries count) is done once by `Metric.prepare`; the `Evaluator` it returns only looks at scores.
+A metric is its name and its options; the table says how it is computed. The functions, such as `ndcg`, are made from
+the table by `metric`, and their keyword arguments are the options. Everything that depends on the labels alone
+(grouping, levels, gains, the best possible value, which queries count) is done once by `Metric.prepare`; the
+`Evaluator` it returns only looks at scores.
 """
 
 from __future__ import annotations
@@ -10,8 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from inspect import Parameter, signature
-from typing import Any, NamedTuple
+from functools import wraps
+from inspect import Parameter, Signature
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -22,24 +24,6 @@ from rankwise.data.queries import Queries
 from rankwise.data.validation import check_numbers, check_qid, check_weights
 from rankwise.exceptions import InvalidInputError
 from rankwise.runtime.threads import default_threads
-
-__all__ = [
-    "METRICS",
-    "Doubles",
-    "Evaluator",
-    "Given",
-    "Grouping",
-    "Kind",
-    "Metric",
-    "Options",
-    "PerQuery",
-    "declare",
-    "evaluate",
-    "get_metric",
-    "per_query",
-    "read_labels",
-    "value_of",
-]
 
 Grouping = Queries | ArrayLike | None  # the query of each row, encoded or as a caller passes it
 Doubles = npt.NDArray[np.float64]
@@ -219,6 +203,7 @@ class Kind:
 
 
 _KINDS: dict[str, Kind] = {}
+METRICS: dict[str, Metric] = {}
 
 
 @dataclass(frozen=True)
@@ -346,30 +331,39 @@ class Metric:
         return _KINDS[self.base_name].prepare(self.options, Given(labels, queries, weights, threads))
 
 
-METRICS: dict[str, Metric] = {}
+class MetricFunction(Protocol):
+    """The function of a metric; its signature lists the options."""
+
+    def __call__(self, y_true: ArrayLike, scores: ArrayLike, qid: Grouping = None, **options: Any) -> float:
+        """Return the metric of one score per row."""
 
 
-def declare(name: str, kind: Kind, function: Callable[..., float] | None = None) -> Metric:
-    """Enter a metric in the table; its options and their defaults are the keyword arguments of its function."""
-    _KINDS[name] = kind
-    if function is None:
-        return Metric(name, {})
-    METRICS[name] = Metric(
-        name,
-        {
-            option: parameter.default
-            for option, parameter in signature(function).parameters.items()
-            if parameter.kind is Parameter.KEYWORD_ONLY and option != "sample_weight"
-        },
-    )
-    return METRICS[name]
+def metric(kind: Kind, name: str = "", **options: Any) -> Callable[[Callable[[], None]], MetricFunction]:
+    """Enter a metric with its options and their defaults in the table, and make its function.
 
+    Decorates an empty function, of which the name and the docstring are taken; `name` is that in the table where it is
+    another one.
+    """
 
-def value_of(name: str, arguments: dict[str, Any]) -> float:
-    """Evaluate a metric by the arguments of its function."""
-    y_true, scores, qid = (arguments.pop(argument) for argument in ("y_true", "scores", "qid"))
-    weight = arguments.pop("sample_weight", None)
-    return get_metric(name, **arguments)(y_true, scores, qid, sample_weight=weight)
+    def made(described: Callable[[], None]) -> MetricFunction:
+        base = name or described.__name__
+        _KINDS[base] = kind
+        METRICS[base] = Metric(base, options)
+
+        @wraps(described)
+        def function(y_true: ArrayLike, scores: ArrayLike, qid: Grouping = None, **given: Any) -> float:
+            weight = given.pop("sample_weight", None)
+            return get_metric(base, **given)(y_true, scores, qid, sample_weight=weight)
+
+        shown = options | ({"sample_weight": None} if kind.counts_pairs else {})
+        function.__signature__ = Signature(  # type: ignore[attr-defined]
+            [Parameter(one, Parameter.POSITIONAL_OR_KEYWORD) for one in ("y_true", "scores")]
+            + [Parameter("qid", Parameter.POSITIONAL_OR_KEYWORD, default=None)]
+            + [Parameter(one, Parameter.KEYWORD_ONLY, default=default) for one, default in shown.items()]
+        )
+        return function
+
+    return made
 
 
 def get_metric(name: str | Metric, **options: object) -> Metric:

@@ -17,132 +17,9 @@ from rankwise import _core
 from rankwise.arrays import ArrayLike, Ints
 from rankwise.data.validation import check_choice, check_number, check_numbers, check_pairs
 from rankwise.exceptions import Change, InvalidInputError, NoPairsError
-from rankwise.metrics.metric import Doubles, Evaluator, Given, Grouping, Kind, Options, declare, value_of
-
-__all__ = [
-    "LOG_LOSS",
-    "auc",
-    "concordance",
-    "contradicted",
-    "kendall_tau",
-    "pairwise_error",
-    "preference_error",
-    "wrong_pairs",
-]
+from rankwise.metrics.metric import _KINDS, Doubles, Evaluator, Given, Kind, Metric, Options, metric
 
 _AVERAGES = {"queries": "mean over queries with a pair", "pooled": "over the pairs of all queries together"}
-
-
-def pairwise_error(
-    y_true: ArrayLike,
-    scores: ArrayLike,
-    qid: Grouping = None,
-    *,
-    ties: float = 0.5,
-    average: str = "queries",
-    sample_weight: ArrayLike | None = None,
-) -> float:
-    """Share of the pairs with different labels that the scores put in the wrong order.
-
-    Parameters
-    ----------
-    y_true : (rows,) numbers
-        The labels; any real numbers.
-    scores : (rows,) numbers
-        The predictions; larger is better.
-    qid : (rows,) ids, optional
-        The query of each row, in any order; without it all rows form one query.
-    ties : {0.5, 1, 0}
-        What a pair costs whose scores are equal.
-    average : {"queries", "pooled"}
-        Mean over the queries that have a pair, or over the pairs of all queries together.
-    sample_weight : (rows,) numbers, optional
-        Row weights; a pair weighs the product of the weights of its rows.
-
-    Returns
-    -------
-    float
-        Between 0 (every pair in order) and 1; 0.5 for constant scores.
-
-    Examples
-    --------
-    >>> from rankwise.metrics import pairwise_error
-    >>> pairwise_error([2, 1, 0, 1, 0], [0.9, 0.1, 0.4, 0.3, 0.3], ["a", "a", "a", "b", "b"])
-    0.41666666666666663
-    """
-    return value_of("pairwise_error", locals())
-
-
-def concordance(
-    y_true: ArrayLike,
-    scores: ArrayLike,
-    qid: Grouping = None,
-    *,
-    ties: float = 0.5,
-    average: str = "queries",
-    sample_weight: ArrayLike | None = None,
-) -> float:
-    """Share of the pairs with different labels that the scores put in the right order.
-
-    One minus `pairwise_error`, with the same parameters: `ties` is what a tie costs.
-
-    Examples
-    --------
-    >>> from rankwise.metrics import concordance
-    >>> concordance([3.5, 2.0, 1.0], [10, 30, 5])
-    0.6666666666666666
-    """
-    return value_of("concordance", locals())
-
-
-def auc(
-    y_true: ArrayLike,
-    scores: ArrayLike,
-    qid: Grouping = None,
-    *,
-    relevant: float | None = None,
-    average: str = "queries",
-    sample_weight: ArrayLike | None = None,
-) -> float:
-    """Area under the ROC curve inside queries: the concordance of relevant and other rows.
-
-    Parameters
-    ----------
-    y_true : (rows,) numbers
-        Labels of two levels, or any labels together with `relevant`.
-    scores, qid, average, sample_weight
-        As for `pairwise_error`; a tie in the scores counts one half.
-    relevant : float, optional
-        Rows with at least this label are relevant.
-
-    Examples
-    --------
-    >>> from rankwise.metrics import auc
-    >>> auc([0, 1, 0, 1], [0.1, 0.4, 0.35, 0.3])
-    0.75
-    """
-    return value_of("auc", locals())
-
-
-def kendall_tau(
-    y_true: ArrayLike,
-    scores: ArrayLike,
-    qid: Grouping = None,
-    *,
-    sample_weight: ArrayLike | None = None,
-) -> float:
-    """Kendall's tau-b of labels and scores, mean over queries.
-
-    Equals `scipy.stats.kendalltau` on each query. Queries whose labels are all equal do not count; where
-    only the scores are all equal the query counts 0, so that a constant model scores 0 and not NaN.
-
-    Examples
-    --------
-    >>> from rankwise.metrics import kendall_tau
-    >>> kendall_tau([1, 2, 3, 1, 2], [10, 20, 30, 2, 1], [7, 7, 7, 8, 8])
-    0.0
-    """
-    return value_of("kendall_tau", locals())
 
 
 def preference_error(
@@ -323,13 +200,88 @@ _CONCORDANCE = Kind(
     lambda options: _order_words("concordance", f"{_SHARE} rightly", options, rightly=True),
     counts_pairs=True,
 )
-declare("pairwise_error", _ERROR, pairwise_error)
-declare("concordance", _CONCORDANCE, concordance)
-declare("auc", Kind(_check, _prepare_auc, _auc_words, counts_pairs=True), auc)
-declare(
-    "kendall_tau",
-    Kind(_check, _prepare_tau, lambda _: _TAU, counts_pairs=True, bounds=(-1.0, 1.0)),
-    kendall_tau,
-)
 # The metric of listed pairs whose differences of scores are log-odds; `scoring="auto"` may mean it.
-LOG_LOSS = declare("log_loss", Kind(_check, _refuse_labels, lambda _: _PROBABILITY, greater_is_better=False))
+LOG_LOSS = Metric("log_loss", {})
+_KINDS["log_loss"] = Kind(_check, _refuse_labels, lambda _: _PROBABILITY, greater_is_better=False)
+
+
+@metric(_ERROR, ties=0.5, average="queries")
+def pairwise_error() -> None:
+    """Share of the pairs with different labels that the scores put in the wrong order.
+
+    Parameters
+    ----------
+    y_true : (rows,) numbers
+        The labels; any real numbers.
+    scores : (rows,) numbers
+        The predictions; larger is better.
+    qid : (rows,) ids, optional
+        The query of each row, in any order; without it all rows form one query.
+    ties : {0.5, 1, 0}
+        What a pair costs whose scores are equal.
+    average : {"queries", "pooled"}
+        Mean over the queries that have a pair, or over the pairs of all queries together.
+    sample_weight : (rows,) numbers, optional
+        Row weights; a pair weighs the product of the weights of its rows.
+
+    Returns
+    -------
+    float
+        Between 0 (every pair in order) and 1; 0.5 for constant scores.
+
+    Examples
+    --------
+    >>> from rankwise.metrics import pairwise_error
+    >>> pairwise_error([2, 1, 0, 1, 0], [0.9, 0.1, 0.4, 0.3, 0.3], ["a", "a", "a", "b", "b"])
+    0.41666666666666663
+    """
+
+
+@metric(_CONCORDANCE, ties=0.5, average="queries")
+def concordance() -> None:
+    """Share of the pairs with different labels that the scores put in the right order.
+
+    One minus `pairwise_error`, with the same parameters: `ties` is what a tie costs.
+
+    Examples
+    --------
+    >>> from rankwise.metrics import concordance
+    >>> concordance([3.5, 2.0, 1.0], [10, 30, 5])
+    0.6666666666666666
+    """
+
+
+@metric(Kind(_check, _prepare_auc, _auc_words, counts_pairs=True), relevant=None, average="queries")
+def auc() -> None:
+    """Area under the ROC curve inside queries: the concordance of relevant and other rows.
+
+    Parameters
+    ----------
+    y_true : (rows,) numbers
+        Labels of two levels, or any labels together with `relevant`.
+    scores, qid, average, sample_weight
+        As for `pairwise_error`; a tie in the scores counts one half.
+    relevant : float, optional
+        Rows with at least this label are relevant.
+
+    Examples
+    --------
+    >>> from rankwise.metrics import auc
+    >>> auc([0, 1, 0, 1], [0.1, 0.4, 0.35, 0.3])
+    0.75
+    """
+
+
+@metric(Kind(_check, _prepare_tau, lambda _: _TAU, counts_pairs=True, bounds=(-1.0, 1.0)))
+def kendall_tau() -> None:
+    """Kendall's tau-b of labels and scores, mean over queries.
+
+    Equals `scipy.stats.kendalltau` on each query. Queries whose labels are all equal do not count; where
+    only the scores are all equal the query counts 0, so that a constant model scores 0 and not NaN.
+
+    Examples
+    --------
+    >>> from rankwise.metrics import kendall_tau
+    >>> kendall_tau([1, 2, 3, 1, 2], [10, 20, 30, 2, 1], [7, 7, 7, 8, 8])
+    0.0
+    """

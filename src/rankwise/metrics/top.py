@@ -8,23 +8,11 @@ from typing import Any
 import numpy as np
 
 from rankwise import _core
-from rankwise.arrays import ArrayLike, Bools
+from rankwise.arrays import Bools
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_choice, check_number
 from rankwise.exceptions import Change, InvalidInputError, UndefinedMetricError
-from rankwise.metrics.metric import (
-    METRICS,
-    Doubles,
-    Evaluator,
-    Given,
-    Grouping,
-    Kind,
-    Options,
-    declare,
-    value_of,
-)
-
-__all__ = ["average_precision", "err", "mean_ndcg", "ndcg", "precision", "reciprocal_rank"]
+from rankwise.metrics.metric import METRICS, Doubles, Evaluator, Given, Kind, Options, metric
 
 _GAINS = {"exp": "gain 2^y - 1", "linear": "gain y"}
 _DISCOUNTS = {
@@ -47,206 +35,6 @@ _PLAIN = {"gain": "exp", "discount": "log2", "ties": "average", "empty": "skip"}
 # Both scripts of the LETOR benchmarks agree on these; they differ in queries with fewer than k rows.
 _LETOR = {"gain": "exp", "discount": "letor", "ties": "stable", "empty": "zero"}
 _CONVENTIONS = ("letor3", "letor4")
-
-
-def ndcg(
-    y_true: ArrayLike,
-    scores: ArrayLike,
-    qid: Grouping = None,
-    *,
-    k: int | None = None,
-    gain: str = "exp",
-    discount: str = "log2",
-    ties: str = "average",
-    empty: str = "skip",
-    convention: str | None = None,
-) -> float:
-    """Normalised discounted cumulative gain, mean over queries.
-
-    Parameters
-    ----------
-    y_true : (rows,) numbers
-        The labels; real numbers, but not negative ones, whose gain would be negative.
-    scores : (rows,) numbers
-        The predictions; larger is better.
-    qid : (rows,) ids, optional
-        The query of each row, in any order; without it all rows form one query.
-    k : int, optional
-        Only the first k positions count; all by default.
-    gain : {"exp", "linear"}
-        A row gains 2^y - 1, or y as in `sklearn.metrics.ndcg_score`.
-    discount : {"log2", "letor"}
-        Position i is divided by log2(1 + i); or positions 1 and 2 by 1 and position i >= 3 by log2(i).
-    ties : {"average", "stable"}
-        Rows with equal scores: the expectation over all their orders, or the order of the rows.
-    empty : {"skip", "zero", "one"}
-        What a query without a positive gain counts.
-    convention : {"letor3", "letor4"}, optional
-        The script of a LETOR benchmark; sets `gain`, `discount`, `ties` and `empty`, and queries with fewer
-        than k rows score 0.
-
-    Returns
-    -------
-    float
-        Between 0 and 1.
-
-    Examples
-    --------
-    >>> from rankwise.metrics import ndcg
-    >>> round(ndcg([2, 0, 1, 1, 0], [0.1, 0.7, 0.3, 0.2, 0.9], ["a", "a", "a", "b", "b"], k=2), 4)
-    0.4023
-    """
-    return value_of("ndcg", locals())
-
-
-def mean_ndcg(
-    y_true: ArrayLike,
-    scores: ArrayLike,
-    qid: Grouping = None,
-    *,
-    empty: str = "skip",
-    convention: str | None = "letor4",
-) -> float:
-    """Mean of NDCG@1, NDCG@2, ... down to the last row of a query, mean over queries.
-
-    The figure that the script of LETOR 4 calls MeanNDCG. With ``convention=None`` it takes the conventions of
-    `ndcg` (discount 1/log2(1 + i), ties averaged, and `empty`).
-
-    Examples
-    --------
-    >>> from rankwise.metrics import mean_ndcg
-    >>> mean_ndcg([0, 1, 0], [3.0, 2.0, 1.0])
-    0.6666666666666666
-    """
-    return value_of("mean_ndcg", locals())
-
-
-def err(
-    y_true: ArrayLike,
-    scores: ArrayLike,
-    qid: Grouping = None,
-    *,
-    k: int | None = None,
-    max_grade: float | None = None,
-    ties: str = "average",
-    empty: str = "skip",
-) -> float:
-    """Reciprocal rank expected of a reader who stops when satisfied (Chapelle et al. 2009).
-
-    A reader goes down the list and is satisfied by a row with probability (2^y - 1) / 2^max_grade; the metric
-    is the expectation of one over the position where that happens.
-
-    Parameters
-    ----------
-    y_true, scores, qid, k, ties, empty
-        As for `ndcg`. Averaging a run of n tied rows costs n min(n, k) operations.
-    max_grade : float, optional
-        The largest grade of the scale. By default the largest label in `y_true`; give it if figures from
-        different data are compared.
-
-    Examples
-    --------
-    >>> from rankwise.metrics import err
-    >>> err([0, 2, 1], [3.0, 2.0, 1.0], max_grade=2)
-    0.3958333333333333
-    """
-    return value_of("err", locals())
-
-
-def average_precision(
-    y_true: ArrayLike,
-    scores: ArrayLike,
-    qid: Grouping = None,
-    *,
-    relevant: float = 1,
-    k: int | None = None,
-    ties: str = "average",
-    empty: str = "skip",
-    convention: str | None = None,
-) -> float:
-    """Mean average precision: the mean precision at the relevant rows, mean over queries.
-
-    Parameters
-    ----------
-    y_true : (rows,) numbers
-        The labels; any real numbers.
-    scores : (rows,) numbers
-        The predictions; larger is better.
-    qid : (rows,) ids, optional
-        The query of each row, in any order; without it all rows form one query.
-    relevant : float
-        Rows with at least this label are relevant.
-    k : int, optional
-        Relevant rows beyond this position contribute 0; the sum is still divided by the number of all
-        relevant rows, as trec_eval does.
-    ties : {"average", "stable"}
-        Rows with equal scores: the expectation over all their orders, or the order of the rows.
-    empty : {"skip", "zero", "one"}
-        What a query without a relevant row counts.
-    convention : {"letor3", "letor4"}, optional
-        The script of a LETOR benchmark; sets `ties` and `empty`.
-
-    Returns
-    -------
-    float
-        Between 0 and 1.
-
-    Examples
-    --------
-    >>> from rankwise.metrics import average_precision
-    >>> average_precision([1, 0, 2, 0], [4.0, 3.0, 2.0, 1.0])
-    0.8333333333333333
-    """
-    return value_of("map", locals())
-
-
-def precision(
-    y_true: ArrayLike,
-    scores: ArrayLike,
-    qid: Grouping = None,
-    *,
-    k: int = 10,
-    relevant: float = 1,
-    ties: str = "average",
-    empty: str = "skip",
-    convention: str | None = None,
-) -> float:
-    """Share of relevant rows among the first k, mean over queries.
-
-    A list of fewer than k rows is filled up with irrelevant ones; with ``convention="letor3"`` it scores 0.
-    The other parameters are those of `average_precision`.
-
-    Examples
-    --------
-    >>> from rankwise.metrics import precision
-    >>> precision([1, 0, 2, 0], [4.0, 3.0, 2.0, 1.0], k=3)
-    0.6666666666666666
-    """
-    return value_of("precision", locals())
-
-
-def reciprocal_rank(
-    y_true: ArrayLike,
-    scores: ArrayLike,
-    qid: Grouping = None,
-    *,
-    relevant: float = 1,
-    k: int | None = None,
-    ties: str = "average",
-    empty: str = "skip",
-) -> float:
-    """Mean reciprocal rank: one over the position of the first relevant row, mean over queries.
-
-    With `k` a query whose first relevant row lies beyond position k scores 0. The other parameters are those
-    of `average_precision`.
-
-    Examples
-    --------
-    >>> from rankwise.metrics import reciprocal_rank
-    >>> reciprocal_rank([0, 0, 1, 1], [4.0, 3.0, 2.0, 1.0])
-    0.3333333333333333
-    """
-    return value_of("mrr", locals())
 
 
 def _check(name: str, options: dict[str, Any]) -> None:
@@ -464,9 +252,168 @@ def _mrr_words(options: Options) -> str:
     return _words("MRR", f"1 / position of the first relevant row{beyond}", options)
 
 
-declare("ndcg", Kind(_check, _prepare_ndcg, _ndcg_words), ndcg)
-declare("mean_ndcg", Kind(_check, _prepare_mean_ndcg, _mean_ndcg_words), mean_ndcg)
-declare("err", Kind(_check, _prepare_err, _err_words), err)
-declare("map", Kind(_check, _prepare_map, _map_words), average_precision)
-declare("precision", Kind(_check, _prepare_precision, _precision_words), precision)
-declare("mrr", Kind(_check, _prepare_mrr, _mrr_words), reciprocal_rank)
+@metric(
+    Kind(_check, _prepare_ndcg, _ndcg_words),
+    k=None,
+    gain="exp",
+    discount="log2",
+    ties="average",
+    empty="skip",
+    convention=None,
+)
+def ndcg() -> None:
+    """Normalised discounted cumulative gain, mean over queries.
+
+    Parameters
+    ----------
+    y_true : (rows,) numbers
+        The labels; real numbers, but not negative ones, whose gain would be negative.
+    scores : (rows,) numbers
+        The predictions; larger is better.
+    qid : (rows,) ids, optional
+        The query of each row, in any order; without it all rows form one query.
+    k : int, optional
+        Only the first k positions count; all by default.
+    gain : {"exp", "linear"}
+        A row gains 2^y - 1, or y as in `sklearn.metrics.ndcg_score`.
+    discount : {"log2", "letor"}
+        Position i is divided by log2(1 + i); or positions 1 and 2 by 1 and position i >= 3 by log2(i).
+    ties : {"average", "stable"}
+        Rows with equal scores: the expectation over all their orders, or the order of the rows.
+    empty : {"skip", "zero", "one"}
+        What a query without a positive gain counts.
+    convention : {"letor3", "letor4"}, optional
+        The script of a LETOR benchmark; sets `gain`, `discount`, `ties` and `empty`, and queries with fewer
+        than k rows score 0.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> from rankwise.metrics import ndcg
+    >>> round(ndcg([2, 0, 1, 1, 0], [0.1, 0.7, 0.3, 0.2, 0.9], ["a", "a", "a", "b", "b"], k=2), 4)
+    0.4023
+    """
+
+
+@metric(Kind(_check, _prepare_mean_ndcg, _mean_ndcg_words), empty="skip", convention="letor4")
+def mean_ndcg() -> None:
+    """Mean of NDCG@1, NDCG@2, ... down to the last row of a query, mean over queries.
+
+    The figure that the script of LETOR 4 calls MeanNDCG. With ``convention=None`` it takes the conventions of
+    `ndcg` (discount 1/log2(1 + i), ties averaged, and `empty`).
+
+    Examples
+    --------
+    >>> from rankwise.metrics import mean_ndcg
+    >>> mean_ndcg([0, 1, 0], [3.0, 2.0, 1.0])
+    0.6666666666666666
+    """
+
+
+@metric(Kind(_check, _prepare_err, _err_words), k=None, max_grade=None, ties="average", empty="skip")
+def err() -> None:
+    """Reciprocal rank expected of a reader who stops when satisfied (Chapelle et al. 2009).
+
+    A reader goes down the list and is satisfied by a row with probability (2^y - 1) / 2^max_grade; the metric
+    is the expectation of one over the position where that happens.
+
+    Parameters
+    ----------
+    y_true, scores, qid, k, ties, empty
+        As for `ndcg`. Averaging a run of n tied rows costs n min(n, k) operations.
+    max_grade : float, optional
+        The largest grade of the scale. By default the largest label in `y_true`; give it if figures from
+        different data are compared.
+
+    Examples
+    --------
+    >>> from rankwise.metrics import err
+    >>> err([0, 2, 1], [3.0, 2.0, 1.0], max_grade=2)
+    0.3958333333333333
+    """
+
+
+@metric(
+    Kind(_check, _prepare_map, _map_words),
+    "map",
+    relevant=1,
+    k=None,
+    ties="average",
+    empty="skip",
+    convention=None,
+)
+def average_precision() -> None:
+    """Mean average precision: the mean precision at the relevant rows, mean over queries.
+
+    Parameters
+    ----------
+    y_true : (rows,) numbers
+        The labels; any real numbers.
+    scores : (rows,) numbers
+        The predictions; larger is better.
+    qid : (rows,) ids, optional
+        The query of each row, in any order; without it all rows form one query.
+    relevant : float
+        Rows with at least this label are relevant.
+    k : int, optional
+        Relevant rows beyond this position contribute 0; the sum is still divided by the number of all
+        relevant rows, as trec_eval does.
+    ties : {"average", "stable"}
+        Rows with equal scores: the expectation over all their orders, or the order of the rows.
+    empty : {"skip", "zero", "one"}
+        What a query without a relevant row counts.
+    convention : {"letor3", "letor4"}, optional
+        The script of a LETOR benchmark; sets `ties` and `empty`.
+
+    Returns
+    -------
+    float
+        Between 0 and 1.
+
+    Examples
+    --------
+    >>> from rankwise.metrics import average_precision
+    >>> average_precision([1, 0, 2, 0], [4.0, 3.0, 2.0, 1.0])
+    0.8333333333333333
+    """
+
+
+@metric(
+    Kind(_check, _prepare_precision, _precision_words),
+    k=10,
+    relevant=1,
+    ties="average",
+    empty="skip",
+    convention=None,
+)
+def precision() -> None:
+    """Share of relevant rows among the first k, mean over queries.
+
+    A list of fewer than k rows is filled up with irrelevant ones; with ``convention="letor3"`` it scores 0.
+    The other parameters are those of `average_precision`.
+
+    Examples
+    --------
+    >>> from rankwise.metrics import precision
+    >>> precision([1, 0, 2, 0], [4.0, 3.0, 2.0, 1.0], k=3)
+    0.6666666666666666
+    """
+
+
+@metric(Kind(_check, _prepare_mrr, _mrr_words), "mrr", relevant=1, k=None, ties="average", empty="skip")
+def reciprocal_rank() -> None:
+    """Mean reciprocal rank: one over the position of the first relevant row, mean over queries.
+
+    With `k` a query whose first relevant row lies beyond position k scores 0. The other parameters are those
+    of `average_precision`.
+
+    Examples
+    --------
+    >>> from rankwise.metrics import reciprocal_rank
+    >>> reciprocal_rank([0, 0, 1, 1], [4.0, 3.0, 2.0, 1.0])
+    0.3333333333333333
+    """

@@ -20,8 +20,6 @@ from rankwise.model_selection.rankers import GROUPED, fit_ranker, predict_scores
 from rankwise.model_selection.splitters import ROUTING_HINT, QueryKFold
 from rankwise.selection.splits import read_splits
 
-__all__ = ["RankingScorer", "cross_validate_ranker", "make_ranking_scorer"]
-
 
 class RankingScorer(BaseEstimator):  # type: ignore[misc]
     """A scorer for scikit-learn that evaluates inside queries; made by `make_ranking_scorer`.

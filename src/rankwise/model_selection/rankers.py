@@ -15,8 +15,6 @@ from rankwise.data.containers import as_array, readable
 from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError
 
-__all__ = ["GROUPED", "fit_ranker", "predict_scores"]
-
 # Packages whose rankers take groups of rows that stand together.
 GROUPED = frozenset({"lightgbm", "xgboost", "catboost"})
 

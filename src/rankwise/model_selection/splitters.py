@@ -21,8 +21,6 @@ from rankwise.data.containers import as_array
 from rankwise.data.validation import check_choice, check_pairs, check_qid, read_seed
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 
-__all__ = ["ROUTING_HINT", "PreferenceKFold", "QueryKFold"]
-
 ROUTING_HINT = (
     "pass qid= and call sklearn.set_config(enable_metadata_routing=True) first (scikit-learn drops qid "
     "silently otherwise), or use rankwise.model_selection.cross_validate_ranker"

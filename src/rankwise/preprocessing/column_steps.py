@@ -15,20 +15,6 @@ from rankwise.exceptions import InvalidInputError
 if TYPE_CHECKING:
     from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 
-__all__ = [
-    "MISSING",
-    "OTHER",
-    "Block",
-    "ColumnStep",
-    "as_texts",
-    "column_names",
-    "describe",
-    "encode",
-    "held_text",
-    "levels_of",
-    "texts",
-]
-
 # What a level is called that stands for all rare ones, and for those that were not there in training.
 OTHER, MISSING = "(other)", "(missing)"
 

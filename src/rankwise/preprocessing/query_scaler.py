@@ -18,9 +18,6 @@ from rankwise.data.queries import Queries
 from rankwise.data.validation import check_choice, check_qid
 from rankwise.exceptions import MissingQueriesError
 
-__all__ = ["QueryScaler"]
-
-
 _METHODS = ("minmax", "standard", "rank")
 _BLOCK = 1 << 18  # numbers worked on at a time: they stay in cache
 

@@ -29,8 +29,6 @@ from rankwise.preprocessing.column_steps import (
     texts,
 )
 
-__all__ = ["TableEncoder", "sides_of"]
-
 _WORDS = ("hash", "tf-idf")
 
 
