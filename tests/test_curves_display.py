@@ -28,6 +28,14 @@ def test_curves_and_surfaces_are_drawn_as_they_are(model, tmp_path):
     assert strengths == sorted(strengths, reverse=True)
     for ax, curve in zip(display.axes_, display.curves, strict=False):
         assert ax.get_xlabel() == curve.name
+        low, high = ax.get_ylim()
+        levels = [0.0, curve.missing, *curve.values]
+        assert low < min(levels) <= max(levels) < high  # nothing is cut off
+        strongest = max(np.ptp([0.0, one.missing, *one.values]) for one in display.curves)
+        assert (
+            np.ptp(levels) > 0.15 * (high - low) or np.ptp(levels) < strongest / 4
+        )  # and weak ones are enlarged
+        assert high - low < 1.5 * max(np.ptp(levels), strongest / 4)
         if curve.is_levels:
             np.testing.assert_allclose([bar.get_height() for bar in ax.patches], curve.values)
         else:

@@ -366,7 +366,7 @@ def test_scores_and_weights_of_a_page_have_the_same_decimals():
     ranked = [table for table in tables if ">score</th>" in table]
     weights = next(table for table in tables if 'class="weights"' in table)
     for table in [*ranked, weights]:
-        places = {len(one) for one in re.findall(r'<td class="n">[+−]?\d+\.(\d+)</td>', table)}
+        places = {len(one) for one in re.findall(r'<td class="n"[^>]*>[+−]?\d+\.(\d+)</td>', table)}
         assert len(places) == 1, table
     assert ranked
 

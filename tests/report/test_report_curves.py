@@ -59,20 +59,27 @@ def test_pictures_agree_with_the_model(fitted, report):
     marks = marks_of(parts, pictures, rows)
     added = parts.of(rows)
     np.testing.assert_allclose(added.sum(axis=1), model.predict(X), atol=1e-12)
+    tallest = max(
+        np.ptp([0.0, *vars(one)["values"][:, 1], one.missing or 0.0])
+        for one in pictures
+        if len(one.axes) == 1
+    )
     for at, one in enumerate(pictures):
         inside = added[:, one.part] - np.array([added[qid == q, one.part].mean() for q in qid])
         assert parts.spread[one.part] == pytest.approx(np.sqrt(np.mean(inside**2)))
         if len(one.axes) == 2:
             continue
         low, high = one.scale
-        assert (one.points[:, 1] > low).all()  # no curve is cut off
-        assert (one.points[:, 1] < high).all()
+        points = one.values  # noqa: PD011 - no frame
+        assert (points[:, 1] > low).all()  # no curve is cut off
+        assert (points[:, 1] < high).all()
+        assert high - low <= 1.3 * max(np.ptp([0.0, *points[:, 1], one.missing or 0.0]), tallest / 4)
         down = 100 * (high - added[:, one.part]) / (high - low)
         np.testing.assert_allclose([point[1] for point in marks[at]], down, atol=0.051)
         known = X[parts.names[one.part]].notna().to_numpy()
         if not one.axes[0].labels:  # the line passes through the rows
             across = one.axes[0].places(X[parts.names[one.part]].to_numpy())
-            drawn = np.interp(across[known], *one.points.T)
+            drawn = np.interp(across[known], *points.T)
             np.testing.assert_allclose(drawn, added[known, one.part], atol=0.02 * (high - low))
 
 

@@ -103,9 +103,12 @@ def read_model(path: str) -> SavedModel:
 
 def _saved(path: str, model: BaseEstimator, header: dict[str, Any]) -> SavedModel:
     """Take apart a ranker that chose its model, and maybe encodes what the model takes."""
-    from rankwise.formula.view import without_encoder  # noqa: PLC0415 - with every estimator
+    from rankwise.formula.view import ModelView  # noqa: PLC0415 - with every estimator
 
-    chosen, encoder = without_encoder(model)
+    encoder = ModelView.of(model).encoder
+    chosen = getattr(model, "best_estimator_", model)
+    if encoder is not None and chosen is model:
+        chosen = model[1:]  # a pipeline that begins with the encoder
     notes = {**_notes_of(model, encoder), **header["notes"]}
     chooser = model if hasattr(model, "best_estimator_") else None
     return SavedModel(path, chosen, notes, header, encoder, getattr(model, "calibration_", None), chooser)

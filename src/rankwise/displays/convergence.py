@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rankwise.arrays import Floats
+from rankwise.arrays import Estimator, Ints
 from rankwise.data.validation import check_alphas
-from rankwise.displays.reading import Reading, check_axes, import_pyplot, write_alphas
+from rankwise.displays.reading import Reading, axes_to_draw_on, import_pyplot, write_alphas
 from rankwise.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -25,17 +25,14 @@ _CURVES = 6
 class ConvergenceDisplay:
     """Validation error against iteration for several alphas, and without penalty.
 
-    Make it with `from_estimator`.
+    Make it with `from_estimator`. The curve of the chosen alpha is heavier, with a star at its iteration.
 
     Parameters
     ----------
-    alphas : ndarray of shape (curves,)
-        In increasing order; the first is 0.
-    values : ndarray of shape (curves, iterations)
-    metric : str
-    greater_is_better : bool
-    chosen : (alpha, iteration), optional
-        What the model has; its curve is heavier, with a star at the iteration.
+    surface : Reading
+        The values of the metric, and the choices.
+    rows : ndarray of int
+        Which alphas of the surface to draw; the first is 0.
 
     Attributes
     ----------
@@ -57,16 +54,13 @@ class ConvergenceDisplay:
     3
     """
 
-    alphas: Floats
-    values: Floats
-    metric: str
-    greater_is_better: bool = False
-    chosen: tuple[float, int] | None = None
+    surface: Reading
+    rows: Ints
 
     @classmethod
     def from_estimator(
         cls,
-        estimator: object,
+        estimator: Estimator,
         alphas: Sequence[float] | None = None,
         *,
         output: int = 0,
@@ -79,29 +73,24 @@ class ConvergenceDisplay:
         ----------
         estimator : RankRLSCV, or KernelRankRLSCV with ``solver="cg"``
         alphas : sequence of float, optional
-            Values of its grid; by default six that are spread over it, the chosen one among them.
+            Values of its grid; by default about six that are spread over it, and the chosen one.
         output : int, default=0
             Which output, where there are several.
         ax : matplotlib Axes, optional
         **kwargs
             Passed to `plot`.
         """
-        reading = Reading.of(estimator, output)
-        shown = (
-            _spread(reading)
-            if alphas is None
-            else [_position(reading, alpha) for alpha in check_alphas(alphas).tolist()]
-        )
-        rows = np.unique([0, *shown])
-        alpha, iteration, _ = reading.choices[reading.chosen]
-        display = cls(
-            reading.alphas[rows],
-            reading.values[rows],
-            reading.metric,
-            reading.greater_is_better,
-            (alpha, iteration),
-        )
-        return display.plot(ax, **kwargs)
+        surface = Reading.of(estimator, output)
+        if alphas is None:
+            last = surface.alphas.size - 1
+            spread = np.linspace(1, last, min(_CURVES, last)).round().astype(int)
+            # The chosen one takes the place of its neighbour; alpha = 0 is drawn in any case.
+            if surface.chosen_row:
+                spread[np.argmin(np.abs(spread - surface.chosen_row))] = surface.chosen_row
+            shown = spread.tolist()
+        else:
+            shown = [_position(surface, alpha) for alpha in check_alphas(alphas).tolist()]
+        return cls(surface, np.unique([0, *shown])).plot(ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> ConvergenceDisplay:
         """Draw.
@@ -113,64 +102,41 @@ class ConvergenceDisplay:
         **kwargs
             Passed to `matplotlib.axes.Axes.plot` for every curve.
         """
-        pyplot = import_pyplot()
-        self.ax_ = (
-            pyplot.subplots(figsize=(7.0, 4.5), layout="constrained")[1] if ax is None else check_axes(ax)
-        )
+        self.ax_ = axes_to_draw_on(ax, (7.0, 4.5))
         self.figure_: Any = self.ax_.figure
-        shades = pyplot.get_cmap("viridis_r")(np.linspace(0.15, 1.0, max(self.alphas.size - 1, 1)))
-        colours: list[Any] = ["crimson", *shades]
+        one = self.surface
+        names = write_alphas(one.alphas)
+        shades = import_pyplot().get_cmap("viridis_r")(np.linspace(0.15, 1.0, max(self.rows.size - 1, 1)))
         self.lines_: list[Any] = []
-        names = ["0 (no penalty)", *write_alphas(self.alphas)[1:]]
-        chosen, step = self.chosen or (None, 0)
-        for alpha, name, values, colour in zip(self.alphas, names, self.values, colours, strict=False):
-            is_chosen = alpha == chosen
-            is_first = not self.lines_  # alpha = 0: on top, since the smallest alphas run along it
-            best = np.argmax(values) if self.greater_is_better else np.argmin(values)
+        for row, colour in zip(self.rows.tolist(), ["crimson", *shades], strict=False):
+            is_chosen, values = row == one.chosen_row, one.values[row]
             options = {
                 "color": colour,
-                "linestyle": "--" if is_first else "-",
+                "linestyle": "--" if row == 0 else "-",
                 "marker": "o",
-                "markevery": [int(best)],  # where early stopping would end
+                "markevery": [one.best_of(row)],  # where early stopping would end
                 "markersize": 5,
-                "label": f"{name}, chosen" if is_chosen else name,
+                "label": names[row] + " (no penalty)" * (row == 0) + ", chosen" * is_chosen,
                 "linewidth": 3.0 if is_chosen else 1.5,
-                "zorder": 3 if is_first else 2,
+                "zorder": 3 if row == 0 else 2,  # on top, since the smallest alphas run along it
             }
             (line,) = self.ax_.plot(np.arange(1, values.size + 1), values, **{**options, **kwargs})
             self.lines_.append(line)
-        if chosen in self.alphas:
-            row = int(np.flatnonzero(self.alphas == chosen)[0])
-            fill = {"markerfacecolor": self.lines_[row].get_color(), "markeredgecolor": "black"}
-            options = {
-                "markersize": 14,
-                "linestyle": "none",
-                "label": f"chosen: iteration {step}",
-                "zorder": 4,
-            }
-            self.ax_.plot(step, self.values[row, step - 1], "*", **fill, **options)
-        better = "higher" if self.greater_is_better else "lower"
-        self.ax_.set(xlabel="iteration", ylabel=f"validation {self.metric} ({better} is better)")
+            if is_chosen:
+                step = one.choices[one.chosen][1]
+                star = {"markersize": 14, "markerfacecolor": line.get_color(), "markeredgecolor": "black"}
+                name = f"chosen: iteration {step}"
+                self.ax_.plot(step, values[step - 1], "*", linestyle="none", label=name, zorder=4, **star)
+        self.ax_.set(xlabel="iteration", ylabel=one.label)
         self.ax_.locator_params(axis="x", integer=True)
         self.ax_.grid(visible=True, alpha=0.25)
-        self.ax_.legend(
-            title="alpha (dot: best)", loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False
-        )
+        beside = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "frameon": False}
+        self.ax_.legend(title="alpha (dot: best)", **beside)
         return self
 
 
-def _spread(reading: Reading) -> list[int]:
-    n_alphas = reading.alphas.size
-    rows = np.linspace(1, n_alphas - 1, min(_CURVES, n_alphas - 1)).round().astype(int).tolist()
-    chosen = int(np.flatnonzero(reading.alphas == reading.choices[reading.chosen][0])[0])
-    if chosen == 0:
-        return list(rows)  # early stopping: that curve is drawn in any case
-    nearest = int(np.argmin([abs(row - chosen) for row in rows])) if rows else 0
-    return [*rows[:nearest], chosen, *rows[nearest + 1 :]]
-
-
-def _position(reading: Reading, alpha: float) -> int:
-    close = np.flatnonzero(np.isclose(reading.alphas, alpha, rtol=1e-9, atol=0.0))
+def _position(surface: Reading, alpha: float) -> int:
+    close = np.flatnonzero(np.isclose(surface.alphas, alpha, rtol=1e-9, atol=0.0))
     if close.size == 0:
         raise InvalidInputError(
             f"alpha={alpha!r} is not in the grid of the model.", "choose among model.alphas_, or fit with it."

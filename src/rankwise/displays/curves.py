@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.additive.shapes import FittedCurve, FittedSurface
-from rankwise.arrays import Floats
 from rankwise.data.validation import check_number
 from rankwise.displays.reading import import_pyplot
 from rankwise.exceptions import InvalidInputError
-from rankwise.formula.view import ModelView, without_encoder
-from rankwise.persistence import features_taken
+from rankwise.formula.view import ModelView
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,14 +25,16 @@ __all__ = ["CurvesDisplay"]
 
 _WIDTH, _HEIGHT = 3.0, 2.4  # inches of one picture
 _COLUMNS = 4
+_LARGEST = 4.0  # how often the scale of the strongest curve may be enlarged for a weak one
 
 
 @dataclass
 class CurvesDisplay:
     """What columns and pairs of columns add to the score, the most important first.
 
-    All curves share the vertical axis, so that their heights compare; below each stands how the training rows are
-    spread. Surfaces show what a pair adds beyond both curves, in one scale of colours. Make it with `from_estimator`.
+    Weak curves are enlarged, up to four times the scale of the strongest; below each stands how the training rows
+    are spread. Surfaces show what a pair adds beyond both curves, in one scale of colours. Make it with
+    `from_estimator`.
 
     Parameters
     ----------
@@ -84,8 +84,7 @@ class CurvesDisplay:
             Where to draw; by default a new figure.
         """
         check_is_fitted(estimator)
-        model, encoder = without_encoder(estimator)
-        view = ModelView.of(model)
+        view = ModelView.of(estimator)
         ranker = view.ranker
         if not hasattr(ranker, "curves_"):
             raise InvalidInputError(
@@ -100,13 +99,13 @@ class CurvesDisplay:
             )
         curves = sorted(ranker.curves_, key=lambda curve: -curve.importance)[: int(n_curves)]
         surfaces = ranker.surfaces_[: int(n_surfaces)]
-        if encoder is not None or view.steps:  # which named the columns of the ranker
-            n_columns = int(ranker.n_features_in_)
-            n_given = features_taken(view.steps[0]) if view.steps else None
-            given = None if encoder is None else [str(name) for name in encoder.get_feature_names_out()]
-            names = view.prepared_names(n_columns, view.names(n_given or n_columns, given))
-            curves = [replace(one, name=names[one.column]) for one in curves]
-            surfaces = [replace(one, names=tuple(names[at] for at in one.columns)) for one in surfaces]
+        prepared = [part for part in (view.encoder, *view.steps) if part is not None]
+        if prepared:  # which named the columns of the ranker
+            names: Any = None
+            for part in prepared:
+                names = part.get_feature_names_out(None if hasattr(part, "feature_names_in_") else names)
+            curves = [replace(one, name=str(names[one.column])) for one in curves]
+            surfaces = [replace(one, names=tuple(str(names[at]) for at in one.columns)) for one in surfaces]
         return cls(curves, surfaces).plot(figure=figure)
 
     def plot(self, *, figure: Figure | None = None) -> CurvesDisplay:
@@ -119,11 +118,17 @@ class CurvesDisplay:
             figure = pyplot.figure(figsize=(_WIDTH * n_columns, _HEIGHT * n_lines), layout="constrained")
         places = figure.add_gridspec(max(n_lines, 1), n_columns)
         self.figure_, self.axes_ = figure, []
-        height = max((float(np.abs(curve.values).max()) for curve in self.curves), default=1.0) * 1.05 or 1.0
+        ends = [
+            (min(0.0, c.missing, c.values.min()), max(0.0, c.missing, c.values.max())) for c in self.curves
+        ]
+        least = max((high - low for low, high in ends), default=0.0) / _LARGEST or 1.0
         colours = max((float(np.abs(s.values).max()) for s in self.surfaces), default=1.0) or 1.0
-        for number, curve in enumerate(self.curves):
+        for number, (curve, (low, high)) in enumerate(zip(self.curves, ends, strict=True)):
             ax = figure.add_subplot(places[divmod(number, n_columns)])
-            _draw_curve(ax, curve, height)
+            _draw_curve(ax, curve)
+            pad = 0.05 * (high - low) + max(least - (high - low), 0.0) / 2
+            room = 0.15 * (high - low + 2 * pad)  # below the curve, for the rows
+            ax.set_ylim(low - pad - room, high + pad)
             self.axes_.append(ax)
         mesh = None
         for number, surface in enumerate(self.surfaces, start=len(self.curves)):
@@ -135,34 +140,26 @@ class CurvesDisplay:
         return self
 
 
-def _draw_curve(ax: Axes, curve: FittedCurve, height: float) -> None:
-    is_wide = curve.knots.size > 1
-    if curve.is_levels or not is_wide:
-        places = np.arange(curve.knots.size)
+def _draw_curve(ax: Axes, curve: FittedCurve) -> None:
+    below = ax.inset_axes((0.0, 0.0, 1.0, 0.1), sharex=ax)
+    below.set_axis_off()
+    knots = curve.knots
+    if curve.is_levels or knots.size == 1:
+        places = np.arange(knots.size)
         ax.bar(places, curve.values, width=0.6)
-        ax.set_xticks(places, [f"{level:g}" for level in curve.knots])
+        ax.set_xticks(places, [f"{level:g}" for level in knots])
+        below.bar(places, curve.shares, width=0.6, color="0.7")
     else:
-        ax.plot(curve.knots, curve.values, marker=".", markersize=4)
+        ax.plot(knots, curve.values, marker=".", markersize=4)
+        # The share of a knot lies half-way to its neighbours; the root, because spikes would hide everything else.
+        edges = np.concatenate([knots[:1], (knots[1:] + knots[:-1]) / 2, knots[-1:]])
+        below.stairs(np.sqrt(curve.shares / np.diff(edges)), edges, fill=True, color="0.7")
     if curve.missing != 0.0:
         ax.axhline(curve.missing, linestyle=":", linewidth=1, label="missing")
         ax.legend(loc="best", fontsize="x-small", frameon=False)
     ax.axhline(0.0, color="0.8", linewidth=0.8, zorder=0)
-    ax.set(ylim=(-1.25 * height, height), xlabel=curve.name, title=f"{curve.importance:.3g}")
-    ax.title.set_fontsize("small")
-    below = ax.inset_axes((0.0, 0.0, 1.0, 0.1), sharex=ax)
-    below.set_axis_off()
-    if curve.is_levels or not is_wide:
-        below.bar(np.arange(curve.knots.size), curve.shares, width=0.6, color="0.7")
-    else:
-        edges, density = _density(curve.knots, curve.shares)
-        below.stairs(density, edges, fill=True, color="0.7")
-
-
-def _density(knots: Floats, shares: Floats) -> tuple[Floats, Floats]:
-    """Return a histogram of the rows: the share of a knot lies half-way to its neighbours."""
-    edges = np.concatenate([knots[:1], (knots[1:] + knots[:-1]) / 2, knots[-1:]])
-    # Spikes, such as many zeros, would make the rest invisible: the root shows both.
-    return edges, np.sqrt(shares / np.diff(edges))
+    ax.set(xlabel=curve.name)
+    ax.set_title(f"{curve.importance:.3g}", fontsize="small")
 
 
 def _draw_surface(ax: Axes, surface: FittedSurface, colours: float) -> QuadMesh:
@@ -172,15 +169,13 @@ def _draw_surface(ax: Axes, surface: FittedSurface, colours: float) -> QuadMesh:
         (np.arange(own.size), [f"{level:g}" for level in own]) if is_levels else (own, None)
         for own, is_levels in zip(surface.knots, surface.is_levels, strict=True)
     ]
-    shading: Literal["nearest", "gouraud"] = (
-        "nearest" if any(surface.is_levels) or min(grid.shape) < 2 else "gouraud"
-    )
-    mesh = ax.pcolormesh(
-        ends[0][0], ends[1][0], grid, cmap="RdBu_r", vmin=-colours, vmax=colours, shading=shading
-    )
+    is_smooth = not any(surface.is_levels) and min(grid.shape) > 1
+    shading: Literal["nearest", "gouraud"] = "gouraud" if is_smooth else "nearest"
+    tones: Any = {"cmap": "RdBu_r", "vmin": -colours, "vmax": colours}
+    mesh = ax.pcolormesh(ends[0][0], ends[1][0], grid, shading=shading, **tones)
     for set_ticks, (places, labels) in zip((ax.set_xticks, ax.set_yticks), ends, strict=True):
         if labels is not None:
             set_ticks(places, labels)
-    ax.set(xlabel=surface.names[0], ylabel=surface.names[1], title=f"{surface.importance:.3g}")
-    ax.title.set_fontsize("small")
+    ax.set(xlabel=surface.names[0], ylabel=surface.names[1])
+    ax.set_title(f"{surface.importance:.3g}", fontsize="small")
     return mesh

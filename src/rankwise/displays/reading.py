@@ -16,7 +16,7 @@ from rankwise.exceptions import InvalidInputError, MissingPackageError
 from rankwise.selection.result import Selection
 from rankwise.selection.scorers import oriented, resolve_scoring
 
-__all__ = ["Reading", "check_axes", "has_surface", "import_pyplot", "write_alphas"]
+__all__ = ["Reading", "axes_to_draw_on", "check_axes", "has_surface", "import_pyplot", "write_alphas"]
 
 
 def has_surface(estimator: Estimator) -> bool:
@@ -61,6 +61,16 @@ class Reading:
     model: str
     judged_by: str
     steps: Ints
+
+    @property
+    def chosen_row(self) -> int:
+        """Return the place of the chosen alpha among the alphas."""
+        return int(np.argmin(np.abs(self.alphas - self.choices[self.chosen][0])))
+
+    @property
+    def label(self) -> str:
+        """Return the metric as the label of an axis."""
+        return f"validation {self.metric} ({'higher' if self.greater_is_better else 'lower'} is better)"
 
     def best_of(self, row: int) -> int:
         """Return the place among the steps at which an alpha is best."""
@@ -135,6 +145,12 @@ def import_pyplot() -> ModuleType:
             "Pictures need matplotlib, which is not installed.", "pip install 'rankwise[report]'."
         ) from error
     return plt
+
+
+def axes_to_draw_on(ax: Any, size: tuple[float, float]) -> Any:
+    """Return the given axes, or those of a new figure of this size in inches."""
+    pyplot = import_pyplot()
+    return pyplot.subplots(figsize=size, layout="constrained")[1] if ax is None else check_axes(ax)
 
 
 def check_axes(ax: Any) -> Any:

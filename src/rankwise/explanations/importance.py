@@ -14,7 +14,7 @@ from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike, RandomSource,
 from rankwise.data.containers import as_rows
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_count, check_level, check_numbers, check_qid, read_seed
-from rankwise.formula.view import ModelView, without_encoder
+from rankwise.formula.view import ModelView
 from rankwise.metrics import Metric, bootstrap_mean, get_metric
 
 __all__ = ["FeatureImportance", "feature_importance"]
@@ -115,10 +115,9 @@ def feature_importance(
     """
     check_count("n_repeats", n_repeats, optional=False)
     check_level(level)
-    model, encoder = without_encoder(model)
     view = ModelView.of(model)
-    if feature_names is None and encoder is not None:
-        feature_names = [str(name) for name in encoder.feature_names_in_]
+    if feature_names is None and view.encoder is not None:
+        feature_names = [str(name) for name in view.encoder.feature_names_in_]
     metric = get_metric(scoring)
     X = as_rows("X", X)
     queries, labels = check_qid(qid, shape_of(X)[0]), check_numbers("y", y, shape_of(X)[0])
@@ -129,8 +128,7 @@ def feature_importance(
     evaluator = metric.prepare(labels, queries)
 
     def scored(rows: MatrixLike) -> Floats:
-        rows = rows if encoder is None else encoder.transform(rows)
-        return sign * evaluator.per_query(view.predict(view.prepare(rows, qid), qid)).values
+        return sign * evaluator.per_query(view.predict(view.numbers(rows), qid)).values
 
     base, counts, shares = scored(X), evaluator.counted, evaluator.shares
     losses = np.empty((len(names), int(counts.sum())))

@@ -26,7 +26,7 @@ __all__ = ["formula_of", "formula_of_encoder", "rows_for"]
 
 
 def formula_of(
-    model: BaseEstimator, feature_names: Sequence[str] | None = None, *, output: int | None = None
+    model: BaseEstimator | ModelView, feature_names: Sequence[str] | None = None, *, output: int | None = None
 ) -> Formula:
     """Return the formula of a fitted ranker, or of a fitted pipeline that ends in one.
 
@@ -37,20 +37,16 @@ def formula_of(
     output : int, optional
         Which one, where the model has several.
     """
-    return _of_view(_whole(model), feature_names, output)
-
-
-def _of_view(view: ModelView, feature_names: Sequence[str] | None, output: int | None) -> Formula:
+    view = model if isinstance(model, ModelView) else ModelView.of(model)
     if hasattr(view.ranker, "rankers_"):  # the mean of several
         each = [ModelView.of(one) for one in view.ranker.rankers_]
-        views = [ModelView((*view.steps, *one.steps), one.ranker) for one in each]
-        parts = [_of_view(one, feature_names, output) for one in views]
+        views = [replace(view, steps=(*view.steps, *one.steps), ranker=one.ranker) for one in each]
+        parts = [formula_of(one, feature_names, output=output) for one in views]
         return weighted_sum(parts, view.ranker.weights_.tolist())
-    encoder = view.steps[0] if view.steps and isinstance(view.steps[0], TableEncoder) else None
-    table, dates = (None, ()) if encoder is None else inputs_of(encoder)
+    table, dates = (None, ()) if view.encoder is None else inputs_of(view.encoder)
     n_inputs = _n_inputs(view) if table is None else len(table)
     columns: list[Column] = [Column(number) for number in range(n_inputs)]
-    for step in view.steps:
+    for step in (view.encoder, *view.steps):
         columns = columns_after(step, columns)
     names = _names(view, n_inputs, table if feature_names is None else feature_names)
     is_text = tuple(_texts(columns, n_inputs))
@@ -79,17 +75,8 @@ def formula_of_encoder(encoder: TableEncoder) -> Formula:
 
 def rows_for(model: object, X: MatrixLike) -> MatrixLike:
     """Return rows as the formula of a model takes them: as they are, or as an encoder of tables reads them."""
-    steps = _whole(model).steps
-    return rows_as_read(steps[0], X) if steps and isinstance(steps[0], TableEncoder) else X
-
-
-def _whole(model: object) -> ModelView:
-    """Look at a model; of one that was chosen, at the choice and the encoder before it."""
-    chosen = getattr(model, "best_estimator_", None)
-    if chosen is None:
-        return ModelView.of(model)
-    view, encoder = ModelView.of(chosen), getattr(model, "encoder_", None)
-    return view if encoder is None else ModelView((encoder, *view.steps), view.ranker)
+    encoder = ModelView.of(model).encoder
+    return X if encoder is None else rows_as_read(encoder, X)
 
 
 def _additive(

@@ -1,25 +1,23 @@
-"""A model, whether it stands alone or at the end of a pipeline."""
+"""A model, whether it stands alone, at the end of a pipeline, or behind an encoder of tables."""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from rankwise.arrays import AnyArray, ArrayLike, MatrixLike, is_sparse
+from rankwise.arrays import ArrayLike, Floats, MatrixLike
 from rankwise.data.validation import check_names
 from rankwise.exceptions import InvalidInputError
 from rankwise.preprocessing.table_encoder import TableEncoder
 
-__all__ = ["ModelView", "dense_rows", "without_encoder"]
-
-Doubles = npt.NDArray[np.float64]
+__all__ = ["ModelView"]
 
 
 @dataclass(frozen=True)
@@ -28,58 +26,44 @@ class ModelView:
 
     Attributes
     ----------
+    encoder : TableEncoder or None
+        What makes numbers of the columns of a table, before everything else.
     steps : tuple of transformers
         Applied to the rows in turn; those that take `qid` get it.
     ranker : estimator
     """
 
+    encoder: TableEncoder | None
     steps: tuple[BaseEstimator, ...]
     ranker: BaseEstimator
 
     @classmethod
-    def of(cls, model: object) -> ModelView:
+    def of(cls, model: Any) -> ModelView:
         """Look at a fitted ranker, a fitted pipeline that ends in one, or what a search chose of those."""
         chosen = getattr(model, "best_estimator_", None)
         if chosen is not None:
-            if getattr(model, "encoder_", None) is not None:
-                raise InvalidInputError(
-                    "This model turns the columns of a table into others first.",
-                    "pass model.best_estimator_, and model.encoder_.transform(X) in the place of X.",
-                )
-            return cls.of(chosen)
-        if isinstance(model, Pipeline):
-            steps = tuple(step for _, step in model.steps[:-1] if step is not None and step != "passthrough")
-            view = cls(steps, model.steps[-1][1])
-        else:
-            view = cls((), model)
-        if not hasattr(view.ranker, "predict"):
+            view = cls.of(chosen)
+            return replace(view, encoder=getattr(model, "encoder_", None) or view.encoder)
+        parts = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
+        *steps, ranker = [step for step in parts if step is not None and step != "passthrough"]
+        if not hasattr(ranker, "predict"):
             raise InvalidInputError(
-                f"{type(view.ranker).__name__} has no predict.",
+                f"{type(ranker).__name__} has no predict.",
                 "pass a fitted ranker, or a pipeline that ends in one.",
             )
-        check_is_fitted(view.ranker)
-        return view
+        check_is_fitted(ranker)
+        encoder = steps.pop(0) if steps and isinstance(steps[0], TableEncoder) else None
+        return cls(encoder, tuple(steps), ranker)
 
-    def prepare(self, X: MatrixLike, qid: ArrayLike | None) -> MatrixLike:
-        """Return the rows as the ranker sees them."""
+    def numbers(self, X: MatrixLike) -> MatrixLike:
+        """Return the rows as numbers, before the steps."""
+        return X if self.encoder is None else self.encoder.transform(X)
+
+    def predict(self, X: MatrixLike, qid: ArrayLike | None) -> Floats:
+        """Return the scores of rows of numbers."""
         for step in self.steps:
-            takes_qid = "qid" in inspect.signature(step.transform).parameters
-            X = step.transform(X, qid=qid) if takes_qid else step.transform(X)
-        return X
-
-    def predict(self, rows: MatrixLike, qid: ArrayLike | None) -> Doubles:
-        """Return the scores of prepared rows; a mean of several models prepares them once more, for each."""
-        predict = self.ranker.predict
-        takes_qid = qid is not None and "qid" in inspect.signature(predict).parameters
-        return np.asarray(predict(rows, qid=qid) if takes_qid else predict(rows), dtype=np.float64)
-
-    @property
-    def weights(self) -> Doubles | None:
-        """One weight per prepared column, or None where the model is no weighted sum of them."""
-        coef = getattr(self.ranker, "coef_", None)
-        if coef is None or np.ndim(coef) != 1:
-            return None
-        return np.asarray(coef, dtype=np.float64)
+            X = _with_qid(step.transform, X, qid)
+        return np.asarray(_with_qid(self.ranker.predict, X, qid), dtype=np.float64)
 
     def names(self, n_columns: int, given: Sequence[str] | None) -> list[str]:
         """Return a name for each column: the caller's, the model's own, or its number."""
@@ -97,20 +81,6 @@ class ModelView:
                 return [str(name) for name in own]
         return [f"column {number}" for number in range(n_columns)]
 
-    def prepared_names(self, n_columns: int, names: Sequence[str]) -> list[str]:
-        """Return a name for each column that the ranker was given, from those of the user's columns."""
-        if n_columns == len(names):
-            return list(names)
-        own: AnyArray = np.asarray(names, dtype=object)
-        for step in self.steps:
-            if not hasattr(step, "get_feature_names_out"):
-                break
-            # A step that knows names takes no others.
-            own = step.get_feature_names_out(None if hasattr(step, "feature_names_in_") else own)
-        if len(own) == n_columns:
-            return [str(name) for name in own]
-        return [f"column {number}" for number in range(n_columns)]
-
     def describe(self) -> str:
         """Return the model in a few words, such as ``StandardScaler, RankRLSCV``."""
         names = [type(part).__name__ for part in (*self.steps, self.ranker)]
@@ -120,21 +90,6 @@ class ModelView:
         return ", ".join(names)
 
 
-def without_encoder(model: object) -> tuple[object, TableEncoder | None]:
-    """Return a model of numbers, and what makes these of a table's columns before it; None where nothing does."""
-    chosen = getattr(model, "best_estimator_", None)
-    if chosen is not None:
-        encoder = getattr(model, "encoder_", None)
-        return without_encoder(chosen) if encoder is None else (chosen, encoder)
-    if isinstance(model, Pipeline) and len(model.steps) > 1 and isinstance(model.steps[0][1], TableEncoder):
-        return model[1:], model.steps[0][1]
-    return model, None
-
-
-def dense_rows(X: MatrixLike, rows: npt.NDArray[np.int64]) -> Doubles:
-    """Return some rows of a matrix or data frame as numbers."""
-    if is_sparse(X):
-        return np.asarray(X.tocsr()[rows].toarray(), dtype=np.float64)
-    if hasattr(X, "iloc"):
-        return np.asarray(X.iloc[rows].to_numpy(), dtype=np.float64)
-    return np.asarray(np.asarray(X)[rows], dtype=np.float64)
+def _with_qid(method: Callable[..., Any], X: MatrixLike, qid: ArrayLike | None) -> Any:
+    takes_qid = qid is not None and "qid" in inspect.signature(method).parameters
+    return method(X, qid=qid) if takes_qid else method(X)

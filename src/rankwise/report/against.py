@@ -9,13 +9,13 @@ import numpy as np
 from rankwise.arrays import ArrayLike, Floats, Ints, MatrixLike
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_numbers
-from rankwise.formula.view import ModelView, without_encoder
+from rankwise.formula.view import ModelView
 from rankwise.metrics import Comparison, Interval, bootstrap_interval, compare_rankings, get_metric
 from rankwise.metrics.comparison import compare_over_pairs, p_text
 from rankwise.metrics.intervals import mean_over_pairs
 from rankwise.metrics.pairwise import wrong_pairs
 from rankwise.report.evidence import Evidence, Figure, title_of, verdict
-from rankwise.report.markup import brackets, decimals, details, name, number, plain, section, table, text
+from rankwise.report.markup import brackets, decimals, details, listing, name, number, section, text
 
 __all__ = ["Against", "against_section", "compare_labels", "compare_pairs", "read_other"]
 
@@ -50,9 +50,8 @@ def read_other(
     """Return the scores of another model, and what it is called."""
     if not hasattr(other, "predict"):
         return check_numbers("against", other, n_rows), called or "the other model"
-    model, encoder = without_encoder(other)
-    view = ModelView.of(model)
-    scores = view.predict(view.prepare(X if encoder is None else encoder.transform(X), qid), qid)
+    view = ModelView.of(other)
+    scores = view.predict(view.numbers(X), qid)
     return check_numbers("the scores of against", scores, n_rows), called or view.describe()
 
 
@@ -65,18 +64,17 @@ def compare_labels(
     seed: int,
 ) -> Against:
     """Compare two models by the metrics of labels, query by query."""
-    metrics = [figure.metric for figure in evidence.figures if figure.metric is not None]
     rows = [
         (
             figure,
-            bootstrap_interval(y, scores[1], queries, metric=metric, random_state=seed),
-            compare_rankings(y, *scores, queries, metric=metric, random_state=seed),
+            bootstrap_interval(y, scores[1], queries, metric=figure.metric, random_state=seed),
+            compare_rankings(y, *scores, queries, metric=figure.metric, random_state=seed),
         )
-        for figure, metric in zip(evidence.figures, metrics, strict=True)
+        for figure in evidence.figures
     ]
-    evaluator = metrics[0].prepare(y, queries)
-    first, second = (evaluator.per_query(one) for one in scores)
-    better = 1.0 if metrics[0].greater_is_better else -1.0
+    metric = evidence.figures[0].metric
+    first, second = (metric.prepare(y, queries).per_query(one) for one in scores)
+    better = 1.0 if metric.greater_is_better else -1.0
     difference = np.where(first.counted, better * (first.values - second.values), 0.0)
     order = np.argsort(-difference, kind="stable")
     named = [*order[:_QUERIES], *order[-_QUERIES:]] if len(queries) > 2 * _QUERIES else list(order)
@@ -106,28 +104,25 @@ def _same_order(first: Floats, second: Floats, queries: Queries) -> float:
 def against_section(against: Against, own: str) -> str:
     """Show both models metric by metric, with paired differences."""
     first, other, compared = against.rows[0]
-    unit = first.model.unit
     same = {
         "pairs": "the same pairs, and pairs that share an item count as dependent",
         "queries": "the same queries",
     }
-    head = f'<th>Metric</th><th class="n">{name(own)}</th><th class="n">{name(against.name)}</th>'
-    head += '<th class="n">difference</th><th class="n">p</th><th>better on</th>'
+    head = ["Metric", f"#{own}", f"#{against.name}", "#difference", "#p", "better on"]
     body = (
         verdict(first, compared, (name(own), name(against.name)), other)
         + f"<p>The two order {against.same_order:.0%} of the pairs of rows alike.</p>"
-        + table("Two models", head, "".join(_row(*row, own, against.name) for row in against.rows), "beside")
-        + f'<p class="note">Differences are paired: both models see {same.get(unit, "the same rows")}. Brackets: '
-        f"{first.model.level:.0%} intervals of the difference; where they do not hold 0, the two can be told apart. p: "
-        "how often a difference as large arises by chance.</p>"
+        + listing("Two models", head, [_row(*row) for row in against.rows], "beside")
+        + f'<p class="note">Differences are paired: both models see {same.get(first.model.unit, "the same rows")}. '
+        f"Brackets: {first.model.level:.0%} intervals of the difference; where they do not hold 0, the two can be told "
+        "apart. p: how often a difference as large arises by chance.</p>"
     )
     if against.moved:
-        lines = "".join(
-            f'<tr><td>query {name(query)}</td><td class="n">{_signed(value)}</td></tr>'
-            for query, value in against.moved
+        lines = [(f"query {name(query)}", _signed(value)) for query, value in against.moved]
+        body += details(
+            f"Queries on which {name(own)} is most ahead, and most behind",
+            listing("Queries", ["query", "#ahead by"], lines),
         )
-        queries = table("Queries", '<th>query</th><th class="n">ahead by</th>', lines)
-        body += details(f"Queries on which {name(own)} is most ahead, and most behind", queries)
     return section("against", f"Against {against.name}", body)
 
 
@@ -135,16 +130,15 @@ def _signed(value: float) -> str:
     return ("+" if value > 0 else "") + decimals(value)
 
 
-def _row(figure: Figure, second: Interval, found: Comparison, own: str, other: str) -> str:
-    better = "higher" if figure.greater_is_better else "lower"
+def _row(figure: Figure, second: Interval, found: Comparison) -> list[str]:
     gap = found.difference
     units = "pairs" if gap.unit == "pairs" else "queries"
     count = f"{number(found.wins)} to {number(found.losses)} {units}" if found.wins + found.losses else "–"
-    p_value = p_text(found.p_value).removeprefix("= ")
-    return (
-        f'<tr><th scope="row">{text(title_of(figure.name))} <small>{better} is better</small></th>'
-        f'<td class="n" data-label="{text(plain(own))}">{decimals(figure.model.value)}</td>'
-        f'<td class="n" data-label="{text(plain(other))}">{decimals(second.value)}</td>'
-        f'<td class="n" data-label="difference">{_signed(gap.value)} <small>{brackets(gap.low, gap.high)}</small></td>'
-        f'<td class="n" data-label="p">{text(p_value)}</td><td data-label="better on">{count}</td></tr>'
-    )
+    return [
+        f"{text(title_of(figure.name))} <small>{figure.better} is better</small>",
+        decimals(figure.model.value),
+        decimals(second.value),
+        f"{_signed(gap.value)} <small>{brackets(gap.low, gap.high)}</small>",
+        text(p_text(found.p_value).removeprefix("= ")),
+        count,
+    ]

@@ -21,11 +21,10 @@ from rankwise.report.markup import (
     counted,
     decimals,
     details,
+    listing,
     name,
     number,
-    plain,
     section,
-    table,
     text,
 )
 from rankwise.selection.result import Selection
@@ -96,34 +95,28 @@ def candidates_table(notes: Mapping[str, Json]) -> str:
         )
     except InvalidInputError:
         better = ""
-    rows = "".join(_candidate(one, metric) for one in candidates)
     judged = str(notes.get("judged_by") or "")
     judge = f", judged on {name(judged, LONG)}" if judged else ""
-    head = '<th>What was tried</th><th class="n">alpha</th><th class="n">iterations</th>'
-    head += f'<th class="n">{name(metric)} ± standard error</th>'
     constant, words = _number(notes.get("constant")), ""
     if constant is not None:
         unclear = f" {UNCLEAR}" if notes.get("is_clear") is False else ""
         words = f"<p>A constant score has {name(metric)} {decimals(constant)}.{unclear}</p>"
+    head = ["What was tried", "#alpha", "#iterations", f"#{metric} ± standard error"]
+    rows = [_candidate(one) for one in candidates]
+    chosen = next((at for at, one in enumerate(candidates) if one.get("chosen") is True), None)
     return (
         f"<p>{counted(len(candidates), 'candidate')} tried{judge}{better}.</p>"
-        f"{table('What was tried', head, rows, 'tried')}{words}"
+        f"{listing('What was tried', head, rows, 'tried', chosen)}{words}"
     )
 
 
-def _candidate(one: Mapping[str, Json], metric: str) -> str:
-    is_chosen = one.get("chosen") is True
+def _candidate(one: Mapping[str, Json]) -> list[str]:
     words = ", ".join(str(one[key]) for key in ("method", "scaling") if one.get(key))
     called = name(one.get("description") or words or "unnamed", 200)
-    called += " <small>★ chosen</small>" if is_chosen else ""
+    called += " <small>★ chosen</small>" if one.get("chosen") is True else ""
     alpha, steps, error = (_number(one.get(key)) for key in ("alpha", "iterations", "standard_error"))
     value = decimals(_number(one.get("value"))) + ("" if error is None else f" ± {decimals(error)}")
-    return (
-        f'<tr{" class=chosen" if is_chosen else ""}><th scope="row">{called}</th>'
-        f'<td class="n" data-label="alpha">{"–" if alpha is None else text(alpha_name(alpha))}</td>'
-        f'<td class="n" data-label="iterations">{number(steps)}</td>'
-        f'<td class="n" data-label="{text(plain(metric))}">{value}</td></tr>'
-    )
+    return [called, number(alpha, 3), number(steps), value]
 
 
 def _number(value: object) -> float | None:
@@ -131,57 +124,51 @@ def _number(value: object) -> float | None:
 
 
 def _regularisation(surface: Reading | None, curve: AlphaCurve | None, ranker: Estimator) -> tuple[str, str]:
+    title = "How the regularisation was chosen"
+    rows: list[tuple[str, ...]]
     if surface is not None:
         told = [row for row in range(surface.alphas.size) if np.isfinite(surface.values[row]).any()]
         steps = [surface.best_of(row) for row in told]
         values = alike([float(surface.values[row, at]) for row, at in zip(told, steps, strict=True)])
-        rows = "".join(
-            f'<tr><td class="n">{text(alpha_name(surface.alphas[row]))}</td>'
-            f'<td class="n">{surface.steps[at]}</td><td class="n">{value}</td></tr>'
+        rows = [
+            (alpha_name(surface.alphas[row]), str(surface.steps[at]), value)
             for row, at, value in zip(told, steps, values, strict=True)
-        )
-        head = f'<th class="n">alpha</th><th class="n">best iteration</th><th class="n">{text(surface.metric)}</th>'
-        body = (
+        ]
+        head = ["#alpha", "#best iteration", f"#{surface.metric}"]
+        return title, (
             f"<p>Held-out {text(surface.metric)} of {number(surface.alphas.size)} alphas after each of "
             f"{counted(int(surface.steps[-1]), 'iteration')}, scored by {text(surface.judged_by)}. "
             '<span class="noprint">Hover, or use the arrow keys.</span></p>'
             f'{heatmap(surface)}<p id="surface-says" class="says" aria-live="polite">'
-            f"{text(choice_sentence(surface))}</p>"
-            f"{details('As a table', table('Surface as a table', head, rows))}<h3>Convergence</h3>{curves(surface)[0]}"
+            f"{text(choice_sentence(surface))}</p>{details('As a table', listing('Surface as a table', head, rows))}"
+            f"<h3>Convergence</h3>{curves(surface)[0]}"
         )
-        return "How the regularisation was chosen", body
     if isinstance(ranker, AverageRanker):
         return "What the mean is made of", _parts_of_mean(ranker.rankers_, ranker.weights_)
     if curve is not None and (curve.alphas > 0).any():
-        rows = "".join(
-            f'<tr><td class="n">{text(alpha_name(alpha))}{" (chosen)" if alpha == curve.chosen else ""}</td>'
-            f'<td class="n">{value}</td></tr>'
+        rows = [
+            (alpha_name(alpha) + (" (chosen)" if alpha == curve.chosen else ""), value)
             for alpha, value in zip(curve.alphas, alike(curve.values.tolist()), strict=True)
-        )
-        head = f'<th class="n">alpha</th><th class="n">{text(curve.metric)}</th>'
-        body = (
+        ]
+        return title, (
             f"<p>Held-out {text(curve.metric)} of {number(curve.alphas.size)} alphas, "
             f"scored by {text(curve.judged_by)}. Chosen: alpha {text(alpha_name(curve.chosen))}.</p>"
-            f"{alpha_curve(curve)}{details('As a table', table('Alphas as a table', head, rows))}"
+            + alpha_curve(curve)
+            + details("As a table", listing("Alphas as a table", ["#alpha", f"#{curve.metric}"], rows))
         )
-        return "How the regularisation was chosen", body
     alpha = alpha_of(ranker)[0]
     given = "" if alpha is None else f" alpha = {number(alpha)} was given."
     return "Regularisation", f"<p>This model did not choose its regularisation.{given}</p>"
 
 
 def _parts_of_mean(rankers: Sequence[object], weights: Floats) -> str:
-    rows = ""
+    rows = []
     for one, weight in zip(rankers, weights.tolist(), strict=True):
         view = ModelView.of(one)
         alpha, _, is_chosen = alpha_of(view.ranker)
-        shown = "–" if alpha is None else alpha_name(alpha)
-        rows += (
-            f'<tr><th scope="row">{text(view.describe())}</th><td class="n">{text(shown)}'
-            f'{" (chosen)" if is_chosen else ""}</td><td class="n">{number(weight, 3)}</td></tr>'
-        )
-    head = '<th>Model</th><th class="n">alpha</th><th class="n">weight</th>'
+        rows.append((text(view.describe()), number(alpha, 3) + " (chosen)" * is_chosen, number(weight, 3)))
     return (
         "<p>A score is the sum of the scores of these models, each multiplied by its weight, which makes them spread "
-        f"alike inside queries. Each has a regularisation of its own.</p>{table('Models of the mean', head, rows)}"
+        "alike inside queries. Each has a regularisation of its own.</p>"
+        + listing("Models of the mean", ["Model", "#alpha", "#weight"], rows)
     )

@@ -12,18 +12,14 @@ import scipy.sparse as sp
 
 from rankwise.arrays import AnyArray, Floats, Ints, MatrixLike, is_sparse
 from rankwise.data.queries import Queries
-from rankwise.exceptions import InvalidInputError
 from rankwise.explanations.explaining import contributions
 from rankwise.exporters.trees import edges_of
-from rankwise.formula.folding import folded
 from rankwise.formula.formula import Column, Formula, Surface, Table, Term
-from rankwise.formula.reading import formula_of
-from rankwise.formula.steps import Affine, Levels, QueryScale, Step
-from rankwise.formula.view import dense_rows
-from rankwise.report.charts import axis, span, ticks
-from rankwise.report.markup import alike, details, name, number, plain, section, signed, table, text
+from rankwise.formula.steps import Affine, Levels, QueryScale, Step, is_missing
+from rankwise.report.charts import plot, span, ticks
+from rankwise.report.markup import alike, details, listing, name, number, plain, section, signed, text
 
-__all__ = ["Parts", "columns_section", "parts_of", "pictures_of", "pictures_section"]
+__all__ = ["Parts", "columns_section", "pictures_of", "pictures_section"]
 
 _SHOWN, _AT_ONCE = 20, 5  # columns in the table, and in sight
 _CURVES, _SURFACES, _LEVELS = 12, 4, 12
@@ -31,6 +27,7 @@ _NUMBERS = 20_000_000  # contributions that are held at once
 # In percent of a picture: where a curve ends if a place for missing values follows, and where that place is.
 _END, _MISSING = 86.0, 95.0
 _SKEWED = 0.15  # a column whose median stands nearer to an end is drawn by quantiles
+_LARGEST = 4.0  # how often the scale of the strongest curve may be enlarged for a weak one
 _ROWS_HEIGHT = 12.0  # of the histogram of the rows, at the bottom
 _POINTS, _BINS, _CELLS = 81, 24, 24  # of a curve, of a histogram, of a side of a surface
 # Lowers the score, nothing, raises it: orange to blue by way of nearly white.
@@ -60,7 +57,7 @@ class Parts:
         self.weights: Floats | None = None if linear is None else linear[0]
         self._centers: Floats | None = None if linear is None else linear[1]
         self.inputs: list[Inputs] = [((at,),) for at in range(len(formula.names))]
-        if linear is None:
+        if self.weights is None:
             singles = [(term.column.inputs,) for term in formula.terms]
             pairs = [tuple(column.inputs for column in one.columns) for one in formula.surfaces]
             self.inputs = list(dict.fromkeys([*singles, *pairs]))
@@ -71,26 +68,29 @@ class Parts:
         told = [*([of_columns] if self.inputs else []), *([of_basis] if n_basis else [])]
         self.description = f"a sum of {', and of '.join(told)}"
 
-    def of(self, rows: Ints) -> Floats:
+    def of(self, rows: Ints, *, with_kernel: bool = True) -> Floats:
         """Return what each part adds to the scores of some rows."""
         if self.weights is not None and self._centers is not None:
-            return np.asarray((dense_rows(self._X, rows) - self._centers) * self.weights)
-        if self.formula.kernel is None or self._qid is None:
-            only = self.formula.kernel is None
-            X, at = (self._X, rows.tolist()) if only else (_rows(self._X, rows), range(rows.size))
-            return contributions(self.formula, X, self._qid if only else None, at).values
-        # Kernels are evaluated on the queries of these rows alone.
+            own: Any = _rows(self._X, rows)
+            own = own.toarray() if is_sparse(own) else np.asarray(own, dtype=np.float64)
+            return np.asarray((own - self._centers) * self.weights)
+        # Evaluated on the whole queries of these rows, and on no others.
         whole = np.flatnonzero(np.isin(self._queries.codes, self._queries.codes[rows]))
-        places = np.searchsorted(whole, rows).tolist()
-        return contributions(self.formula, _rows(self._X, whole), np.asarray(self._qid)[whole], places).values
+        qid = None if self._qid is None else np.asarray(self._qid)[whole]
+        formula = self.formula if with_kernel else replace(self.formula, kernel=None)
+        return contributions(
+            formula, _rows(self._X, whole), qid, np.searchsorted(whole, rows).tolist()
+        ).values
 
     def values(self, rows: Ints, chosen: Ints) -> list[list[object]]:
         """Return the values of the columns of some parts, row by row; None where a part has several columns."""
-        columns: list[Sequence[object]] = [[None] * rows.size for _ in chosen]
-        for at, part in enumerate(chosen.tolist()):
+        columns: list[Sequence[object]] = []
+        for part in chosen.tolist():
             inputs: Inputs = self.inputs[part] if part < len(self.inputs) else ()
-            if len(inputs) == 1 and len(inputs[0]) == 1:
-                columns[at] = self.table.values(Column(inputs[0][0]))[rows].tolist()
+            is_one = len(inputs) == 1 and len(inputs[0]) == 1
+            columns.append(
+                self.table.values(Column(inputs[0][0]))[rows].tolist() if is_one else [None] * rows.size
+            )
         return [[column[row] for column in columns] for row in range(rows.size)]
 
     @cached_property
@@ -102,43 +102,23 @@ class Parts:
     def spread(self) -> Floats:
         """The standard deviation that each part of columns causes inside queries."""
         codes, sizes = self._queries.codes, self._queries.sizes
-        if self.weights is not None and is_sparse(self._X):
-            X: Any = self._X.tocsr()
-            sums = sp.csr_matrix((np.ones(codes.size), (codes, np.arange(codes.size)))) @ X
-            means = sums.multiply(sums).multiply(1 / sizes[:, None]).sum(axis=0)
-            inside = np.asarray(X.multiply(X).sum(axis=0)).ravel() - np.asarray(means).ravel()
-            return np.asarray(np.sqrt(np.maximum(inside, 0.0) / codes.size) * np.abs(self.weights))
         rows = np.arange(codes.size)
-        if codes.size * len(self.inputs) > _NUMBERS:  # whole queries of a sample
-            rows = np.flatnonzero(codes < codes[max(_NUMBERS // len(self.inputs), 1)])
-        if self.weights is not None:
-            added = self.of(rows)
-        else:
-            plain = contributions(_without_kernel(self.formula), self._X, self._qid, rows.tolist())
-            added = plain.values
-        own = codes[rows]
-        counts = np.maximum(np.bincount(own, minlength=sizes.size), 1)
-        found = np.zeros(added.shape[1])
-        for at, column in enumerate(np.nan_to_num(added).T):
-            mean = np.bincount(own, weights=column, minlength=sizes.size) / counts
-            found[at] = np.sqrt(np.mean((column - mean[own]) ** 2)) if rows.size else 0.0
-        return found
+        if self.weights is None or not is_sparse(self._X):
+            if codes.size * len(self.inputs) > _NUMBERS:  # whole queries of a sample
+                rows = np.flatnonzero(codes < codes[max(_NUMBERS // len(self.inputs), 1)])
+            added = np.nan_to_num(self.of(rows, with_kernel=False))
+            to_query = sp.csr_matrix((1 / sizes[codes[rows]], (codes[rows], np.arange(rows.size))))
+            inside = added - (to_query @ added)[codes[rows]]
+            return np.asarray(np.sqrt((inside**2).mean(axis=0)))
+        X: Any = self._X.tocsr()
+        sums = sp.csr_matrix((1 / np.sqrt(sizes[codes]), (codes, rows))) @ X
+        squares = (np.asarray(one.multiply(one).sum(axis=0)).ravel() for one in (X, sums))
+        return np.asarray(np.sqrt(np.maximum(np.subtract(*squares), 0.0) / codes.size) * np.abs(self.weights))
 
     @property
     def order(self) -> Ints:
         """The parts of columns, the strongest first."""
         return np.argsort(-self.spread, kind="stable")
-
-
-def parts_of(
-    model: object, X: MatrixLike, names: Sequence[str] | None, qid: Any, queries: Queries
-) -> Parts | None:
-    """Return the parts of a model that is a sum over columns or basis rows; None where it is not one."""
-    try:
-        formula = folded(formula_of(model, names))
-    except InvalidInputError:  # a step that looks at several columns at once, or names that repeat
-        return None
-    return Parts(formula, X, qid, queries)
 
 
 def _linear(formula: Formula) -> tuple[Floats, Floats] | None:
@@ -155,10 +135,6 @@ def _linear(formula: Formula) -> tuple[Floats, Floats] | None:
     return weights, centers
 
 
-def _without_kernel(formula: Formula) -> Formula:
-    return Formula(formula.names, formula.is_text, terms=formula.terms, surfaces=formula.surfaces)
-
-
 def _rows(X: Any, rows: Ints) -> Any:
     return X.tocsr()[rows] if is_sparse(X) else X.iloc[rows] if hasattr(X, "iloc") else np.asarray(X)[rows]
 
@@ -173,34 +149,27 @@ def columns_section(parts: Parts | None) -> str:
             "how much of the order is lost without a column.</p>",
         )
     order = [at for at in parts.order[:_SHOWN].tolist() if parts.spread[at] > 0]
-    largest = max((float(parts.spread[at]) for at in order), default=1.0)
-    spreads = alike([float(parts.spread[at]) for at in order])
-    weights = [""] * len(order)
-    if parts.weights is not None:
-        weights = alike(parts.weights[order].tolist(), with_sign=True)
-    lines = []
-    for at, spread, weight in zip(order, spreads, weights, strict=True):
-        share = float(parts.spread[at]) / largest
-        bar = f'<div class="length"><i style="width:{100 * share:.1f}%"></i></div>'
-        if parts.weights is not None:
-            way = "up" if parts.weights[at] > 0 else "down"
-            bar = f'<div class="pull"><i class="{way}" style="width:{50 * share:.1f}%"></i></div>'
-        cell = f'<td class="n">{weight}</td>' if weight else ""
-        cells = f'<td class="n">{spread}</td>{cell}<td class="w">{bar}</td>'
-        lines.append(f'<tr><th scope="row">{name(parts.names[at])}</th>{cells}</tr>')
-    head = '<th>Column</th><th class="n">spread</th>'
-    head += (
-        '<th class="n">weight</th><th>lowers ← → raises the score</th>'
-        if parts.weights is not None
-        else "<th></th>"
-    )
-    shown = table("Columns", head, "".join(lines[:_AT_ONCE]), "weights")
+    spreads = parts.spread[order]
+    shares = spreads / spreads.max(initial=1e-300)
+    head, weights = ["Column", "#spread", "~"], parts.weights
+    columns = [[name(parts.names[at]) for at in order], alike(spreads.tolist())]
+    if weights is None:
+        bars = [f'<div class="length"><i style="width:{100 * s:.1f}%"></i></div>' for s in shares]
+    else:
+        head = ["Column", "#spread", "#weight", "~lowers ← → raises the score"]
+        columns.append(alike(weights[order].tolist(), with_sign=True))
+        bars = [
+            f'<div class="pull"><i class="{"up" if weights[at] > 0 else "down"}" style="width:{50 * s:.1f}%"></i></div>'
+            for at, s in zip(order, shares, strict=True)
+        ]
+    lines = list(zip(*columns, bars, strict=True))
+    shown = listing("Columns", head, lines[:_AT_ONCE], "weights")
     if lines[_AT_ONCE:]:
-        more = table("More columns", head, "".join(lines[_AT_ONCE:]), "weights")
+        more = listing("More columns", head, lines[_AT_ONCE:], "weights")
         shown += details(f"{len(lines) - _AT_ONCE} more", more)
     rest = len(parts.inputs) - len(lines)
     note = "Spread: the standard deviation of scores that a column causes inside queries, on these rows."
-    note += " Weight: of the column in its own units." if parts.weights is not None else ""
+    note += " Weight: of the column in its own units." if weights is not None else ""
     note += f" {number(rest)} more columns matter less, or not at all." if rest else ""
     return section("columns", "Which columns matter", f'{shown}<p class="note">{note}</p>')
 
@@ -226,35 +195,35 @@ class Axis:
     anchors: AnyArray
     labels: list[str]
 
+    @property
+    def _where(self) -> Floats:
+        """The places of the anchors, in percent."""
+        n = self.anchors.size
+        return 100 * (np.arange(n) + 0.5) / n if self.labels else np.linspace(0.0, 100.0, n)
+
     def places(self, values: AnyArray) -> Floats:
         """Return where values stand, in percent; NaN for missing ones and unknown levels."""
         if self.labels:
-            known = {
-                value: 100 * (at + 0.5) / len(self.labels) for at, value in enumerate(self.anchors.tolist())
-            }
+            known = dict(zip(self.anchors.tolist(), self._where.tolist(), strict=True))
             return np.array([known.get(value, np.nan) for value in values.tolist()])
         numbers = values.astype(np.float64)
-        where = np.linspace(0.0, 100.0, self.anchors.size)
-        return np.where(np.isnan(numbers), np.nan, np.interp(numbers, self.anchors, where))
+        return np.where(np.isnan(numbers), np.nan, np.interp(numbers, self.anchors, self._where))
 
     def values(self, places: Floats) -> AnyArray:
         """Return the values at some places."""
         if self.labels:
             which = (places * len(self.labels) / 100).astype(int)
             return np.asarray(self.anchors[np.minimum(which, len(self.labels) - 1)])
-        return np.interp(places, np.linspace(0.0, 100.0, self.anchors.size), self.anchors)
+        return np.interp(places, self._where, self.anchors)
 
     def marks(self) -> list[tuple[float, str]]:
         """Return some places with their words."""
         if self.labels:
-            stride = max(1, -(-len(self.labels) // 4))
-            every = [(100 * (at + 0.5) / len(self.labels), label) for at, label in enumerate(self.labels)]
-            return every[::stride]
+            every = list(zip(self._where.tolist(), self.labels, strict=True))
+            return every[:: max(1, -(-len(every) // 4))]
         low, high = float(self.anchors[0]), float(self.anchors[-1])
         shown: Floats = self.anchors[::2] if self.anchors.size > 2 else np.asarray(ticks(low, high, 3))
-        return [
-            (float(place), number(float(x), 3)) for place, x in zip(self.places(shown), shown, strict=True)
-        ]
+        return list(zip(self.places(shown).tolist(), (number(float(x), 3) for x in shown), strict=True))
 
     def apply(self, values: AnyArray) -> AnyArray:
         """Return values after the steps that follow."""
@@ -263,21 +232,16 @@ class Axis:
 
 def _axis(source: Table, column: Column) -> Axis | None:
     """Return the axis of a column; None where no value of it is known."""
-    after = [at for at, step in enumerate(column.steps) if isinstance(step, QueryScale)]
-    cut = after[-1] + 1 if after else 0
+    cut = max((at + 1 for at, step in enumerate(column.steps) if isinstance(step, QueryScale)), default=0)
     base, rest = Column(column.input, column.steps[:cut]), column.steps[cut:]
     values = source.values(base)
-    is_levels = values.dtype.kind == "O" or any(isinstance(step, Levels) for step in rest)
-    if is_levels:
-        known = [value for value in values.tolist() if value is not None and value == value]  # noqa: PLR0124
-        found, counts = np.unique(np.array(known, dtype=values.dtype), return_counts=True)
-        kept = np.sort(np.argsort(-counts, kind="stable")[:_LEVELS])
-        levels = found[kept]
-        labels = [
-            plain(one, 12) if isinstance(one, str) else number(float(one), 3) for one in levels.tolist()
-        ]
+    known = values[~is_missing(values)]
+    if values.dtype.kind == "O" or any(isinstance(step, Levels) for step in rest):
+        found, counts = np.unique(known, return_counts=True)
+        levels = found[np.sort(np.argsort(-counts, kind="stable")[:_LEVELS])]
+        labels = [plain(x, 12) if isinstance(x, str) else number(float(x), 3) for x in levels.tolist()]
         return Axis(base, rest, levels, labels) if labels else None
-    finite = values[np.isfinite(values)]
+    finite = known[np.isfinite(known)]
     if not finite.size or finite.min() == finite.max():
         return None
     anchors = np.array([finite.min(), finite.max()])
@@ -289,16 +253,14 @@ def _axis(source: Table, column: Column) -> Axis | None:
 
 @dataclass(frozen=True)
 class Picture:
-    """A curve or a surface: the part, its axes, what is drawn, and the place of every row.
+    """A curve or a surface: the part, its axes and what is drawn.
 
     Attributes
     ----------
     part : int
     axes : tuple of Axis
-    points : (points, 2) float64
-        Of a curve: places and values; of levels one for each.
-    grid : (cells, cells) float64
-        Of a surface.
+    values : (points, 2) or (cells, cells) float64
+        Of a curve places and values, of levels one for each; of a surface its values.
     missing : float or None
         The value of missing entries of a curve, where the rows have some.
     scale : (low, high)
@@ -307,15 +269,14 @@ class Picture:
 
     part: int
     axes: tuple[Axis, ...]
-    points: Floats
-    grid: Floats
+    values: Floats
     missing: float | None = None
-    scale: tuple[float, float] = (0.0, 0.0)
+    scale: tuple[float, float] = (0.0, 1.0)
 
 
-def pictures_of(parts: Parts | None) -> list[Picture]:
-    """Return the strongest curves, and then the strongest surfaces."""
-    if parts is None or parts.weights is not None:
+def pictures_of(parts: Parts) -> list[Picture]:
+    """Return the strongest curves, then the strongest surfaces; none of a linear model."""
+    if parts.weights is not None:
         return []
     curves: list[Picture] = []
     surfaces: list[Picture] = []
@@ -327,7 +288,7 @@ def pictures_of(parts: Parts | None) -> list[Picture]:
         elif len(own) == 1 and len(own[0]) == 1 and len(curves) < _CURVES:
             terms = [term for term in parts.formula.terms if (term.column.inputs,) == own]
             curves += filter(None, [_curve(parts, part, terms)])
-    return [*_on_one_scale(curves), *surfaces]
+    return [*_scaled(curves), *surfaces]
 
 
 def _curve(parts: Parts, part: int, terms: Sequence[Term]) -> Picture | None:
@@ -341,20 +302,15 @@ def _curve(parts: Parts, part: int, terms: Sequence[Term]) -> Picture | None:
         columns = [Column(0, one.rest) for one in axes if one is not None]
         return np.asarray(sum(t.weight * table.numbers(c) for t, c in zip(terms, columns, strict=True)))
 
-    if first.labels:
-        places, values = first.places(first.anchors), first.anchors
-    else:
-        edges = [] if first.column.steps else edges_of(terms).tolist()
-        low, high = first.anchors[[0, -1]]
-        inside = np.array([edge for edge in edges if low < edge < high])
+    values = first.anchors
+    if not first.labels:
+        edges = np.zeros(0) if first.column.steps else edges_of(terms)
+        inside = edges[(edges > values[0]) & (edges < values[-1])]
         values = np.unique(np.concatenate([first.values(np.linspace(0, 100, _POINTS)), inside]))
-        places = first.places(values)
     given = parts.table.values(first.column)
-    gone = np.array([value is None or value != value for value in given.tolist()])  # noqa: PLR0124
-    missing = float(added(given[gone][:1])[0]) if gone.any() else None
-    low, high = np.nanquantile(added(given), [0.01, 0.99]).tolist()
-    points = np.column_stack([places, added(values)])
-    return Picture(part, (first,), points, np.zeros((0, 0)), missing, (low, high))
+    gone = given[is_missing(given)]
+    missing = float(added(gone[:1])[0]) if gone.size else None
+    return Picture(part, (first,), np.column_stack([first.places(values), added(values)]), missing)
 
 
 def _surface(parts: Parts, part: int, surfaces: Sequence[Surface]) -> Picture | None:
@@ -365,20 +321,23 @@ def _surface(parts: Parts, part: int, surfaces: Sequence[Surface]) -> Picture | 
     first, second = (one.apply(one.values(places)) for one in axes if one is not None)
     across, up = np.meshgrid(first, second, indexing="ij")
     grid = surfaces[0].apply(across.ravel(), up.ravel()).reshape(_CELLS, _CELLS)
-    return Picture(part, (axes[0], axes[1]), np.zeros((0, 2)), grid)
+    return Picture(part, (axes[0], axes[1]), grid)
 
 
-def _on_one_scale(curves: Sequence[Picture]) -> list[Picture]:
-    """Give all curves the scale that nearly all rows need; a curve that goes on outside gets a larger one."""
-    low, high = (side([0.0, *(one.scale[at] for one in curves)]) for at, side in enumerate((min, max)))
-    found = []
+def _scaled(curves: Sequence[Picture]) -> list[Picture]:
+    """Give each curve a scale that holds all of it, and that is not much finer than that of the strongest one."""
+    ends = []
     for one in curves:
-        values = [low, high, *one.points[:, 1].tolist(), *([] if one.missing is None else [one.missing])]
-        bottom, top = min(values), max(values)
-        pad = 0.05 * (top - bottom) or 0.01
+        values = [0.0, *one.values[:, 1].tolist(), *([] if one.missing is None else [one.missing])]
+        ends.append((min(values), max(values)))
+    least = max((high - low for low, high in ends), default=0.0) / _LARGEST
+    found = []
+    for one, (low, high) in zip(curves, ends, strict=True):
+        more = max(least - (high - low), 0.0) / 2
+        pad = 0.05 * (high - low) + more or 0.01
         # Below the curve is room for how the rows are spread.
-        room = (top - bottom + 2 * pad) * _ROWS_HEIGHT / (100 - _ROWS_HEIGHT)
-        found.append(replace(one, scale=(bottom - pad - room, top + pad)))
+        room = (high - low + 2 * pad) * _ROWS_HEIGHT / (100 - _ROWS_HEIGHT)
+        found.append(replace(one, scale=(low - pad - room, high + pad)))
     return found
 
 
@@ -389,12 +348,12 @@ def marks_of(parts: Parts, pictures: Sequence[Picture], rows: Ints) -> list[list
     for one in pictures:
         sides = [axis.places(parts.table.values(axis.column)[rows]) for axis in one.axes]
         if len(sides) == 1:
-            sides[0] = _with_missing(one, sides[0])
-            sides.append(100.0 * (added[:, one.part] - one.scale[0]) / (one.scale[1] - one.scale[0]))
+            sides = [
+                _with_missing(one, sides[0]),
+                100.0 * (added[:, one.part] - one.scale[0]) / (one.scale[1] - one.scale[0]),
+            ]
         across, up = (np.clip(np.nan_to_num(side), 0.0, 100.0) for side in sides)
-        found.append(
-            [[round(float(x), 1), round(100 - float(y), 1)] for x, y in zip(across, up, strict=True)]
-        )
+        found.append(np.column_stack([across, 100 - up]).round(1).tolist())
     return found
 
 
@@ -408,16 +367,16 @@ def pictures_section(parts: Parts, pictures: Sequence[Picture]) -> str:
     """Draw curves and surfaces."""
     curves = [one for one in pictures if len(one.axes) == 1]
     surfaces = pictures[len(curves) :]
-    strength = max((float(np.abs(one.grid).max()) for one in surfaces), default=1.0) or 1.0
+    strength = max((float(np.abs(one.values).max()) for one in surfaces), default=1.0) or 1.0
     drawn = [_draw_curve(parts, one, place) for place, one in enumerate(curves)]
     maps = [_draw_surface(parts, one, len(curves) + at, strength) for at, one in enumerate(surfaces)]
     body = (
         "<p>What each column adds to a score; the number beside a name is the spread that it causes inside queries. "
-        "The curves have one scale upwards, and a larger one where they need it; skewed columns are drawn by "
-        'quantiles. The grey bars show how the rows of this page are spread. <span class="noprint">Rows of the query '
-        'that you look at are marked: A and B as above.</span></p><div class="pickers one noprint"><label>Mark the '
-        'rows of<select id="pick-marked"></select></label>'
-        f'</div><div class="pictures">{"".join(drawn)}</div>'
+        f"Weak curves are enlarged, up to {number(_LARGEST)} times; skewed columns are drawn by quantiles. "
+        "The grey bars show how the rows of this page are spread. "
+        '<span class="noprint">Rows of the query that you look at are marked: A and B as above.</span></p>'
+        '<div class="pickers one noprint"><label>Mark the rows of<select id="pick-marked"></select></label></div>'
+        f'<div class="pictures">{"".join(drawn)}</div>'
     )
     if maps:
         body += (
@@ -429,29 +388,28 @@ def pictures_section(parts: Parts, pictures: Sequence[Picture]) -> str:
 
 def _draw_curve(parts: Parts, one: Picture, place: int) -> str:
     axes, scale = one.axes[0], one.scale
-    where = _with_missing(one, one.points[:, 0])
-    heights = [100 - span(*scale, value) for value in one.points[:, 1].tolist()]
+    where = _with_missing(one, one.values[:, 0])
+    heights = [100 - span(*scale, value) for value in one.values[:, 1].tolist()]
     rows = _with_missing(one, axes.places(parts.table.values(axes.column)))
     bins = min(_BINS, len(axes.labels) or _BINS)
     counts, edges = np.histogram(rows[np.isfinite(rows)], bins=bins, range=(0, 100))
-    tall = _ROWS_HEIGHT * np.sqrt(
-        counts / max(counts.max(), 1)
-    )  # spikes, such as many zeros, hide nothing else
+    # The root, because spikes such as many zeros would hide everything else.
+    tall = _ROWS_HEIGHT * np.sqrt(counts / max(counts.max(), 1))
     drawn = f'<path class="rule" d="M0 {100 - span(*scale, 0.0):.2f}H100"/>' + "".join(
         f'<rect class="rows" x="{x:.2f}" width="{100 / bins:.2f}" y="{100 - height:.2f}" height="{height:.2f}"/>'
         for x, height in zip(edges, tall, strict=False)
         if height
     )
     marks = [(float(_with_missing(one, np.array([at]))[0]), label) for at, label in axes.marks()]
+    points = list(zip(where, heights, strict=True))
     if axes.labels:
         half = min(40.0 / len(axes.labels), 12.0)
         drawn += "".join(
-            f'<path class="line chosen" d="M{x - half:.2f} {y:.2f}H{x + half:.2f}"/>'
-            for x, y in zip(where, heights, strict=True)
+            f'<path class="line chosen" d="M{x - half:.2f} {y:.2f}H{x + half:.2f}"/>' for x, y in points
         )
     else:
-        points = " ".join(f"{x:.2f},{y:.2f}" for x, y in zip(where, heights, strict=True))
-        drawn += f'<polyline class="line chosen" points="{points}"/>'
+        line = " ".join(f"{x:.2f},{y:.2f}" for x, y in points)
+        drawn += f'<polyline class="line chosen" points="{line}"/>'
     if one.missing is not None:
         drawn += f'<path class="line chosen" d="M{_END + 4:.0f} {100 - span(*scale, one.missing):.2f}H100"/>'
         marks = [mark for mark in marks if mark[0] < _END - 14] + [(_MISSING, "missing")]
@@ -460,48 +418,40 @@ def _draw_curve(parts: Parts, one: Picture, place: int) -> str:
 
 
 def _draw_surface(parts: Parts, one: Picture, place: int, strength: float) -> str:
-    tone = np.round((one.grid / strength + 1) / 2 * (_N_TONES - 1)).astype(int)
+    tone = np.round((one.values / strength + 1) / 2 * (_N_TONES - 1)).astype(int)
     paths = [""] * _N_TONES
-    for across in range(_CELLS):
-        for down in range(_CELLS):
-            paths[tone[across, _CELLS - 1 - down]] += f"M{across} {down}h1v1h-1z"
-    channels = np.column_stack(
-        [np.interp(np.linspace(0, 2, _N_TONES), [0, 1, 2], channel) for channel in zip(*_TONES, strict=True)]
-    )
-    colours = ["#" + "".join(f"{round(value):02x}" for value in channel) for channel in channels.tolist()]
+    for across, down in np.ndindex(_CELLS, _CELLS):
+        paths[tone[across, _CELLS - 1 - down]] += f"M{across} {down}h1v1h-1z"
+    channels = [
+        np.interp(np.linspace(0, 2, _N_TONES), [0, 1, 2], channel) for channel in zip(*_TONES, strict=True)
+    ]
+    colours = [f"#{round(r):02x}{round(g):02x}{round(b):02x}" for r, g, b in zip(*channels, strict=True)]
     drawn = "".join(f'<path fill="{c}" d="{path}"/>' for c, path in zip(colours, paths, strict=True) if path)
     across_marks, up = (axes.marks() for axes in one.axes)
     return _figure(parts, one, place, drawn, (across_marks, [(100 - y, label) for y, label in up]))
 
 
-def _figure(
-    parts: Parts, one: Picture, place: int, drawn: str, marks: tuple[Sequence[tuple[float, str]], ...]
-) -> str:
+def _figure(parts: Parts, one: Picture, place: int, drawn: str, marks: Any) -> str:
     called, inputs = parts.names[one.part], parts.inputs[one.part]
-    size, more = 100, ""
+    size, note, shape = 100, "", "small"
     if len(inputs) == 2:
-        size = _CELLS
         across, up = (name(parts.formula.title([own]), 40) for own in inputs)
-        more = f'<p class="note">across: {across}, up: {up}</p>'
+        size, note, shape = _CELLS, f'<p class="note">across: {across}, up: {up}</p>', "small crisp"
+    frame, label = f'data-picture="{place}"', f"What {plain(called)} adds"
     return (
         f"<figure><figcaption>{name(called, 60)} <small>{number(float(parts.spread[one.part]), 3)}</small></figcaption>"
-        f'<div class="plot small"><div class="frame" data-picture="{place}"><svg viewBox="0 0 {size} {size}" '
-        f'preserveAspectRatio="none" role="img" aria-label="What {text(plain(called))} adds"'
-        f"{' shape-rendering=crispEdges' if more else ''}>{drawn}</svg>"
-        f"{axis('y', marks[1])}{axis('x', marks[0])}</div></div>{more}</figure>"
+        f"{plot(drawn, marks, label, shape=shape, frame=frame, box=f'{size} {size}')}{note}</figure>"
     )
 
 
 def _as_table(parts: Parts, curves: Sequence[Picture]) -> str:
-    lines = ""
+    rows = []
     for one in curves:
-        axes, (places, values) = one.axes[0], one.points.T
+        axes, (places, values) = one.axes[0], one.values.T
         marks = axes.marks() if not axes.labels else list(zip(places.tolist(), axes.labels, strict=True))
         cells = [f"{label}: {signed(float(np.interp(at, places, values)))}" for at, label in marks]
         cells += [] if one.missing is None else [f"missing: {signed(one.missing)}"]
-        lines += (
-            f'<tr><th scope="row">{name(parts.names[one.part])}</th><td class="n">'
-            f"{number(float(parts.spread[one.part]), 3)}</td><td>{text(' · '.join(cells))}</td></tr>"
-        )
-    head = '<th>Column</th><th class="n">spread</th><th>value: what it adds</th>'
-    return details("Curves as a table", table("Curves as a table", head, lines)) if lines else ""
+        spread = number(float(parts.spread[one.part]), 3)
+        rows.append((name(parts.names[one.part]), spread, text(" · ".join(cells))))
+    head = ["Column", "#spread", "value: what it adds"]
+    return details("Curves as a table", listing("Curves as a table", head, rows)) if rows else ""

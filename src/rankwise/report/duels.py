@@ -13,7 +13,7 @@ from rankwise.arrays import ArrayLike, Floats, Ints
 from rankwise.automatic.calibration import Calibration
 from rankwise.data.validation import check_pairs
 from rankwise.losses import LOSSES
-from rankwise.report.markup import alike, counted, decimals, name, number, section, table
+from rankwise.report.markup import alike, counted, decimals, listing, name, number, section
 
 __all__ = ["Duels", "Record", "duels_section", "look_at_duels", "probability_of", "record_errors"]
 
@@ -142,46 +142,40 @@ def record_errors(pairs: Ints, weight: Floats, n_rows: int) -> Floats | None:
 def duels_section(duels: Duels, thing: str) -> str:
     """Show the items with their wins and losses, and how far probabilities can be believed."""
     has_expected = duels.log_loss is not None
-    scores = alike([one.score for one in duels.records])
-    lines = "".join(
-        f'<tr><td class="n">{one.rank}</td><td class="called">{name(one.called)}</td>'
-        f'<td class="n">{score}</td><td class="n">{number(one.won)}</td>'
-        f'<td class="n">{number(one.lost)}</td>'
-        + (f'<td class="n">{decimals(one.expected, 1)}</td>' if has_expected else "")
-        + "</tr>"
-        for one, score in zip(duels.records, scores, strict=True)
-    )
-    head = f'<th class="n">rank</th><th>{thing}</th><th class="n">score</th>'
-    head += '<th class="n">won</th><th class="n">lost</th>'
-    head += '<th class="n">wins expected</th>' if has_expected else ""
+    head = ["#rank", thing, "#score", "#won", "#lost", *(["#wins expected"] if has_expected else [])]
+    rows = [
+        [
+            str(one.rank),
+            name(one.called),
+            score,
+            number(one.won),
+            number(one.lost),
+            *([decimals(one.expected, 1)] if has_expected else []),
+        ]
+        for one, score in zip(duels.records, alike([one.score for one in duels.records]), strict=True)
+    ]
     more = duels.n_items - len(duels.records)
     rest = f"<p><small>{counted(more, f'more {thing}')} not shown.</small></p>" if more else ""
-    expectation = (
-        ", and about as often as expected, which is the sum of its probabilities over its duels"
-        if has_expected
-        else ""
-    )
+    expectation = ", and about as often as expected, which is the sum of its probabilities over its duels"
     body = (
-        f"<p>{counted(duels.n_items, thing)} fought. Who stands high should have won more than lost{expectation}.</p>"
-        f"{table('Wins and losses', head, lines)}{rest}"
+        f"<p>{counted(duels.n_items, thing)} fought. Who stands high should have won more than lost"
+        f"{expectation if has_expected else ''}.</p>{listing('Wins and losses', head, rows)}{rest}"
     )
     if duels.bins:
-        body += _reliability_table(duels)
+        shares = [
+            (
+                f"{low:.0%} to {high:.0%}",
+                number(count),
+                f"{said:.0%}",
+                f"{right:.0%}",
+                f'<div class="length"><i style="width:{100 * right:.1f}%"></i></div>',
+            )
+            for low, high, count, said, right in duels.bins
+        ]
+        body += (
+            "<h3>Can its probabilities be believed?</h3><p>Of the duels whose favourite it gave such a chance, so many "
+            "were won by the favourite. The two shares should agree. "
+            f"Log-loss {decimals(duels.log_loss)}; a coin has {decimals(float(np.log(2)))}.</p>"
+            + listing("Probabilities", ["chance of the favourite", "#duels", "#said", "#won", "~"], shares)
+        )
     return section("duels", "Wins and losses", body)
-
-
-def _reliability_table(duels: Duels) -> str:
-    lines = "".join(
-        f'<tr><th scope="row">{low:.0%} to {high:.0%}</th><td class="n">{number(count)}</td>'
-        f'<td class="n">{said:.0%}</td><td class="n">{right:.0%}</td>'
-        f'<td class="w"><div class="length"><i style="width:{100 * right:.1f}%"></i></div></td></tr>'
-        for low, high, count, said, right in duels.bins
-    )
-    head = '<th>chance of the favourite</th><th class="n">duels</th><th class="n">said</th>'
-    head += '<th class="n">won</th><th></th>'
-    return (
-        "<h3>Can its probabilities be believed?</h3><p>Of the duels whose favourite it gave such a chance, so many "
-        "were won by the favourite. The two shares should agree. "
-        f"Log-loss {decimals(duels.log_loss)}; a coin has {decimals(float(np.log(2)))}.</p>"
-        f"{table('Probabilities', head, lines)}"
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,7 @@ from rankwise.metrics.intervals import mean_over_pairs
 from rankwise.metrics.pairwise import wrong_pairs
 from rankwise.report.charts import span
 from rankwise.report.duels import record_errors
-from rankwise.report.markup import brackets, decimals, details, name, number, section, table, text
+from rankwise.report.markup import brackets, decimals, details, listing, name, number, section, text
 
 __all__ = [
     "Evidence",
@@ -49,8 +49,7 @@ __all__ = [
 _COLUMNS_TRIED = 2000
 _FOLDS = 5  # of queries, to choose a column that is not evaluated on what chose it
 _NUMBERS_TRIED = 20_000_000  # a few seconds of sorting
-
-
+_SURE = 0.05
 _CUTOFFS = (1, 2, 3, 5, 10, 20, 50)
 _POSITIONS = 10
 _GRADES = 5  # shades there are
@@ -80,32 +79,48 @@ class Figure:
 
     Attributes
     ----------
-    name : str
+    metric : Metric
     describe : str
         The convention in words.
-    greater_is_better : bool
     model : Interval
+    random : Interval
+        That of a random order, in expectation.
     single : Interval or None
         The best single column's.
-    random : Interval or None
-        That of a random order, in expectation.
     against_single : Comparison or None
         The model minus the best single column.
     record : Interval or None
-        Of duels: that of betting on whoever won the larger share of its other duels.
-    metric : Metric or None
-        None for preferences.
+        Of duels: that of betting on the item that won the larger share of its other duels.
     """
 
-    name: str
+    metric: Metric
     describe: str
-    greater_is_better: bool
     model: Interval
-    single: Interval | None
-    random: Interval | None
-    against_single: Comparison | None
+    random: Interval
+    single: Interval | None = None
+    against_single: Comparison | None = None
     record: Interval | None = None
-    metric: Metric | None = None
+
+    @property
+    def name(self) -> str:
+        """Return the name of the metric."""
+        return self.metric.name
+
+    @property
+    def better(self) -> str:
+        """Return which values are better: "higher" or "lower"."""
+        return "higher" if self.metric.greater_is_better else "lower"
+
+    @property
+    def shown(self) -> list[tuple[str, str, Interval]]:
+        """Return a letter, a title and the interval of the model and of each baseline."""
+        every = (
+            ("m", "Model", self.model),
+            ("b", "Best single column", self.single),
+            ("w", "Who won more of its other duels", self.record),
+            ("r", "Random order", self.random),
+        )
+        return [(letter, title, one) for letter, title, one in every if one is not None]
 
 
 @dataclass(frozen=True)
@@ -164,19 +179,15 @@ def evaluate_labels(
 def _figure(
     metric: Metric, y: Floats, queries: Queries, scores: Floats, column: Floats | None, seed: int
 ) -> Figure:
-    constant = np.zeros(y.size)  # tied scores are averaged over all orders: exactly what a random order gets
-    return Figure(
-        metric.name,
-        metric.describe(),
-        metric.greater_is_better,
-        bootstrap_interval(y, scores, queries, metric=metric, random_state=seed),
-        None if column is None else bootstrap_interval(y, column, queries, metric=metric, random_state=seed),
-        bootstrap_interval(y, constant, queries, metric=metric, random_state=seed),
-        None
-        if column is None
-        else compare_rankings(y, scores, column, queries, metric=metric, random_state=seed),
-        metric=metric,
-    )
+    def interval(values: Floats) -> Interval:
+        return bootstrap_interval(y, values, queries, metric=metric, random_state=seed)
+
+    # Tied scores are averaged over all orders: exactly the expectation of a random order.
+    figure = Figure(metric, metric.describe(), interval(scores), interval(np.zeros(y.size)))
+    if column is None:
+        return figure
+    compared = compare_rankings(y, scores, column, queries, metric=metric, random_state=seed)
+    return replace(figure, single=interval(column), against_single=compared)
 
 
 def evaluate_pairs(
@@ -188,26 +199,22 @@ def evaluate_pairs(
     share = np.ones(len(checked)) if checked.weight is None else checked.weight
     edges = np.column_stack([checked.winner, checked.loser])
 
-    def wrong(values: Floats) -> Floats:
-        return wrong_pairs(values, edges)
-
     def interval(values: Floats) -> Interval:
         return mean_over_pairs(values, edges, share)
 
     tried = columns_to_try(X)
-    errors = np.array([np.average(wrong(column), weights=share) for column in take_columns(X, tried).T])
+    errors = np.array([np.average(wrong_pairs(x, edges), weights=share) for x in take_columns(X, tried).T])
     sign = 1 if errors.min() <= 1 - errors.max() else -1
     best = (int(tried[np.argmin(errors) if sign > 0 else np.argmax(errors)]), sign)
-    own = wrong(scores)
-    single = wrong(best[1] * take_columns(X, np.array([best[0]]))[:, 0])
+    own = wrong_pairs(scores, edges)
+    single = wrong_pairs(sign * take_columns(X, np.array([best[0]]))[:, 0], edges)
     record = record_errors(edges, share, scores.size)
     figure = Figure(
-        "pairwise_error",
+        get_metric("pairwise_error"),
         "Pairwise error: share of the listed preferences that the scores contradict; tied scores count one half",
-        False,
         interval(own),
-        interval(single),
         Interval(0.5, np.nan, np.nan, 0.95, len(checked), "pairs"),
+        interval(single),
         compare_over_pairs(own, single, edges, share),
         None if record is None else interval(record),
     )
@@ -299,32 +306,24 @@ def top_pictures(top: Top) -> str:
         f'<i style="width:{100 * value:.1f}%"></i></div></td></tr>'
         for k, value in top.ndcg
     )
+    shades = [f"grade g{round(4 * (1 - at / max(len(top.grades) - 1, 1)))}" for at in range(len(top.grades))]
     rows = ""
     for position, shares in enumerate(top.shares, 1):
         parts = "".join(
-            f'<span class="grade g{_shade(place, len(top.grades))}" style="width:{100 * share:.1f}%" '
-            f'title="grade {number(grade)}: {share:.0%}"></span>'
-            for place, (grade, share) in enumerate(zip(top.grades, shares, strict=True))
+            f'<span class="{shade}" style="width:{100 * share:.1f}%" title="grade {number(grade)}: {share:.0%}"></span>'
+            for shade, grade, share in zip(shades, top.grades, shares, strict=True)
             if share > 0
         )
         rows += f'<tr><th scope="row" class="n">{position}</th><td><div class="stack">{parts}</div></td></tr>'
     legend = " ".join(
-        f'<span class="grade g{_shade(place, len(top.grades))}">{number(grade)}</span>'
-        for place, grade in enumerate(top.grades)
+        f'<span class="{shade}">{number(grade)}</span>'
+        for shade, grade in zip(shades, top.grades, strict=True)
     )
     return (
         '<div class="columns top"><div><h3>At every cutoff</h3><table><tbody>'
         f"{figures}</tbody></table></div><div><h3>Grades in the top ten</h3><table><tbody>{rows}</tbody></table>"
         f'<p class="note">Shares of grades {legend} at each position, over all queries.</p></div></div>'
     )
-
-
-def _shade(place: int, n_grades: int) -> int:
-    """Return a shade from 4, the best grade, to 0, the worst."""
-    return round(4 * (1 - place / max(n_grades - 1, 1)))
-
-
-_SURE = 0.05
 
 
 def title_of(metric: str) -> str:
@@ -346,7 +345,7 @@ def _p(comparison: Comparison) -> str:
 
 def verdict(figure: Figure, comparison: Comparison, names: tuple[str, str], other: Interval | None) -> str:
     """Say in one sentence which of two rankings is better; the names are markup."""
-    ahead = comparison.difference.value * (1 if figure.greater_is_better else -1)
+    ahead = comparison.difference.value * (1 if figure.better == "higher" else -1)
     words = "cannot be told apart from"
     if comparison.p_value < _SURE:
         words = "ranks better than" if ahead > 0 else "ranks worse than"
@@ -360,57 +359,51 @@ def verdict(figure: Figure, comparison: Comparison, names: tuple[str, str], othe
 def meaning(figure: Figure) -> str:
     """Say in words what the value of a metric means; empty where that would say no more than its convention."""
     value, (base, _, cutoff) = figure.model.value, figure.name.partition("@")
-    words = ""
-    if base == "pairwise_error":
-        words = f"Of 100 pairs it puts {number(round(100 * value))} in the wrong order; a random order 50."
-    elif base in {"concordance", "auc"}:
-        words = f"Of 100 pairs it puts {number(round(100 * value))} in the right order; a random order 50."
-    elif base == "kendall_tau":
-        words = "1 is the order of the labels, 0 no relation, −1 the reverse order."
-    elif base == "precision":
+    if base in {"pairwise_error", "concordance", "auc"}:
+        order = "wrong" if base == "pairwise_error" else "right"
+        return f"Of 100 pairs it puts {number(round(100 * value))} in the {order} order; a random order 50."
+    if base == "kendall_tau":
+        return "1 is the order of the labels, 0 no relation, −1 the reverse order."
+    if base == "precision":
         length = int(cutoff or 10)
-        words = f"Of the first {length} rows of a query {number(round(value * length, 1))} are relevant."
-    elif base == "mrr" and value > 0:
-        words = f"The first relevant row stands typically at place {number(round(1 / value, 1))}."
-    elif base in {"ndcg", "map"} and figure.random is not None and figure.random.value < 1:
+        return f"Of the first {length} rows of a query {number(round(value * length, 1))} are relevant."
+    if base == "mrr" and value > 0:
+        return f"The first relevant row stands typically at place {number(round(1 / value, 1))}."
+    if base in {"ndcg", "map"} and figure.random.value < 1:
         way = (value - figure.random.value) / (1 - figure.random.value)
-        words = f"1 would be the best possible order; the model goes {way:.0%} of the way there from a random one."
-    return words
+        return f"1 would be the best possible order; the model goes {way:.0%} of the way there from a random one."
+    return ""
 
 
 def metrics_section(evidence: Evidence, best_name: str | None) -> str:
     """Show every metric with its interval, beside the baselines."""
-    rows = [_metric_row(figure) for figure in evidence.figures]
-    keys = '<span><s class="m swatch"></s>model</span>'
-    if best_name is not None:
-        sign = "" if evidence.best_column is None or evidence.best_column[1] > 0 else ", smallest first"
-        keys += f' <span><s class="b swatch"></s>best single column: {name(best_name)}{sign}</span>'
-    if evidence.figures[0].random is not None:
-        keys += ' <span><s class="r swatch"></s>random order</span>'
-    note = _note(evidence.figures[0])
-    conventions = "".join(
-        f"<li>{text(figure.describe)}. {text(meaning(figure))}</li>" for figure in evidence.figures
+    first = evidence.figures[0]
+    named = {"m": "model", "r": "random order"}
+    if best_name is not None and evidence.best_column is not None:
+        sign = "" if evidence.best_column[1] > 0 else ", smallest first"
+        named["b"] = f"best single column: {name(best_name)}{sign}"
+    keys = " ".join(
+        f'<span><s class="{letter} swatch"></s>{named[letter]}</span>'
+        for letter, *_ in first.shown
+        if letter in named
     )
-    shown = evidence.figures[0]
-    head = "<th>Metric</th><th></th><th>Model</th>"
-    head += "<th>Best single column</th>" if shown.single is not None else ""
-    head += "<th>Who won more of its other duels</th>" if shown.record is not None else ""
-    head += "<th>Random order</th>" if shown.random is not None else ""
-    more = ""
+    head = ["Metric", "~", *(title for _, title, _ in first.shown)]
+    rows = [_metric_row(figure) for figure in evidence.figures]
+    shown = listing("Metrics", head, rows[:1], "metrics")
     if rows[1:]:  # folded on a phone, so that queries come soon
-        others = table("More metrics", head, "".join(rows[1:]), "metrics")
-        more = details(f"{len(rows) - 1} more metrics", others).replace("<details>", '<details class="wide">')
+        others = details(f"{len(rows) - 1} more metrics", listing("More metrics", head, rows[1:], "metrics"))
+        shown += others.replace("<details>", '<details class="wide">')
+    meanings = "".join(f"<li>{text(one.describe)}. {text(meaning(one))}</li>" for one in evidence.figures)
     return section(
         "metrics",
         "How good it is",
-        f'<p class="legend">{keys}</p>{table("Metrics", head, rows[0], "metrics")}{more}<p class="note">{note}</p>'
-        + details("What these figures mean", f'<ul class="note">{conventions}</ul>'),
+        f'<p class="legend">{keys}</p>{shown}<p class="note">{_note(first.model)}</p>'
+        + details("What these figures mean", f'<ul class="note">{meanings}</ul>'),
     )
 
 
-def _note(figure: Figure) -> str:
+def _note(first: Interval) -> str:
     """Say what the brackets, the baselines and p are."""
-    first = figure.model
     if first.unit == "pairs":
         return (
             f"Brackets: {first.level:.0%} intervals over {number(first.n)} pairs, where two that share an item count "
@@ -418,45 +411,25 @@ def _note(figure: Figure) -> str:
             "which favours it."
         )
     chosen_on = "the other queries" if first.unit == "queries" else "these very rows, which favours it"
-    drawn = text(how_many(first.n, first.unit))
     return (
-        f"Brackets: {first.level:.0%} intervals over {drawn}. The single column "
+        f"Brackets: {first.level:.0%} intervals over {text(how_many(first.n, first.unit))}. The single column "
         f"is chosen on {chosen_on}. p: paired randomisation test of the model against it."
     )
 
 
-def _metric_row(figure: Figure) -> str:
-    shown = [
-        (kind, interval)
-        for kind, interval in (("m", figure.model), ("b", figure.single), ("r", figure.random))
-        if interval is not None
-    ]
-    ends = [end for _, i in shown for end in (i.low, i.high, i.value) if np.isfinite(end)]
-    low, high = min(ends), max(ends)
-    pad = (high - low) * 0.03 or 0.01
-    forest = "".join(_whisker(kind, interval, low - pad, high + pad) for kind, interval in shown)
-    better = "higher" if figure.greater_is_better else "lower"
-    cells = f'<td data-label="Model">{_interval(figure.model)}</td>'
-    if figure.single is not None:
-        test = "" if figure.against_single is None else f"<small>{_p(figure.against_single)}</small>"
-        cells += f'<td data-label="Best single column">{_interval(figure.single)}{test}</td>'
-    if figure.record is not None:
-        cells += f'<td data-label="Who won more of its other duels">{_interval(figure.record)}</td>'
-    if figure.random is not None:
-        cells += f'<td data-label="Random order">{_interval(figure.random)}</td>'
-    return (
-        f'<tr><th scope="row">{text(title_of(figure.name))} <small>{better} is better</small></th>'
-        f'<td class="forest" aria-hidden="true"><div>{forest}</div></td>{cells}</tr>'
-    )
-
-
-def _whisker(kind: str, interval: Interval, low: float, high: float) -> str:
-    stripe = ""
-    if np.isfinite(interval.low):
-        left, right = span(low, high, interval.low), span(low, high, interval.high)
-        stripe = f'<i class="{kind}" style="left:{left:.1f}%;width:{right - left:.1f}%"></i>'
-    return f'{stripe}<s class="{kind}" style="left:{span(low, high, interval.value):.1f}%"></s>'
-
-
-def _interval(interval: Interval) -> str:
-    return f"<span>{decimals(interval.value)}<small>{brackets(interval.low, interval.high)}</small></span>"
+def _metric_row(figure: Figure) -> list[str]:
+    ends = [end for *_, i in figure.shown for end in (i.low, i.high, i.value) if np.isfinite(end)]
+    pad = (max(ends) - min(ends)) * 0.03 or 0.01
+    low, high = min(ends) - pad, max(ends) + pad
+    forest, cells = "", []
+    for letter, _, one in figure.shown:
+        if np.isfinite(one.low):
+            left, right = span(low, high, one.low), span(low, high, one.high)
+            forest += f'<i class="{letter}" style="left:{left:.1f}%;width:{right - left:.1f}%"></i>'
+        forest += f'<s class="{letter}" style="left:{span(low, high, one.value):.1f}%"></s>'
+        test = (
+            f"<small>{_p(figure.against_single)}</small>" if letter == "b" and figure.against_single else ""
+        )
+        cells.append(f"<span>{decimals(one.value)}<small>{brackets(one.low, one.high)}</small></span>{test}")
+    title = f"{text(title_of(figure.name))} <small>{figure.better} is better</small>"
+    return [title, f'<div class="forest" aria-hidden="true">{forest}</div>', *cells]

@@ -17,6 +17,7 @@ __all__ = [
     "details",
     "embed",
     "lines",
+    "listing",
     "name",
     "number",
     "plain",
@@ -105,6 +106,27 @@ def table(label: str, head: str, lines: str, kind: str = "") -> str:
         f'<div class="scroll" tabindex="0" role="group" aria-label="{text(label)}"><table{named}>'
         f"<thead><tr>{head}</tr></thead><tbody>{lines}</tbody></table></div>"
     )
+
+
+def listing(
+    label: str, head: Sequence[str], rows: Sequence[Sequence[str]], kind: str = "", chosen: int | None = None
+) -> str:
+    """Set a table of cells, which are markup; the first cell of a row names it.
+
+    A head that begins with "#" stands above numbers, and one with "~" above bars.
+    """
+    kinds = [{"#": ' class="n"', "~": ' class="w"'}.get(one[:1], "") for one in head]
+    heads = [one.lstrip("#~") for one in head]
+    lines = ""
+    for at, (first, *cells) in enumerate(rows):
+        lines += f'<tr{" class=chosen" if at == chosen else ""}><th scope="row"{kinds[0]}>{first}</th>'
+        lines += "".join(
+            f'<td{own} data-label="{text(plain(called))}">{cell}</td>'
+            for own, called, cell in zip(kinds[1:], heads[1:], cells, strict=True)
+        )
+        lines += "</tr>"
+    top = "".join(f"<th{own}>{name(one)}</th>" for own, one in zip(kinds, heads, strict=True))
+    return table(label, top, lines, kind)
 
 
 def details(summary: str, body: str) -> str:

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from rankwise.arrays import Floats
+from rankwise.arrays import Floats, Ints
 from rankwise.data.queries import Queries
 from rankwise.data.wording import how_many
 from rankwise.displays.reading import Reading
@@ -87,7 +86,7 @@ class OpenQuery:
     kind: str
     value: float | None
     size: int
-    columns: npt.NDArray[np.int64]
+    columns: Ints
     rows: list[RankedRow]
     n_top: int
 
@@ -102,7 +101,7 @@ def open_queries(
 ) -> list[OpenQuery]:
     """Choose the best and the worst queries and rank their rows."""
     per_query = evidence.per_query
-    chosen = _choose(per_query, queries, greater_is_better=evidence.figures[0].greater_is_better)
+    chosen = _choose(per_query, is_better_high=evidence.figures[0].better == "higher")
     n_parts = max(5, min(_COLUMNS, _NUMBERS // (2 * (_TOP + _MISSED) * max(len(chosen), 1))))
     opened = []
     for code, kind in chosen:
@@ -115,15 +114,15 @@ def open_queries(
             added, values = added[:, columns], parts.values(rows, columns)
         ranked = [
             RankedRow(
-                int(row),
+                row,
                 f"row {row}" if row_names is None else row_names[row],
-                int(rank),
+                rank,
                 float(scores[row]),
                 None if labels is None else float(labels[row]),
                 part,
                 value,
             )
-            for row, rank, part, value in zip(rows, ranks, added, values, strict=True)
+            for row, rank, part, value in zip(rows.tolist(), ranks.tolist(), added, values, strict=True)
         ]
         value = None if per_query is None else float(per_query.values[code])
         size = int(queries.sizes[code])
@@ -131,31 +130,25 @@ def open_queries(
     return opened
 
 
-def _choose(
-    per_query: PerQuery | None, queries: Queries, *, greater_is_better: bool
-) -> list[tuple[int, str]]:
-    if per_query is None or len(queries) == 1:
+def _choose(per_query: PerQuery | None, *, is_better_high: bool) -> list[tuple[int, str]]:
+    if per_query is None or len(per_query) == 1:
         return [(0, "only")]
-    counted = np.flatnonzero(per_query.counted)
-    goodness = per_query.values[counted] * (1 if greater_is_better else -1)
-    order = counted[np.argsort(-goodness, kind="stable")]
-    n_best = min(_OPENED, (order.size + 1) // 2)
-    n_worst = min(_OPENED, order.size - n_best)
-    worst = order[order.size - n_worst :][::-1]
-    return [(int(code), "worst") for code in worst] + [(int(code), "best") for code in order[:n_best]]
+    known = np.flatnonzero(per_query.counted)
+    order = known[np.argsort((-1 if is_better_high else 1) * per_query.values[known], kind="stable")].tolist()
+    n_best = min(_OPENED, (len(order) + 1) // 2)
+    n_worst = min(_OPENED, len(order) - n_best)
+    worst = order[::-1][:n_worst]
+    return [*((code, "worst") for code in worst), *((code, "best") for code in order[:n_best])]
 
 
-def _ranked(
-    rows: npt.NDArray[np.int64], scores: Floats, labels: Floats | None
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return the top rows of a query, and of what is below the best-labelled rows, with their ranks."""
+def _ranked(rows: Ints, scores: Floats, labels: Floats | None) -> tuple[Ints, Ints]:
+    """Return the top rows of a query, and rows further down with a better label, with their ranks."""
     order = rows[np.argsort(-scores[rows], kind="stable")]
     ranks = np.searchsorted(-scores[order], -scores[order], side="left") + 1
     shown = np.arange(min(_TOP, order.size))
     if labels is not None and order.size > _TOP:
         below = np.arange(_TOP, order.size)
-        better = labels[order[below]]
-        missed = below[np.argsort(-better, kind="stable")[:_MISSED]]
+        missed = below[np.argsort(-labels[order[below]], kind="stable")[:_MISSED]]
         # Only those that should have been at the top: better than the least that is there.
         missed = missed[labels[order[missed]] > labels[order[shown]].min()]
         shown = np.concatenate([shown, np.sort(missed)])
@@ -217,44 +210,34 @@ def queries_section(evidence: Evidence, opened: Sequence[OpenQuery], naming: Row
 
 
 def _open_query(query: OpenQuery, position: int, naming: RowNaming) -> str:
-    has_labels = any(row.label is not None for row in query.rows)
-    has_names = naming.has_names
-    has_parts = query.columns.size > 0
     lines = ""
     scores = alike([row.score for row in query.rows])
     for index, (row, score) in enumerate(zip(query.rows, scores, strict=True)):
         if index == query.n_top:
             lines += '<tr><td colspan="9"><small>… rows further down with a better label</small></td></tr>'
         label = "" if row.label is None else f"<td>{naming.badge(row.label)}</td>"
-        called = (
-            f'<td class="called">{name(row.called)}</td>' if has_names else f'<td class="n">{row.row}</td>'
-        )
-        buttons = (
-            "".join(
-                f'<button type="button" hidden data-query="{position}" data-row="{index}" data-side="{side}" '
-                f'aria-pressed="false" aria-label="Compare {text(plain(row.called))} as {letter}">{letter}</button> '
-                for side, letter in enumerate("AB")
-            )
-            if has_parts
-            else ""
-        )
+        called = f'called">{name(row.called)}' if naming.has_names else f'n">{row.row}'
+        buttons = [
+            f'<button type="button" hidden data-query="{position}" data-row="{index}" data-side="{side}" '
+            f'aria-pressed="false" aria-label="Compare {text(plain(row.called))} as {letter}">{letter}</button> '
+            for side, letter in enumerate("AB")
+            if query.columns.size
+        ]
         lines += (
             f'<tr><td class="n">{row.rank}</td>{label}<td class="n">{score}</td>'
-            f'{called}<td class="pick noprint">{buttons}</td></tr>'
+            f'<td class="{called}</td><td class="pick noprint">{"".join(buttons)}</td></tr>'
         )
-    head = '<th class="n">rank</th>' + ("<th>label</th>" if has_labels else "")
-    head += '<th class="n">score</th>' + (
-        f"<th>{naming.thing}</th>" if has_names else '<th class="n">row</th>'
-    )
-    head += '<th class="noprint"></th>'
+    head = '<th class="n">rank</th>' + "<th>label</th>" * (query.rows[0].label is not None)
+    head += f'<th class="n">score</th><th{"" if naming.has_names else " class=n"}>{naming.thing}</th>'
     value = "" if query.value is None else f'<span class="v">{decimals(query.value)}</span>'
     more = query.size - len(query.rows)
     rest = f"<small>{counted(more, f'more {naming.thing}')} not shown.</small>" if more else ""
-    called = f"All {naming.thing}s" if query.kind == "only" else f"query {name(query.name)}"
+    is_only = query.kind == "only"
     return (
-        f'<details data-opened="{position}"{" open" if query.kind == "only" else ""}><summary>{value}{called} '
+        f'<details data-opened="{position}"{" open" if is_only else ""}><summary>{value}'
+        f"{f'All {naming.thing}s' if is_only else f'query {name(query.name)}'} "
         f"<small>{counted(query.size, naming.thing)}</small></summary>"
-        f"<div>{table('Ranked rows', head, lines)}{rest}</div></details>"
+        f"<div>{table('Ranked rows', head + '<th class=noprint></th>', lines)}{rest}</div></details>"
     )
 
 
@@ -302,35 +285,30 @@ def embedded_data(
         "marks": marks,
     }
     if surface is not None:
-        alpha, step, _ = surface.choices[surface.chosen]
+        step = surface.choices[surface.chosen][1]
         data["surface"] = {
             "alphas": [alpha_name(value) for value in surface.alphas],
             "steps": surface.steps.tolist(),
             "values": [[_short(value, 5) for value in row] for row in surface.values],
             "metric": surface.metric,
-            "chosen": [
-                int(np.argmin(np.abs(surface.alphas - alpha))),
-                int(np.searchsorted(surface.steps, step)),
-            ],
+            "chosen": [surface.chosen_row, int(np.searchsorted(surface.steps, step))],
             "shown": curves(surface)[1],
         }
     return data
 
 
 def _open(query: OpenQuery, parts: Parts, naming: RowNaming) -> dict[str, Json]:
-    label = (
-        f"all {naming.thing}s"
-        if query.kind == "only"
-        else f"{plain(query.name)} ({query.kind}, {decimals(query.value)})"
-    )
+    is_only = query.kind == "only"
     return {
-        "label": label,
+        "label": f"all {naming.thing}s"
+        if is_only
+        else f"{plain(query.name)} ({query.kind}, {decimals(query.value)})",
         "columns": [plain(parts.names[part]) for part in query.columns],
         "rows": [
             [
                 plain(row.called),
                 row.rank,
-                None if row.label is None else _short(row.label, 6),
+                _short(row.label, 6),
                 _short(row.score, 7),
                 [_short(value, 6) for value in row.parts],
                 [plain(value, 40) if isinstance(value, str) else _short(value, 4) for value in row.values],

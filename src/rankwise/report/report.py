@@ -6,6 +6,7 @@ import base64
 import hashlib
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from html import escape
 from importlib.resources import files
@@ -20,15 +21,16 @@ from rankwise.data.summary import is_graded, label_counts, summarise
 from rankwise.data.validation import check_names, check_numbers, check_qid, read_seed
 from rankwise.exceptions import InvalidInputError
 from rankwise.files import replacing
-from rankwise.formula.reading import rows_for
-from rankwise.formula.view import ModelView, without_encoder
+from rankwise.formula.folding import folded
+from rankwise.formula.reading import formula_of
+from rankwise.formula.tables import rows_as_read
+from rankwise.formula.view import ModelView
 from rankwise.json_values import Json
 from rankwise.metrics import Metric
-from rankwise.preprocessing.table_encoder import TableEncoder
 from rankwise.report.against import Against, against_section, compare_labels, compare_pairs, read_other
 from rankwise.report.charts import alpha_name
 from rankwise.report.choice import alpha_of, choice_section, read_curve, read_surface
-from rankwise.report.columns import columns_section, marks_of, parts_of, pictures_of, pictures_section
+from rankwise.report.columns import Parts, columns_section, marks_of, pictures_of, pictures_section
 from rankwise.report.duels import duels_section, look_at_duels, probability_of
 from rankwise.report.evidence import (
     Evidence,
@@ -51,7 +53,6 @@ from rankwise.report.markup import (
     number,
     plain,
     section,
-    table,
     text,
 )
 from rankwise.report.queries import RowNaming, embedded_data, open_queries, queries_section, why_section
@@ -144,51 +145,54 @@ class Report:
             raise InvalidInputError("A report needs either labels or pairs.", "pass y, or pairs, not both.")
         _check_kinds(str, "a text", title=title, source=source, own_name=own_name)
         _check_kinds(Mapping, "a dictionary", settings=settings, choice=choice)
-        given, whole = X, model
-        model, encoder = without_encoder(model)
-        if encoder is not None:  # figures and baselines are about the numbers that the ranker gets
-            X = encoder.transform(X)
-            feature_names = _names_of(encoder, feature_names)
-            settings = {"columns": "; ".join(encoder.describe()), **(settings or {})}
-        self._view = ModelView.of(model)
-        X = as_rows("X", X)
-        self.scores = self._view.predict(self._view.prepare(X, qid), qid)
+        self._view = view = ModelView.of(model)
+        settings = dict(settings or {})
+        if view.encoder is not None:
+            if feature_names is not None:
+                raise InvalidInputError(
+                    "The model makes other columns of the table's, and names them after those.",
+                    "leave feature_names out.",
+                )
+            settings = {"columns": "; ".join(view.encoder.describe()), **settings}
+            feature_names = [str(one) for one in view.encoder.get_feature_names_out()]
+        # Figures and baselines are about the numbers that the ranker gets.
+        numbers = as_rows("X", view.numbers(X))
+        self.scores = view.predict(numbers, qid)
         if self.scores.ndim != 1:
             raise InvalidInputError("The model has several outputs.", "report on models of one output each.")
         n_rows, seed = self.scores.size, read_seed(random_state)
         self._row_names = _checked_row_names(row_names, n_rows)
         labels = None if y is None else check_numbers("y", y, n_rows)
         queries = one_query(n_rows) if labels is None else check_qid(qid, n_rows)
-        names = self._view.names(shape_of(X)[1], feature_names)
-        self.parts = parts_of(model, X, names, qid, queries)
-        if encoder is not None:  # by the table's own columns, where they have a formula
-            self.parts = parts_of(whole, rows_for(whole, given), None, qid, queries) or self.parts
+        names = view.names(shape_of(numbers)[1], feature_names)
+        self.parts = _parts(view, X, numbers, names, qid, queries)
         if labels is None:
             assert pairs is not None
-            self.evidence = evaluate_pairs(X, pairs, weight, self.scores)
+            self.evidence = evaluate_pairs(numbers, pairs, weight, self.scores)
         else:
             chosen = suitable_metrics(labels, len(queries)) if metrics is None else metrics
-            self.evidence = evaluate_labels(X, labels, queries, self.scores, chosen, seed)
+            self.evidence = evaluate_labels(numbers, labels, queries, self.scores, chosen, seed)
         best = self.evidence.best_column
         self._best = None if best is None else names[best[0]]
         self.opened = open_queries(self.parts, self.scores, labels, queries, self.evidence, self._row_names)
-        self._pictures = pictures_of(self.parts)
+        self._pictures = [] if self.parts is None else pictures_of(self.parts)
         thing = "row" if pairs is None or row_names is None else "item"
         self._naming = RowNaming(thing, row_names is not None, *_range_of(labels))
-        self._own_name = own_name or self._view.describe()
+        self._own_name = own_name or view.describe()
         self._duels, self._other = None, None
         if pairs is not None:
-            chances = probability_of(self._view.ranker, calibration or getattr(whole, "calibration_", None))
+            chances = probability_of(view.ranker, calibration or getattr(model, "calibration_", None))
             self._duels = look_at_duels(pairs, weight, self.scores, chances, self._row_names)
         if against is not None:
-            self._other = self._beside(against, against_name, given, qid, labels, queries, seed)
-        self._facts = _data_facts(X, labels, queries, None if pairs is None else shape_of(pairs)[0], thing)
-        self._source, self._choice = source, choice
+            self._other = self._beside(against, against_name, X, qid, labels, queries, seed)
+        self._facts = _data_facts(
+            numbers, labels, queries, None if pairs is None else shape_of(pairs)[0], thing
+        )
+        self._source, self._choice, self._settings = source, choice, settings
         self._grades = [] if labels is None else label_counts(labels)
-        self._title = title or f"Report of {self._view.describe()}"
+        self._title = title or f"Report of {view.describe()}"
         commands = [command] if isinstance(command, str) else () if command is None else command
         self._commands = [one for one in check_names("command", commands) if one]
-        self._settings = dict(settings or {})
 
     def _beside(
         self,
@@ -223,14 +227,14 @@ class Report:
         sections = {
             "columns": ("Columns", columns_section(parts)),
             "metrics": ("How good", metrics_section(evidence, self._best)),
-            "against": ("Two models", self._other and against_section(self._other, self._own_name)),
-            "duels": ("Wins and losses", self._duels and duels_section(self._duels, self._naming.thing)),
             "queries": (
                 "Ranking" if is_one else "Queries",
                 queries_section(evidence, self.opened, self._naming),
             ),
             "why": ("Why A above B", why_section(self.opened, parts)),
             "curves": ("Curves", parts and self._pictures and pictures_section(parts, self._pictures)),
+            "against": ("Two models", self._other and against_section(self._other, self._own_name)),
+            "duels": ("Wins and losses", self._duels and duels_section(self._duels, self._naming.thing)),
             "choice": ("Choice", choice_section(surface, read_curve(view.ranker), view.ranker, self._choice)),
             "data": ("Data", _data_section(self._facts, self._grades, self._source)),
             "settings": ("Settings", _settings_section(self._settings, _parameters(view), self._commands)),
@@ -273,13 +277,23 @@ def _range_of(labels: Floats | None) -> tuple[float, float]:
     return 0.0 if is_graded(labels) else float(labels.min()), float(labels.max())
 
 
-def _names_of(encoder: TableEncoder, given: Sequence[str] | None) -> list[str]:
-    if given is not None:
-        raise InvalidInputError(
-            "The model makes other columns of the table's, and names them after those.",
-            "leave feature_names out.",
-        )
-    return [str(name) for name in encoder.get_feature_names_out()]
+def _parts(
+    view: ModelView,
+    X: MatrixLike,
+    numbers: MatrixLike,
+    names: Sequence[str],
+    qid: ArrayLike | None,
+    queries: Queries,
+) -> Parts | None:
+    """Return the parts of scores by the columns of X, or else by those of numbers; None where there is no formula."""
+    plain = replace(view, encoder=None)
+    tried = [] if view.encoder is None else [(view, rows_as_read(view.encoder, X), None)]
+    for model, rows, own in (*tried, (plain, numbers, names)):
+        try:
+            return Parts(folded(formula_of(model, own)), rows, qid, queries)
+        except InvalidInputError:  # a step that looks at several columns at once, or names that repeat
+            continue
+    return None
 
 
 def _checked_row_names(names: Sequence[object] | None, n_rows: int) -> list[str] | None:
@@ -357,8 +371,6 @@ def _lead(view: ModelView) -> str:
 def _data_section(facts: Mapping[str, str], grades: Sequence[tuple[str, int]], source: str | None) -> str:
     """Describe the rows that the model was evaluated on."""
     named = f": {name(source, LONG)}" if source else ""
-    which = f"<p>The rows that this page judges the model by{named}.</p>"
-    rows = "".join(f'<tr><th scope="row">{text(k)}</th><td>{text(v)}</td></tr>' for k, v in facts.items())
     total = sum(count for _, count in grades) or 1
     most = max((count for _, count in grades), default=1)
     bars = "".join(
@@ -367,31 +379,31 @@ def _data_section(facts: Mapping[str, str], grades: Sequence[tuple[str, int]], s
         for label, count in grades
     )
     drawn = f'<h3>Labels</h3><div class="grades" role="group" aria-label="Rows with each label">{bars}</div>'
-    return section(
-        "data", "The data", f"{which}<table><tbody>{rows}</tbody></table>{drawn if grades else ''}"
+    which = f"<p>The rows that this page judges the model by{named}.</p>"
+    return section("data", "The data", f"{which}{_pairs(facts)}{drawn if grades else ''}")
+
+
+def _pairs(facts: Mapping[str, object], kind: str = "facts") -> str:
+    rows = "".join(
+        f'<tr><th scope="row">{name(k)}</th><td>{name(v, LONG)}</td></tr>' for k, v in facts.items()
     )
+    return f'<table class="{kind}"><tbody>{rows}</tbody></table>' if facts else ""
 
 
 def _settings_section(
     settings: Mapping[str, object], parameters: Mapping[str, object], commands: Sequence[str]
 ) -> str:
-    """List the parameters, and how to make this page again: one block a command, so that each can be copied."""
-    given, rows = (
-        "".join(f'<tr><th scope="row">{name(k)}</th><td>{name(v, LONG)}</td></tr>' for k, v in shown.items())
-        for shown in (settings, parameters)
-    )
-    given = f'<table class="facts"><tbody>{given}</tbody></table>' if given else ""
+    """List the parameters, and how to make this page again: one block per command, so that each can be copied."""
     blocks = "".join(
         f'<div class="command"><pre><code>{lines(command)}</code></pre>'
         '<button type="button" class="copy" hidden>Copy</button></div>'
         for command in commands
     )
     again = f"<h3>To reproduce</h3>{blocks}" if blocks else ""
-    return section(
-        "settings",
-        "Settings",
-        given + again + details("Parameters of the model", table("Parameters", "", rows, "facts long")),
+    listed = details(
+        "Parameters of the model", f'<div class="scroll">{_pairs(parameters, "facts long")}</div>'
     )
+    return section("settings", "Settings", _pairs(settings) + again + listed)
 
 
 def _whole_page(title: str, head: str, body: str, data: dict[str, Json], *, links: Mapping[str, str]) -> str:

@@ -140,12 +140,14 @@ def _inspect_model(path: str, *, as_json: bool) -> int:
     facts.update(
         {key: saved.notes[key] for key in ("train", "valid", "metric", "command") if saved.notes.get(key)}
     )
-    weights = view.weights
+    weights: Any = getattr(ranker, "coef_", None)
+    weights = weights if np.ndim(weights) == 1 else None
     largest = [] if weights is None else np.argsort(-np.abs(weights), kind="stable")[:10].tolist()
     own, first = saved.notes.get("feature_names"), saved.notes.get("first_column")
     taken = own or [column_name(j, first) for j in range(saved.n_columns)]
     # Steps before the ranker may make several columns of one.
-    names = [] if weights is None else view.prepared_names(weights.size, taken)
+    is_same = weights is None or weights.size == len(taken)
+    names = taken if is_same else list(map(str, saved.model[:-1].get_feature_names_out(taken)))
     encoding = None if saved.encoder is None else saved.encoder.describe()
     if as_json:
         print_json(
