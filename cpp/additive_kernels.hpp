@@ -12,11 +12,12 @@
 // sums of u times the hats. Which instructions there are is found out when the program runs.
 #pragma once
 
+#include <stdint.h>
+
 #include <algorithm>
 #include <cmath>
 
 #include "instructions.hpp"
-#include "integers.hpp"
 
 namespace rankwise {
 

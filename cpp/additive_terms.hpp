@@ -2,11 +2,12 @@
 // reads there (exactly, in double), and the codes that products work on.
 #pragma once
 
+#include <stdint.h>
+
 #include <algorithm>
 #include <cmath>
 #include <vector>
 
-#include "integers.hpp"
 #include "parallel.hpp"
 
 namespace rankwise {

@@ -6,12 +6,10 @@ NB_MODULE(_core, m) {
     nanobind::set_leak_warnings(false);
     m.doc() = "The compiled kernels of rankwise. Shapes and types are checked, numbers of rows and columns are trusted.";
     bind_additive(m);
-    bind_held_out(m);
-    bind_input(m);
     bind_metrics(m);
     bind_order_statistics(m);
-    bind_preferences(m);
+    bind_pairs(m);
     bind_products(m);
-    bind_store(m);
+    bind_storage(m);
     bind_svmlight(m);
 }

@@ -9,33 +9,27 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 
+#include <stdint.h>
+
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
 
-#include "integers.hpp"
 #include "interruption.hpp"
 
 void bind_additive(nanobind::module_& m);
-void bind_held_out(nanobind::module_& m);
-void bind_input(nanobind::module_& m);
 void bind_metrics(nanobind::module_& m);
 void bind_order_statistics(nanobind::module_& m);
-void bind_preferences(nanobind::module_& m);
+void bind_pairs(nanobind::module_& m);
 void bind_products(nanobind::module_& m);
-void bind_store(nanobind::module_& m);
+void bind_storage(nanobind::module_& m);
 void bind_svmlight(nanobind::module_& m);
 
 namespace bindings {
 
 namespace nb = nanobind;
 using namespace nb::literals;
-using rankwise::int32_t;
-using rankwise::int64_t;
-using rankwise::uint16_t;
-using rankwise::uint32_t;
-using rankwise::uint8_t;
 
 template <typename T>
 using Vector = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;

@@ -1,5 +1,7 @@
 // The bindings of additive models: encoding, predicting, and products with codes.
 #include <algorithm>
+#include <any>
+#include <tuple>
 
 #include "additive.hpp"
 #include "additive_gram.hpp"
@@ -30,45 +32,35 @@ constexpr std::pair<const char*, Instructions> instruction_names[] = {
 class TermArrays {
 public:
     TermArrays(Ids used, Ids column, Ids start, Reals knots, Flags is_levels, Flags has_missing, Ids offsets, int64_t curves)
-        : used_(used), column_(column), start_(start), knots_(knots), is_levels_(is_levels), has_missing_(has_missing),
-          offsets_(offsets), curves_(curves) {
-        require(0 <= curves && curves <= sides() && (sides() - curves) % 2 == 0, "column and curves disagree");
-        require_starts(start, sides(), length(knots), "start must end with the knots");
-        require_length(is_levels, sides(), "is_levels and column disagree");
-        require_length(has_missing, sides(), "has_missing and column disagree");
-        require_length(offsets, curves + surfaces() + 1, "offsets and column disagree");
-        for (int64_t s = 0; s < sides(); ++s)
+        : kept_(std::tuple(column, start, knots, is_levels, has_missing, offsets)), used_(used) {
+        const int64_t sides = length(column), surfaces = (sides - curves) / 2;
+        require(0 <= curves && curves <= sides && (sides - curves) % 2 == 0, "column and curves disagree");
+        require_starts(start, sides, length(knots), "start must end with the knots");
+        require_length(is_levels, sides, "is_levels and column disagree");
+        require_length(has_missing, sides, "has_missing and column disagree");
+        require_length(offsets, curves + surfaces + 1, "offsets and column disagree");
+        for (int64_t s = 0; s < sides; ++s)
             require(0 <= column.data()[s] && column.data()[s] < length(used), "a column that is not in use");
         for (int64_t c = 0; c < length(used); ++c) {
             require(used.data()[c] >= 0, "a negative column");
             columns_needed_ = std::max(columns_needed_, used.data()[c] + 1);
         }
+        view_.knots.curves = sides;
+        view_.knots.column = column.data();
+        view_.knots.start = start.data();
+        view_.knots.knots = knots.data();
+        view_.knots.is_levels = is_levels.data();
+        view_.knots.has_missing = has_missing.data();
+        view_.curves = curves;
+        view_.surfaces = surfaces;
+        view_.offsets = offsets.data();
     }
 
-    int64_t sides() const { return length(column_); }
-    int64_t surfaces() const { return (sides() - curves_) / 2; }
+    int64_t sides() const { return view_.knots.curves; }
     int64_t used() const { return length(used_); }
-    int64_t n_values() const { return offsets_.data()[length(offsets_) - 1]; }
-
-    Knots knots() const {
-        Knots view;
-        view.curves = sides();
-        view.column = column_.data();
-        view.start = start_.data();
-        view.knots = knots_.data();
-        view.is_levels = is_levels_.data();
-        view.has_missing = has_missing_.data();
-        return view;
-    }
-
-    TermValues values() const {
-        TermValues view;
-        view.knots = knots();
-        view.curves = curves_;
-        view.surfaces = surfaces();
-        view.offsets = offsets_.data();
-        return view;
-    }
+    int64_t n_values() const { return view_.offsets[view_.curves + view_.surfaces]; }
+    const Knots& knots() const { return view_.knots; }
+    const TermValues& values() const { return view_; }
 
     template <typename Value>
     ArrayRows<Value> rows(const AnyOrder<Value>& X) const {
@@ -91,11 +83,10 @@ public:
     }
 
 private:
-    Ids used_, column_, start_;
-    Reals knots_;
-    Flags is_levels_, has_missing_;
-    Ids offsets_;
-    int64_t curves_, columns_needed_ = 0;
+    std::any kept_;
+    Ids used_;
+    TermValues view_;
+    int64_t columns_needed_ = 0;
 };
 
 // The arrays of rankwise::Additive.
@@ -104,93 +95,68 @@ public:
     AdditiveArrays(ConstCodes codes, int64_t first, int64_t rows, int64_t columns, int64_t decoded, Int32s shift, Int32s cells,
                    Ids curve_start, Int32s side_column, Ids side_start, Int32s side_cell, Reals side_origin,
                    Reals side_slope, Int32s side_cells, Int32s surface_sides, Ids surface_start, const char* instructions)
-        : codes_(codes), first_(first), rows_(rows), columns_(columns), decoded_(decoded), shift_(shift), cells_(cells),
-          curve_start_(curve_start), side_column_(side_column), side_start_(side_start), side_cell_(side_cell),
-          side_origin_(side_origin), side_slope_(side_slope), side_cells_(side_cells), surface_sides_(surface_sides),
-          surface_start_(surface_start), instructions_(by_name(instruction_names, instructions)) {
+        : kept_(std::tuple(codes, shift, cells, curve_start, side_column, side_start, side_cell, side_origin, side_slope,
+                           side_cells, surface_sides, surface_start)) {
+        view_.rows = rows;
+        view_.columns = columns;
+        view_.codes = codes.data();
+        view_.layout = {length(codes, 1), length(codes, 2)};
+        view_.first = first;
+        view_.shift = shift.data();
+        view_.cells = cells.data();
+        view_.curve_start = curve_start.data();
+        view_.decoded = decoded;
+        view_.side_column = side_column.data();
+        view_.side_start = side_start.data();
+        view_.side_cell = side_cell.data();
+        view_.side_origin = side_origin.data();
+        view_.side_slope = side_slope.data();
+        view_.side_cells = side_cells.data();
+        view_.surfaces = length(surface_start);
+        view_.surface_sides = surface_sides.data();
+        view_.surface_start = surface_start.data();
+        view_.instructions = by_name(instruction_names, instructions);
+        sides_ = length(side_column);
         require(length(codes, 2) > 0, "chunks without rows");
         require(0 <= first && 0 <= rows && first + rows <= length(codes) * length(codes, 2), "more rows than codes");
-        require(instructions_ <= widest_instructions(), "instructions that this processor has not");
-        check_columns();
-        check_sides();
-        check_surfaces();
-    }
-
-    int64_t sides() const { return length(side_column_); }
-
-    Additive view() const {
-        Additive view;
-        view.rows = rows_;
-        view.columns = columns_;
-        view.codes = codes_.data();
-        view.layout = {length(codes_, 1), length(codes_, 2)};
-        view.first = first_;
-        view.shift = shift_.data();
-        view.cells = cells_.data();
-        view.curve_start = curve_start_.data();
-        view.decoded = decoded_;
-        view.side_column = side_column_.data();
-        view.side_start = side_start_.data();
-        view.side_cell = side_cell_.data();
-        view.side_origin = side_origin_.data();
-        view.side_slope = side_slope_.data();
-        view.side_cells = side_cells_.data();
-        view.surfaces = length(surface_start_);
-        view.surface_sides = surface_sides_.data();
-        view.surface_start = surface_start_.data();
-        view.instructions = instructions_;
-        return view;
-    }
-
-private:
-    void check_columns() const {
-        const int64_t coded = length(codes_, 1);
-        require_length(shift_, coded, "shift and codes disagree");
-        require_length(cells_, coded, "cells and codes disagree");
-        require_length(curve_start_, coded, "curve_start and codes disagree");
+        require(view_.instructions <= widest_instructions(), "instructions that this processor has not");
+        const int64_t coded = length(codes, 1), side_cells_total = length(side_cell);
+        require_length(shift, coded, "shift and codes disagree");
+        require_length(cells, coded, "cells and codes disagree");
+        require_length(curve_start, coded, "curve_start and codes disagree");
         for (int64_t j = 0; j < coded; ++j) {
-            require(0 <= shift_.data()[j] && shift_.data()[j] < 32, "shift is no number of bits");
-            require(curve_start_.data()[j] + 2 * cells_.data()[j] <= columns_, "a curve lies outside the table");
+            require(0 <= shift.data()[j] && shift.data()[j] < 32, "shift is no number of bits");
+            require(curve_start.data()[j] + 2 * cells.data()[j] <= columns, "a curve lies outside the table");
         }
-    }
-
-    void check_sides() const {
-        require(0 <= decoded_ && decoded_ <= sides(), "decoded and sides disagree");
-        require_length(side_start_, sides(), "side_start and side_column disagree");
-        require_length(side_cells_, sides(), "side_cells and side_column disagree");
-        require_length(side_origin_, length(side_cell_), "side_origin and side_cell disagree");
-        require_length(side_slope_, length(side_cell_), "side_slope and side_cell disagree");
-        for (int64_t s = 0; s < sides(); ++s) {
-            const int64_t column = side_column_.data()[s], start = side_start_.data()[s];
-            require(0 <= column && column < length(codes_, 1), "a side of a column that has no codes");
-            require(0 <= start && start + cells_.data()[column] <= length(side_cell_), "side_start and side_cell disagree");
-            for (int64_t c = start; c < start + cells_.data()[column]; ++c)
-                require(0 <= side_cell_.data()[c] && side_cell_.data()[c] < side_cells_.data()[s], "a cell its side has not");
+        require(0 <= decoded && decoded <= sides_, "decoded and sides disagree");
+        require_length(side_start, sides_, "side_start and side_column disagree");
+        require_length(side_cells, sides_, "side_cells and side_column disagree");
+        require_length(side_origin, side_cells_total, "side_origin and side_cell disagree");
+        require_length(side_slope, side_cells_total, "side_slope and side_cell disagree");
+        for (int64_t s = 0; s < sides_; ++s) {
+            const int64_t column = side_column.data()[s], start = side_start.data()[s];
+            require(0 <= column && column < coded, "a side of a column that has no codes");
+            require(0 <= start && start + cells.data()[column] <= side_cells_total, "side_start and side_cell disagree");
+            for (int64_t c = start; c < start + cells.data()[column]; ++c)
+                require(0 <= side_cell.data()[c] && side_cell.data()[c] < side_cells.data()[s], "a cell its side has not");
         }
-    }
-
-    void check_surfaces() const {
-        require_length(surface_sides_, 2 * length(surface_start_), "surface_sides and surface_start disagree");
-        for (int64_t s = 0; s < length(surface_start_); ++s) {
-            const int64_t one = surface_sides_.data()[2 * s], other = surface_sides_.data()[2 * s + 1];
-            require(0 <= one && one < decoded_ && 0 <= other && other < decoded_, "a side that is not decoded");
-            const int64_t entries = 4 * static_cast<int64_t>(side_cells_.data()[one]) * side_cells_.data()[other];
-            require(0 <= surface_start_.data()[s] && surface_start_.data()[s] + entries <= columns_,
+        require_length(surface_sides, 2 * view_.surfaces, "surface_sides and surface_start disagree");
+        for (int64_t s = 0; s < view_.surfaces; ++s) {
+            const int64_t one = surface_sides.data()[2 * s], other = surface_sides.data()[2 * s + 1];
+            require(0 <= one && one < decoded && 0 <= other && other < decoded, "a side that is not decoded");
+            const int64_t entries = 4 * static_cast<int64_t>(side_cells.data()[one]) * side_cells.data()[other];
+            require(0 <= surface_start.data()[s] && surface_start.data()[s] + entries <= columns,
                     "a surface lies outside the table");
         }
     }
 
-    ConstCodes codes_;
-    int64_t first_, rows_, columns_, decoded_;
-    Int32s shift_, cells_;
-    Ids curve_start_;
-    Int32s side_column_;
-    Ids side_start_;
-    Int32s side_cell_;
-    Reals side_origin_, side_slope_;
-    Int32s side_cells_, surface_sides_;
-    Ids surface_start_;
-    Instructions instructions_;
+    int64_t sides() const { return sides_; }
+    const Additive& view() const { return view_; }
+
+private:
+    std::any kept_;
+    Additive view_;
+    int64_t sides_;
 };
 
 template <typename Rows>
@@ -270,7 +236,7 @@ void bind_additive_products(nb::module_& m) {
     m.def(
         "additive_dot",
         [](const AdditiveArrays& arrays, Table<const double> V, Table<double> out, int n_parts, int n_threads) {
-            const Additive X = arrays.view();
+            const Additive& X = arrays.view();
             require_length(V, X.columns, "V and the table disagree");
             require_shape(out, X.rows, length(V, 1), "out disagrees with V or with the rows");
             require(n_parts > 0, "no parts");
@@ -281,7 +247,7 @@ void bind_additive_products(nb::module_& m) {
     m.def(
         "additive_transposed_dot",
         [](const AdditiveArrays& arrays, Table<const double> U, Table<double> out, int n_parts, int n_threads) {
-            const Additive X = arrays.view();
+            const Additive& X = arrays.view();
             require_length(U, X.rows, "U and rows disagree");
             require_shape(out, X.columns, length(U, 1), "out disagrees with U or with the table");
             require(n_parts > 0, "no parts");
@@ -293,7 +259,7 @@ void bind_additive_products(nb::module_& m) {
         "additive_fused",
         [](const AdditiveArrays& arrays, const BlockArrays& blocks, const FoldArrays* folds, const PlanArrays& plan,
            Table<const double> V, Table<double> out, int n_parts, int n_threads) {
-            const Additive X = arrays.view();
+            const Additive& X = arrays.view();
             const int64_t k = length(V, 1);
             require_length(V, X.columns, "V and the table disagree");
             require_shape(out, X.columns, k, "out and V disagree");
@@ -315,7 +281,7 @@ void bind_additive_products(nb::module_& m) {
         "additive_weighted_sum",
         [](const AdditiveArrays& arrays, const BlockArrays& blocks, const FoldArrays* folds, int64_t first, int64_t last,
            Table<double> out, int n_parts, int n_threads) {
-            const Additive X = arrays.view();
+            const Additive& X = arrays.view();
             const int64_t k = length(out, 1);
             require_length(out, X.columns, "out and the table disagree");
             require(0 <= first && first <= last && last <= blocks.rows(), "rows outside the blocks");
@@ -333,7 +299,7 @@ void bind_additive_products(nb::module_& m) {
         "additive_expand",
         [](const AdditiveArrays& arrays, Int32s side, Ids side_values, Ids side_knots, Ids offsets, int64_t curves, Ids rows,
            Table<double> out, int n_threads) {
-            const Additive X = arrays.view();
+            const Additive& X = arrays.view();
             const int64_t terms = length(offsets) - 1;
             require(0 <= curves && curves <= terms, "offsets and curves disagree");
             require_length(side, curves + 2 * (terms - curves), "side and offsets disagree");
@@ -361,7 +327,7 @@ void bind_additive_gram(nb::module_& m) {
     m.def(
         "additive_squares",
         [](const AdditiveArrays& arrays, Reals weight, Table<double> out, int n_threads) {
-            const Additive X = arrays.view();
+            const Additive& X = arrays.view();
             require(X.surfaces == 0, "squares are of curves alone");
             require_length(weight, X.rows, "weight and rows disagree");
             require_shape(out, X.columns, X.columns, "out and the table disagree");
@@ -372,7 +338,7 @@ void bind_additive_gram(nb::module_& m) {
     m.def(
         "additive_sums_of_units",
         [](const AdditiveArrays& arrays, Ids rows, OptionalReals weight, Ids start, Table<double> out, int n_threads) {
-            const Additive X = arrays.view();
+            const Additive& X = arrays.view();
             const int64_t units = length(out);
             require_starts(start, units, length(rows), "start must end with the rows");
             require_shape(out, units, X.columns, "out and the table disagree");
@@ -387,11 +353,7 @@ void bind_additive_gram(nb::module_& m) {
 }
 
 BinnedRows binned_rows(const Table<const uint8_t>& bins, const Reals& g, const Reals& h) {
-    BinnedRows X;
-    X.rows = length(bins, 1);
-    X.bins = bins.data();
-    X.g = g.data();
-    X.h = h.data();
+    const BinnedRows X{length(bins, 1), bins.data(), g.data(), h.data()};
     require_length(g, X.rows, "g and bins disagree");
     require_length(h, X.rows, "h and bins disagree");
     bool fits = true;

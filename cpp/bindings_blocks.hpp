@@ -4,7 +4,9 @@
 #include <nanobind/stl/optional.h>
 
 #include <algorithm>
+#include <any>
 #include <optional>
+#include <tuple>
 #include <utility>
 
 #include "bindings.hpp"
@@ -30,15 +32,25 @@ class BlockArrays {
 public:
     BlockArrays(Ids order, Ids query_start, Ids segment_start, Ids query_segment, Reals degree, Reals scale,
                 const char* coupling, OptionalReals row_weight, OptionalReals level_value)
-        : order_(order), query_start_(query_start), segment_start_(segment_start), query_segment_(query_segment),
-          degree_(degree), scale_(scale), row_weight_(row_weight), level_value_(level_value),
-          coupling_(by_name(coupling_names, coupling)) {
+        : kept_(std::tuple(order, query_start, segment_start, query_segment, degree, scale, row_weight, level_value)) {
+        view_.rows = length(order);
+        view_.queries = length(scale);
+        view_.segments = length(degree);
+        view_.order = order.data();
+        view_.query_start = query_start.data();
+        view_.segment_start = segment_start.data();
+        view_.query_segment = query_segment.data();
+        view_.degree = degree.data();
+        view_.scale = scale.data();
+        view_.row_weight = pointer(row_weight);
+        view_.level_value = pointer(level_value);
+        view_.coupling = by_name(coupling_names, coupling);
         require_starts(query_start, queries(), rows(), "query_start must end with the rows");
         require_starts(segment_start, segments(), rows(), "segment_start must end with the rows");
         require_starts(query_segment, queries(), segments(), "query_segment must end with the segments");
         require_length(row_weight, rows(), "row_weight and order disagree");
         require_length(level_value, segments(), "level_value and degree disagree");
-        require(level_value || coupling_ != Coupling::relative, "the relative coupling needs a level_value for each segment");
+        require(level_value || view_.coupling != Coupling::relative, "the relative coupling needs a level_value for each segment");
         const int64_t* const row = order.data();
         int64_t least = 0, most = -1;
         for (int64_t p = 0; p < rows(); ++p) {
@@ -49,9 +61,10 @@ public:
         rows_needed_ = most + 1;
     }
 
-    int64_t rows() const { return length(order_); }
-    int64_t queries() const { return length(scale_); }
-    int64_t segments() const { return length(degree_); }
+    int64_t rows() const { return view_.rows; }
+    int64_t queries() const { return view_.queries; }
+    int64_t segments() const { return view_.segments; }
+    const Blocks& view() const { return view_; }
 
     // A matrix may have rows that no block names, and not the other way round.
     void require_rows(int64_t available) const { require(rows_needed_ <= available, "the blocks name rows that are not there"); }
@@ -59,28 +72,9 @@ public:
         require(0 <= first && first <= last && last <= queries(), "queries outside the blocks");
     }
 
-    Blocks view() const {
-        Blocks blocks;
-        blocks.rows = rows();
-        blocks.queries = queries();
-        blocks.segments = segments();
-        blocks.order = order_.data();
-        blocks.query_start = query_start_.data();
-        blocks.segment_start = segment_start_.data();
-        blocks.query_segment = query_segment_.data();
-        blocks.degree = degree_.data();
-        blocks.scale = scale_.data();
-        blocks.row_weight = pointer(row_weight_);
-        blocks.level_value = pointer(level_value_);
-        blocks.coupling = coupling_;
-        return blocks;
-    }
-
 private:
-    Ids order_, query_start_, segment_start_, query_segment_;
-    Reals degree_, scale_;
-    OptionalReals row_weight_, level_value_;
-    Coupling coupling_;
+    std::any kept_;
+    Blocks view_;
     int64_t rows_needed_ = 0;
 };
 
@@ -96,13 +90,7 @@ public:
         require_shape(degree_, blocks.segments(), k, "the folds' degree disagrees with the blocks, or with the vectors");
         require_shape(scale_, blocks.queries(), k, "the folds' scale disagrees with the blocks, or with the vectors");
         blocks.require_rows(length(fold_));
-        Folds folds;
-        folds.fold = fold_.data();
-        folds.degree = degree_.data();
-        folds.scale = scale_.data();
-        folds.k = k;
-        folds.held_out = held_out_.data();
-        return folds;
+        return {fold_.data(), degree_.data(), scale_.data(), k, held_out_.data()};
     }
 
 private:
@@ -115,34 +103,33 @@ class PlanArrays {
 public:
     PlanArrays(Ids chunk_start, Ids chunk_query, Ids chunk_large, Ids chunk_work, Ids large_query, Ids large_start,
                Reals colsum)
-        : chunk_start_(chunk_start), chunk_query_(chunk_query), chunk_large_(chunk_large), chunk_work_(chunk_work),
-          large_query_(large_query), large_start_(large_start), colsum_(colsum) {
-        const int64_t chunks = length(chunk_query);
-        require_length(chunk_start, chunks + 1, "chunk_start and chunk_query disagree");
-        require_length(chunk_large, chunks, "chunk_large and chunk_query disagree");
-        require_length(chunk_work, chunks + 1, "chunk_work and chunk_query disagree");
-        require_length(large_start, length(large_query) + 1, "large_start and large_query disagree");
+        : kept_(std::tuple(chunk_start, chunk_query, chunk_large, chunk_work, large_query, large_start)), colsum_(colsum) {
+        view_.chunks = length(chunk_query);
+        view_.chunk_start = chunk_start.data();
+        view_.chunk_query = chunk_query.data();
+        view_.chunk_large = chunk_large.data();
+        view_.chunk_work = chunk_work.data();
+        view_.large_queries = length(large_query);
+        view_.large_query = large_query.data();
+        view_.large_start = large_start.data();
+        view_.colsum = colsum.data();
+        require(length(chunk_start) > 0, "no chunks");
+        require_starts(chunk_start, view_.chunks, chunk_start.data()[length(chunk_start) - 1], "chunk_start and chunk_query disagree");
+        require_length(chunk_large, view_.chunks, "chunk_large and chunk_query disagree");
+        require_length(chunk_work, view_.chunks + 1, "chunk_work and chunk_query disagree");
+        require_length(large_start, view_.large_queries + 1, "large_start and large_query disagree");
     }
 
-    Plan view(const BlockArrays& blocks, int64_t columns, int64_t k) const {
-        require_starts(chunk_start_, length(chunk_query_), blocks.rows(), "the chunks and the blocks disagree");
-        require_length(colsum_, large_start_.data()[length(large_query_)] * columns * k, "colsum disagrees with the plan");
-        Plan plan;
-        plan.chunks = length(chunk_query_);
-        plan.chunk_start = chunk_start_.data();
-        plan.chunk_query = chunk_query_.data();
-        plan.chunk_large = chunk_large_.data();
-        plan.chunk_work = chunk_work_.data();
-        plan.large_queries = length(large_query_);
-        plan.large_query = large_query_.data();
-        plan.large_start = large_start_.data();
-        plan.colsum = colsum_.data();
-        return plan;
+    const Plan& view(const BlockArrays& blocks, int64_t columns, int64_t k) const {
+        require(view_.chunk_start[view_.chunks] == blocks.rows(), "the chunks and the blocks disagree");
+        require_length(colsum_, view_.large_start[view_.large_queries] * columns * k, "colsum disagrees with the plan");
+        return view_;
     }
 
 private:
-    Ids chunk_start_, chunk_query_, chunk_large_, chunk_work_, large_query_, large_start_;
+    std::any kept_;
     Reals colsum_;
+    Plan view_;
 };
 
 }  // namespace bindings

@@ -18,21 +18,12 @@ using OptionalReals = std::optional<Reals>;
 metrics::Grouping grouping_of(const Ids& rows, const Ids& offsets) {
     require(length(offsets) > 0, "no offsets");
     require_starts(offsets, length(offsets) - 1, length(rows), "offsets must end with the rows");
-    metrics::Grouping grouping;
-    grouping.rows = rows.data();
-    grouping.offsets = offsets.data();
-    grouping.n_queries = length(offsets) - 1;
-    return grouping;
+    return {rows.data(), offsets.data(), length(offsets) - 1};
 }
 
 metrics::Scores scores_of(const ScoreBlock& scores, const Ids& rows) {
     require_length(scores, length(rows), "scores and rows disagree");
-    metrics::Scores block;
-    block.data = scores.data();
-    block.row_stride = scores.stride(0);
-    block.column_stride = scores.stride(1);
-    block.n_columns = length(scores, 1);
-    return block;
+    return {scores.data(), scores.stride(0), scores.stride(1), length(scores, 1)};
 }
 
 // How far a metric looks up the sums of discounts.
@@ -45,11 +36,7 @@ metrics::Settings settings_of(const metrics::Grouping& grouping, const Reals& di
     for (int64_t q = 0; q < grouping.n_queries; ++q) longest = std::max(longest, grouping.size(q));
     const int64_t last = discounts == Discounts::to_end ? longest : std::min(k, longest);
     require(discounts == Discounts::none || length(discount_sums) > last, "too few discount_sums");
-    metrics::Settings settings;
-    settings.k = k;
-    settings.discount_sums = discount_sums.data();
-    settings.stable = stable;
-    return settings;
+    return {k, discount_sums.data(), stable};
 }
 
 template <typename Metric, Discounts discounts = Discounts::none>

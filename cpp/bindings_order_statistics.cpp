@@ -2,6 +2,8 @@
 #include <nanobind/stl/optional.h>
 
 #include <algorithm>
+#include <any>
+#include <tuple>
 
 #include "bindings.hpp"
 #include "order_statistics.hpp"
@@ -26,7 +28,8 @@ class Queries {
 public:
     Queries(Ids start, Vector<const uint8_t> counting, Levels n_levels, Levels rank, OptionalReals weight,
             OptionalReals scale)
-        : start_(start), counting_(counting), n_levels_(n_levels), rank_(rank), weight_(weight), scale_(scale) {
+        : kept_(std::tuple(start, counting, n_levels, rank, weight, scale)), rows_(length(rank)),
+          view_{length(counting), start.data(), counting.data(), n_levels.data(), rank.data(), pointer(weight), pointer(scale)} {
         const int64_t queries = length(counting);
         require_starts(start, queries, length(rank), "start must end with the rows");
         require_length(n_levels, queries, "n_levels and counting disagree");
@@ -39,51 +42,34 @@ public:
         }
     }
 
-    int64_t rows() const { return length(rank_); }
-
-    rankwise::RankedQueries view() const {
-        rankwise::RankedQueries queries;
-        queries.n_queries = length(counting_);
-        queries.start = start_.data();
-        queries.counting = counting_.data();
-        queries.n_levels = n_levels_.data();
-        queries.rank = rank_.data();
-        queries.weight = pointer(weight_);
-        queries.scale = pointer(scale_);
-        return queries;
-    }
+    int64_t rows() const { return rows_; }
+    const rankwise::RankedQueries& view() const { return view_; }
 
 private:
-    Ids start_;
-    Vector<const uint8_t> counting_;
-    Levels n_levels_, rank_;
-    OptionalReals weight_, scale_;
+    std::any kept_;
+    int64_t rows_;
+    rankwise::RankedQueries view_;
 };
 
 class Point {
 public:
     Point(Reals score, Levels order, Reals sorted_score, Levels sorted_rank)
-        : score_(score), order_(order), sorted_score_(sorted_score), sorted_rank_(sorted_rank) {
+        : kept_(std::tuple(score, order, sorted_score, sorted_rank)), rows_(length(score)),
+          view_{score.data(), order.data(), sorted_score.data(), sorted_rank.data()} {
         require_length(order, length(score), "order and score disagree");
         require_length(sorted_score, length(score), "sorted_score and score disagree");
         require_length(sorted_rank, length(score), "sorted_rank and score disagree");
     }
 
-    rankwise::SortedScores view(const Queries& queries) const {
-        require_length(score_, queries.rows(), "the scores and the queries disagree");
-        rankwise::SortedScores scores;
-        scores.score = score_.data();
-        scores.order = order_.data();
-        scores.sorted_score = sorted_score_.data();
-        scores.sorted_rank = sorted_rank_.data();
-        return scores;
+    const rankwise::SortedScores& view(const Queries& queries) const {
+        require(rows_ == queries.rows(), "the scores and the queries disagree");
+        return view_;
     }
 
 private:
-    Reals score_;
-    Levels order_;
-    Reals sorted_score_;
-    Levels sorted_rank_;
+    std::any kept_;
+    int64_t rows_;
+    rankwise::SortedScores view_;
 };
 
 void sort_scores(const Queries& queries, Reals score, int64_t presorted_from, Vector<int32_t> order,

@@ -195,11 +195,7 @@ void bind_dense_gram(nb::module_& m) {
             require_shape(rhs, n, outputs, "rhs disagrees with X or pull");
             require(buffer_rows > 0 && n_stripes > 0, "no room");
             require(view.coupling != Coupling::relative, "the relative coupling has no such form");
-            DenseMatrix<Value> matrix;
-            matrix.values = X.data();
-            matrix.columns = n;
-            matrix.row_stride = X.stride(0);
-            matrix.column_stride = X.stride(1);
+            const DenseMatrix<Value> matrix{X.data(), n, X.stride(0), X.stride(1)};
             const Pull linear{pull.data(), outputs};
             const auto multiply = reinterpret_cast<Dsyrk>(dsyrk.data());
             without_gil([&] {

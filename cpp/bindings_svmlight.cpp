@@ -22,39 +22,20 @@ constexpr std::pair<const char*, text::Missing> missing_names[] = {
     {"zero", text::Missing::zero},
 };
 
-// Python has a sentence for each.
-const char* name_of(text::Problem problem) {
-    switch (problem) {
-        case text::Problem::none: return "none";
-        case text::Problem::label: return "label";
-        case text::Problem::label_missing: return "label_missing";
-        case text::Problem::qid_empty: return "qid_empty";
-        case text::Problem::qid_missing: return "qid_missing";
-        case text::Problem::qid_unexpected: return "qid_unexpected";
-        case text::Problem::entry: return "entry";
-        case text::Problem::column_zero: return "column_zero";
-        case text::Problem::column_too_large: return "column_too_large";
-        case text::Problem::value: return "value";
-        case text::Problem::value_missing: return "value_missing";
-        case text::Problem::infinite: return "infinite";
-        case text::Problem::duplicate: return "duplicate";
-    }
-    throw std::logic_error("a problem without a name");
-}
+// In the order of text::Problem; Python has a sentence for each.
+constexpr const char* problem_names[] = {
+    "none", "label", "label_missing", "qid_empty", "qid_missing", "qid_unexpected", "entry", "column_zero",
+    "column_too_large", "value", "value_missing", "infinite", "duplicate",
+};
 
 // Numpy becomes the owner of the array as it is.
-template <typename Array, typename T>
+template <typename T, typename Array = T>
 nb::ndarray<nb::numpy, Array> give_to_numpy(rankwise::Growing<T>& array) {
     static_assert(sizeof(Array) == sizeof(T));
     const auto size = static_cast<std::size_t>(array.size());
     auto* data = reinterpret_cast<Array*>(array.release());
     nb::capsule owner(data, [](void* memory) noexcept { std::free(memory); });
     return nb::ndarray<nb::numpy, Array>(data, {size}, owner);
-}
-
-template <typename T>
-nb::ndarray<nb::numpy, T> give_to_numpy(rankwise::Growing<T>& array) {
-    return give_to_numpy<T, T>(array);
 }
 
 template <typename Value>
@@ -80,7 +61,7 @@ void bind_rows(nb::module_& m, const char* name) {
                 const auto error = without_gil(
                     [&] { return rows.append(reinterpret_cast<char*>(block.data()), size, format, n_threads); });
                 if (error.problem == text::Problem::none) return std::nullopt;
-                return std::tuple{name_of(error.problem), error.at, error.length};
+                return std::tuple{problem_names[static_cast<int>(error.problem)], error.at, error.length};
             },
             "block"_a.noconvert(), "size"_a, "base"_a, "base_is_sure"_a, "last_column"_a, "missing"_a, "n_threads"_a)
         .def("shift_columns", &Rows::shift_columns, nb::call_guard<nb::gil_scoped_release>(), "by"_a)
@@ -117,7 +98,7 @@ void bind_writer(nb::module_& m) {
             const text::Ids ids{length(run_start), run_start.data(), run_text_end.data(), run_text.c_str()};
             auto pieces = without_gil([&] { return text::write_rows(X, labels.data(), ids, base, n_threads); });
             nb::list texts;
-            for (auto& piece : pieces) texts.append(give_to_numpy<uint8_t>(piece));
+            for (auto& piece : pieces) texts.append(give_to_numpy<char, uint8_t>(piece));
             return texts;
         },
         "values"_a.noconvert(), "columns"_a.noconvert(), "start"_a.noconvert(), "labels"_a.noconvert(),

@@ -2,10 +2,10 @@
 // product of eight vectors.
 #pragma once
 
+#include <stdint.h>
+
 #include <memory>
 #include <new>
-
-#include "integers.hpp"
 
 #if defined(__linux__)
 #include <sys/mman.h>

@@ -2,14 +2,14 @@
 // written yet takes no memory: std::vector has neither.
 #pragma once
 
+#include <stdint.h>
+
 #include <algorithm>
 #include <cstdlib>
 #include <cstring>
 #include <new>
 #include <type_traits>
 #include <utility>
-
-#include "integers.hpp"
 
 namespace rankwise {
 

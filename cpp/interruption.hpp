@@ -5,12 +5,12 @@
 // `WorkCounter`), and leave by `Interrupted`: what they have written by then is of no use.
 #pragma once
 
+#include <stdint.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <thread>
-
-#include "integers.hpp"
 
 namespace rankwise {
 

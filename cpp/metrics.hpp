@@ -135,7 +135,7 @@ struct LabelledScore {
 template <typename Weight>
 PairCounts walk_pairs(std::vector<LabelledScore>& sorted, Fenwick<double>& higher, int64_t n_levels, Weight weight) {
     PairCounts counts{0.0, 0.0, 0.0};
-    higher.reset(static_cast<std::size_t>(n_levels));
+    higher.reset(n_levels);
     WorkCounter work;
     for (auto group = sorted.begin(); group != sorted.end();) {
         // One run of equal scores: pairs inside it, level by level, and against the rows above it.
@@ -148,12 +148,12 @@ PairCounts walk_pairs(std::vector<LabelledScore>& sorted, Fenwick<double>& highe
         for (auto entry = group; entry != end; ++entry) {
             if (entry != group && entry->level != (entry - 1)->level) below_level = in_group;
             const double s = weight(*entry);
-            counts.wrong += s * higher.sum_before(static_cast<std::size_t>(entry->level));
+            counts.wrong += s * higher.below(entry->level);
             counts.undecided += s * below_level;
             counts.equal_scores += s * in_group;
             in_group += s;
         }
-        for (; group != end; ++group) higher.add(static_cast<std::size_t>(group->level), weight(*group));
+        for (; group != end; ++group) higher.add(group->level, weight(*group));
     }
     return counts;
 }

@@ -21,10 +21,10 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstring>
 #include <vector>
 
 #include "fenwick.hpp"
+#include "merge_sort.hpp"
 #include "parallel.hpp"
 
 namespace rankwise {
@@ -106,18 +106,8 @@ private:
     alignas(64) std::array<std::array<double, max_levels>, K> below_{};
 };
 
-// Many levels. (A tree of nodes like the tally above, eight or sixteen to a node, was no faster at 10,000 ranks
-// and slower at a million: it writes whole cache lines where a Fenwick tree writes one entry.)
-template <typename T>
-class FenwickTally {
-public:
-    void reset(int32_t n_levels) { tree_.reset(static_cast<std::size_t>(n_levels)); }
-    void add(int32_t rank, const T& value) { tree_.add(static_cast<std::size_t>(rank), value); }
-    T below(int32_t rank) const { return tree_.sum_before(static_cast<std::size_t>(rank)); }
-
-private:
-    Fenwick<T> tree_;
-};
+// Many levels have a Fenwick tree. (A tree of nodes like the tally above, eight or sixteen to a node, was no faster at
+// 10,000 ranks and slower at a million: it writes whole cache lines where a Fenwick tree writes one entry.)
 
 // ---- the sweep -----------------------------------------------------------------------------------------------------
 
@@ -173,7 +163,7 @@ void sweep(Counting counting, const SortedQuery& query, double margin, Side side
         LevelTally<T> tally;
         sweep(query, margin, side, tally, value, emit);
     } else {
-        FenwickTally<T> tally;
+        Fenwick<T> tally;
         sweep(query, margin, side, tally, value, emit);
     }
 }
@@ -235,25 +225,16 @@ inline SortedQuery sorted_query(const RankedQueries& queries, const SortedScores
 
 // ---- sorting -------------------------------------------------------------------------------------------------------
 
-struct ScoreKey {
-    uint64_t key;
+struct ScoredRow {
+    double score;
     int32_t row;
 };
 
-// An integer in the order of the doubles. It is total even with a NaN, which could send std::sort out of bounds.
-inline uint64_t ordered_bits(double value) {
-    uint64_t bits;
-    std::memcpy(&bits, &value, sizeof bits);
-    const uint64_t sign = uint64_t{1} << 63;
-    return bits & sign ? ~bits : bits | sign;
-}
-
 inline void sort_rows(const double* score, int64_t n, int32_t* order) {
-    std::vector<ScoreKey> keys(static_cast<std::size_t>(n));
-    for (int64_t i = 0; i < n; ++i)
-        keys[static_cast<std::size_t>(i)] = {ordered_bits(score[i]), static_cast<int32_t>(i)};
-    std::sort(keys.begin(), keys.end(), [](const ScoreKey& a, const ScoreKey& b) { return a.key < b.key; });
-    for (int64_t p = 0; p < n; ++p) order[p] = keys[static_cast<std::size_t>(p)].row;
+    std::vector<ScoredRow> rows(static_cast<std::size_t>(n)), buffer;
+    for (int64_t i = 0; i < n; ++i) rows[static_cast<std::size_t>(i)] = {-score[i], static_cast<int32_t>(i)};
+    sort_by_score(rows, buffer);
+    for (int64_t p = 0; p < n; ++p) order[p] = rows[static_cast<std::size_t>(p)].row;
 }
 
 // Fills sorted_score, sorted_rank and order; the caller has filled the latter for queries from `presorted_from` rows
@@ -377,20 +358,18 @@ inline void count_both_sides(const SortedQuery& query, double margin, double* wo
         for (std::size_t level = 1; level < below.size(); ++level) below[level] += below[level - 1];
     }
     Fenwick<int32_t> before;
-    before.reset(static_cast<std::size_t>(query.n_levels));
+    before.reset(query.n_levels);
     WorkCounter work;
     int64_t winner = 0, loser = 0;  // the next rows whose window starts, and ends, at a position
     for (int64_t position = 0; position <= n; ++position) {
         for (; winner < n && (position == n || f[winner] - f[position] < margin); ++winner) {
-            const auto rank = static_cast<std::size_t>(query.rank[winner]);
-            const int32_t lower = is_distinct ? query.rank[winner] : below[rank];
-            won[query.order[winner]] = lower - before.sum_before(rank);
+            const int32_t rank = query.rank[winner], lower = is_distinct ? rank : below[static_cast<std::size_t>(rank)];
+            won[query.order[winner]] = lower - before.below(rank);
         }
         for (; loser < n && (position == n || !(f[position] - f[loser] < margin)); ++loser) {
-            const auto rank = static_cast<std::size_t>(query.rank[loser]);
-            lost[query.order[loser]] = static_cast<int32_t>(position) - before.sum_before(rank + 1);
+            lost[query.order[loser]] = static_cast<int32_t>(position) - before.below(query.rank[loser] + 1);
         }
-        if (position < n) before.add(static_cast<std::size_t>(query.rank[position]), 1);
+        if (position < n) before.add(query.rank[position], 1);
         work.add(4);
     }
 }
@@ -413,7 +392,7 @@ inline void sweep_counts(const RankedQueries& queries, const SortedScores& point
             LevelTally<Channels<1>> tally;
             sweep(query, margin, side, tally, [](int64_t) { return Channels<1>{{1.0}}; }, emit);
         } else {
-            FenwickTally<int32_t> tally;  // half the memory of doubles, and so fewer cache misses
+            Fenwick<int32_t> tally;  // half the memory of doubles, and so fewer cache misses
             sweep(query, margin, side, tally, [](int64_t) { return int32_t{1}; },
                   [&](int64_t p, int32_t count) { out[query.order[p]] = count; });
         }

@@ -5,10 +5,11 @@
 // histograms exists unless the caller asks for it.
 #pragma once
 
+#include <stdint.h>
+
 #include <algorithm>
 #include <vector>
 
-#include "integers.hpp"
 #include "interruption.hpp"
 #include "parallel.hpp"
 

@@ -10,6 +10,8 @@
 // ask for one part when there is little work.
 #pragma once
 
+#include <stdint.h>
+
 #include <algorithm>
 #include <atomic>
 #include <condition_variable>
@@ -20,7 +22,6 @@
 #include <utility>
 #include <vector>
 
-#include "integers.hpp"
 #include "interruption.hpp"
 
 #if defined(__unix__) || defined(__APPLE__)
@@ -85,7 +86,6 @@ private:
         try {
             for (; n_workers_ < std::min(wanted_, most); ++n_workers_) std::thread([this] { work(); }).detach();
         } catch (const std::exception&) {
-            return;
         }
     }
 

@@ -8,13 +8,13 @@
 // The text must be followed by at least eight bytes that may be read, the first of which is not part of a number.
 #pragma once
 
+#include <stdint.h>
+
 #include <charconv>
 #include <cmath>
 #include <cstring>
 #include <system_error>
 #include <type_traits>
-
-#include "integers.hpp"
 
 namespace rankwise::text {
 

@@ -386,38 +386,6 @@ CASES: dict[str, Callable[[], Case]] = {
         },
         free=(("across", 0), ("across", 1)),
     ),
-    "level_pair_scores": lambda: Case(
-        _core.level_pair_scores,
-        {
-            "across": reals(3, 2),
-            "own_a": np.ones(3),
-            "own_b": np.ones(2),
-            "to_a": reals(3, 2),
-            "to_b": reals(2, 2),
-            "vector_products": np.eye(2),
-            "pulled_a": reals(3),
-            "pulled_b": reals(2),
-            "pulled_vectors": reals(2),
-            "correction": np.eye(4),
-            "pull_a": 0.1,
-            "pull_b": 0.2,
-            "scores": np.zeros((6, 2)),
-            "n_threads": 1,
-        },
-        ("scores",),
-    ),
-    "multipartite_pair_scores": lambda: Case(
-        _core.multipartite_pair_scores,
-        {
-            "B": reals(2, 4, 4),
-            "pulled": reals(2, 4),
-            "sizes": np.array([[2, 2], [1, 3]]),
-            "pulls": reals(2, 2),
-            "n_rows": 9,
-            "scores": np.zeros((7, 2)),
-        },
-        ("scores",),
-    ),
     "level_pairs": lambda: Case(
         _core.level_pairs,
         {

@@ -258,31 +258,6 @@ def count_ridge_pairs(
     weighted: bool,
     rounding: float,
 ) -> tuple[float, float]: ...
-def level_pair_scores(
-    *,
-    across: _Doubles,
-    own_a: _Doubles,
-    own_b: _Doubles,
-    to_a: _Doubles,
-    to_b: _Doubles,
-    vector_products: _Doubles,
-    pulled_a: _Doubles,
-    pulled_b: _Doubles,
-    pulled_vectors: _Doubles,
-    correction: _Doubles,
-    pull_a: float,
-    pull_b: float,
-    scores: _Doubles,
-    n_threads: int,
-) -> None: ...
-def multipartite_pair_scores(
-    B: _Doubles,
-    pulled: _Doubles,
-    sizes: _Integers,
-    pulls: _Doubles,
-    n_rows: int,
-    scores: _Doubles,
-) -> None: ...
 
 # ---- svmlight/LETOR text (cpp/svmlight.hpp, cpp/svmlight_writer.hpp)
 
