@@ -24,5 +24,7 @@ from rankwise.leaderboards.estimator import BradleyTerry as BradleyTerry
 from rankwise.leaderboards.next_pair import suggest as suggest
 from rankwise.persistence import load as load
 from rankwise.persistence import save as save
+from rankwise.two_sided.estimators import TwoSidedRankRLS as TwoSidedRankRLS
+from rankwise.two_sided.estimators import TwoSidedRankRLSCV as TwoSidedRankRLSCV
 
 __version__: str

@@ -58,7 +58,7 @@ _SPARSE = {kind.__name__: kind for kind in (sp.csr_matrix, sp.csr_array, sp.csc_
 
 RANKERS = [
     "AdditiveRanker", "AdditiveRankerCV", "AutoRanker", "AverageRanker", "KernelRankRLS", "KernelRankRLSCV",
-    "KernelRankSVM", "RankRLS", "RankRLSCV", "RankSVM", "RankSVMCV",
+    "KernelRankSVM", "RankRLS", "RankRLSCV", "RankSVM", "RankSVMCV", "TwoSidedRankRLS", "TwoSidedRankRLSCV",
 ]  # fmt: skip
 # Transformers of numbers, which are tried on a row of ones.
 _NUMERIC = [
@@ -738,6 +738,9 @@ def _check_ranker(step: Any, kind: str) -> None:
         _require(is_right, f"{name} is a {type(value).__name__}")
     if hasattr(step, "cv_errors_"):
         _check_search(step)
+    if kind.startswith("TwoSided"):
+        _check_two_sided(step)
+        return
     n_features = step.n_features_in_
     if kind == "AutoRanker":
         _check_choice(step)
@@ -753,6 +756,23 @@ def _check_ranker(step: Any, kind: str) -> None:
         _check_kernel(step, n_features)
     else:
         _require(_coefficients(step.coef_, n_features), f"coef_ does not have {n_features} columns")
+
+
+def _check_two_sided(step: Any) -> None:
+    """Raise unless the coefficients belong to the training objects, which have features."""
+    coef = step.coef_
+    _require(
+        isinstance(coef, np.ndarray) and coef.ndim == 2 and coef.dtype == np.float64, "coef_ is no table"
+    )
+    for kept, size in zip((step.row_fit_, step.column_fit_), coef.shape, strict=True):
+        is_matrix = kept is None or (
+            isinstance(kept, np.ndarray | sp.csr_array | sp.csr_matrix)
+            and kept.ndim == 2
+            and kept.dtype == np.float64
+        )
+        _require(
+            is_matrix and (kept is None or kept.shape[0] == size), "coef_ does not belong to its objects"
+        )
 
 
 def _is_ranker(model: object) -> bool:

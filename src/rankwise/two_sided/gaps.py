@@ -1,0 +1,287 @@
+"""Tables with gaps, and symmetric or antisymmetric kernels: products with the known entries (edges) only.
+
+The score of an edge is ``z_i'θ z_k``: with the vec trick, scores of all edges and the transposed product take O(edges ×
+features), and the Kronecker matrix is never made. (Anti)symmetric functions of two objects of one set have an
+(anti)symmetric θ, which is the kernel ``½ (k(a, c) k(b, d) ± k(a, d) k(b, c))``.
+
+Lanczos' process, which conjugate gradients are a short form of, runs in the space of θ or of the dual coefficients,
+whichever is smaller. Its basis serves every alpha: after k steps the model of an alpha is ``Q (T + alpha I)⁻¹ ‖r‖ e₁``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from sklearn.utils import check_random_state
+
+from rankwise.arrays import Bools, Floats, Ints, RandomSource
+from rankwise.exceptions import InvalidInputError, NoPairsError
+from rankwise.metrics import Evaluator, Metric, PerQuery
+from rankwise.two_sided.sides import require_memory
+
+__all__ = ["Edges", "Fold", "Run", "known_scores", "make_folds", "surface"]
+
+_BLOCK = 1 << 12  # edges whose features are copied at a time
+
+
+@dataclass(frozen=True)
+class Edges:
+    """Known entries of a table, sorted by row.
+
+    Attributes
+    ----------
+    rows, columns : (edges,) int64
+    labels : (edges,) float64
+    query : (edges,) int64
+        The ranking that each edge belongs to.
+    """
+
+    rows: Ints
+    columns: Ints
+    labels: Floats
+    query: Ints
+
+    @classmethod
+    def of(cls, Y: Any, ranked: str) -> Edges:
+        """Read a dense table, in which NaN is a gap, or the stored entries of a sparse one."""
+        if sp.issparse(Y):
+            rows = np.repeat(np.arange(Y.shape[0]), np.diff(Y.indptr))
+            columns, labels = Y.indices, Y.data
+        else:
+            rows, columns = np.nonzero(~np.isnan(Y))
+            labels = Y[rows, columns]
+        query = {"columns": rows, "rows": columns}.get(ranked, np.zeros_like(rows))
+        rows, columns, query = (one.astype(np.int64) for one in (rows, columns, query))
+        return cls(rows, columns, labels.astype(np.float64), query)
+
+    def part(self, chosen: Bools) -> Edges:
+        """Return some of the edges."""
+        return Edges(self.rows[chosen], self.columns[chosen], self.labels[chosen], self.query[chosen])
+
+
+def known_scores(rows: Floats, theta: Floats, columns: Floats, edges: Edges) -> Floats:
+    """Return the scores of edges, for features of all rows and all columns."""
+    left = rows @ theta
+    scores = np.empty(edges.rows.size)
+    for first in range(0, scores.size, _BLOCK):
+        block = slice(first, first + _BLOCK)
+        np.einsum("eb,eb->e", left[edges.rows[block]], columns[edges.columns[block]], out=scores[block])
+    return scores
+
+
+class Run:
+    """Lanczos' process for the edges that a model is fitted on.
+
+    Parameters
+    ----------
+    rows, columns : (objects, features) float64
+        Features of all rows and all columns.
+    edges : Edges
+    pair_kernel : {"kronecker", "symmetric", "antisymmetric"}
+    max_iter : int
+        Steps to take at most.
+    """
+
+    def __init__(self, rows: Floats, columns: Floats, edges: Edges, pair_kernel: str, max_iter: int) -> None:
+        self.rows, self.columns, self.edges = rows, columns, edges
+        self._sign = {"kronecker": 0, "symmetric": 1, "antisymmetric": -1}[pair_kernel]
+        self._shape = (rows.shape[1], columns.shape[1])
+        self._counts = np.maximum(np.bincount(edges.query), 1)
+        ends = np.cumsum(np.bincount(edges.rows, minlength=rows.shape[0]))
+        parts = (np.empty(edges.rows.size), edges.columns, np.concatenate([[0], ends]))
+        self._table = sp.csr_array(parts, shape=(rows.shape[0], columns.shape[0]))
+        size = min(self._shape[0] * self._shape[1], edges.rows.size)
+        self.is_primal = size < edges.rows.size
+        self.max_iter = min(max_iter, size)
+        require_memory(
+            8.0 * size * self.max_iter, f"A basis of {self.max_iter:,} vectors", "use a smaller max_iter."
+        )
+        self._basis = np.empty((self.max_iter, size))
+        self._diagonal: list[float] = []
+        self._beside: list[float] = []
+        start = self._centred(edges.labels)
+        self._next = self._gathered(start).ravel() if self.is_primal else start
+        self._size = float(np.linalg.norm(self._next))
+        self._next = self._next / (self._size or 1.0)
+
+    @property
+    def n_steps(self) -> int:
+        """Steps taken."""
+        return len(self._diagonal)
+
+    def _centred(self, values: Floats) -> Floats:
+        means = np.bincount(self.edges.query, values) / self._counts
+        return np.asarray(values - means[self.edges.query])
+
+    def _gathered(self, dual: Floats) -> Floats:
+        """Return θ of dual coefficients."""
+        self._table.data = dual
+        theta = self.rows.T @ (self._table @ self.columns)
+        return np.asarray((theta + self._sign * theta.T) / 2 if self._sign else theta)
+
+    def _theta(self, vector: Floats) -> Floats:
+        return vector.reshape(self._shape) if self.is_primal else self._gathered(vector)
+
+    def step(self) -> Floats | None:
+        """Take one step, and return θ of the new basis vector; None once there are no more."""
+        k, vector = self.n_steps, self._next
+        exhausted = self._beside and self._beside[-1] <= 1e-14 * max(self._diagonal)
+        if k == self.max_iter or self._size == 0 or exhausted:
+            return None
+        theta = self._theta(vector)
+        scores = self._centred(known_scores(self.rows, theta, self.columns, self.edges))
+        image = self._gathered(scores).ravel() if self.is_primal else scores
+        self._basis[k] = vector
+        self._diagonal.append(float(vector @ image))
+        basis = self._basis[: k + 1]
+        for _ in range(2):  # twice is enough (Kahan and Parlett)
+            image = image - basis.T @ (basis @ image)
+        self._beside.append(float(np.linalg.norm(image)))
+        self._next = image / (self._beside[-1] or 1.0)
+        return theta
+
+    def weights(self, alphas: Floats, steps: int) -> Floats:
+        """Return the coefficients of the first basis vectors, (steps, alphas)."""
+        values, vectors = scipy.linalg.eigh_tridiagonal(self._diagonal[:steps], self._beside[: steps - 1])
+        filtered = self._size * vectors[0][:, None] / (np.maximum(values, 0.0)[:, None] + alphas)
+        return np.asarray(vectors @ filtered)
+
+    def residual(self, alpha: float) -> float:
+        """Return the norm of the residual, relative to the right-hand side."""
+        last = self.weights(np.array([alpha]), self.n_steps)[-1, 0]
+        return float(abs(self._beside[-1] * last) / self._size)
+
+    def model(self, alpha: float) -> Floats:
+        """Return θ of an alpha after the steps taken."""
+        if not self.n_steps:
+            return np.zeros(self._shape)
+        return self._theta(self.weights(np.array([alpha]), self.n_steps)[:, 0] @ self._basis[: self.n_steps])
+
+    def solve(self, alpha: float, tol: float, reach: Callable[[float], None]) -> bool:
+        """Take steps until an alpha has converged; tell whether it has."""
+        while self.step() is not None:
+            reach(self.n_steps / self.max_iter)
+            if self.residual(alpha) <= tol:
+                return True
+        return self.n_steps < self.max_iter or self.n_steps == int(self._basis.shape[1])
+
+
+Split = tuple[Bools, Bools]  # training and test edges
+
+
+def make_folds(
+    edges: Edges, held_out: str, n_folds: int, shape: tuple[int, int], seed: RandomSource, *, one_set: bool
+) -> list[Split]:
+    """Return the training and test edges of folds of rows, columns, both, or entries.
+
+    A fold of both tests the edges between some rows and some columns, and trains on those that touch neither. In one
+    set with itself an object is a row and a column, so training leaves out all edges that touch the fold.
+    """
+    rng = check_random_state(seed)
+
+    def deal(size: int) -> Ints:
+        return np.asarray(rng.permutation(size) % n_folds)
+
+    if held_out == "entries":
+        ends = np.array([edges.rows, edges.columns])
+        if one_set:  # an entry and its mirror image are held out together
+            ends.sort(axis=0)
+        _, entry = np.unique(ends[0] * shape[1] + ends[1], return_inverse=True)
+        fold = deal(int(entry.max()) + 1)[entry]
+        return [(fold != one, fold == one) for one in range(n_folds)]
+    of_rows = deal(shape[0])
+    of_columns = of_rows if one_set else deal(shape[1])
+    row, column = of_rows[edges.rows], of_columns[edges.columns]
+    if held_out == "both" and not one_set:
+        pairs = np.ndindex(n_folds, n_folds)
+        return [((row != i) & (column != k), (row == i) & (column == k)) for i, k in pairs]
+    splits = []
+    for one in range(n_folds):
+        in_row, in_column = row == one, column == one
+        test = {"rows": in_row, "columns": in_column, "both": in_row & in_column}[held_out]
+        splits.append((~(in_row | in_column) if one_set else ~test, test))
+    return splits
+
+
+@dataclass
+class Fold:
+    """A run on training edges, with the scores that its basis gives to test edges."""
+
+    run: Run
+    evaluator: Evaluator
+    scores: Floats
+
+    def values(self, alphas: Floats, step: int) -> Floats:
+        """Return the metric of alphas after a step, or after the last one."""
+        return self.evaluator.many(self._mixed(alphas, step))
+
+    def per_query(self, alpha: float, step: int) -> PerQuery:
+        """Return the metric of each query."""
+        return self.evaluator.per_query(self._mixed(np.array([alpha]), step)[:, 0])
+
+    def _mixed(self, alphas: Floats, step: int) -> Floats:
+        step = min(step, self.run.n_steps)
+        if step == 0:
+            return np.zeros((self.scores.shape[0], alphas.size))
+        mixed = self.scores[:, :step] @ self.run.weights(alphas, step)
+        size = np.abs(mixed).max(axis=0)
+        size[size == 0] = 1.0
+        return np.asarray(np.round(mixed / size, 12))  # equal objects tie
+
+
+def surface(
+    features: tuple[Floats, Floats],
+    edges: Edges,
+    splits: list[Split],
+    query: Ints,
+    metric: Metric,
+    alphas: Floats,
+    settings: tuple[str, int, float],
+    reach: Callable[[float], None],
+) -> tuple[Floats, list[Fold]]:
+    """Return the held-out metric of every alpha after every iteration, and the folds.
+
+    Parameters
+    ----------
+    query : (edges,) int64
+        The rankings in which held-out edges are scored.
+    settings : tuple
+        The pair kernel, the most iterations, and the tolerance at which the smallest alpha has converged.
+    """
+    pair_kernel, max_iter, tol = settings
+    require_memory(
+        8.0 * max_iter * edges.rows.size,
+        f"The held-out scores of {max_iter:,} iterations",
+        "use a smaller max_iter.",
+    )
+    folds: list[Fold] = []
+    for at, (train, test) in enumerate(splits):
+        try:
+            evaluator = metric.prepare(edges.labels[test], query[test])
+        except InvalidInputError:  # no test edges, or none that differ
+            continue
+        run = Run(*features, edges.part(train), pair_kernel, max_iter)
+        held, scores = edges.part(test), []
+        while (theta := run.step()) is not None:
+            scores.append(known_scores(features[0], theta, features[1], held))
+            reach((at + run.n_steps / run.max_iter) / len(splits))
+            if run.residual(alphas[0]) <= tol:
+                break
+        columns = np.column_stack(scores) if scores else np.empty((held.rows.size, 0))
+        folds.append(Fold(run, evaluator, columns))
+    if not folds:
+        raise NoPairsError(
+            "No fold has two held-out entries of one ranking that differ.", "use fewer folds, or another cv."
+        )
+    weight = np.array([fold.evaluator.shares.sum() for fold in folds])
+    n_steps = max(1, *(fold.run.n_steps for fold in folds))
+    table = [
+        weight @ np.array([fold.values(alphas, step) for fold in folds]) / weight.sum()
+        for step in range(1, n_steps + 1)
+    ]
+    return np.array(table).T, folds
