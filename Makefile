@@ -167,8 +167,11 @@ fuzz-text: $(BIN)/python
 	cd build/fuzz && ./svmlight -set_cover_merge=1 merged-text text
 	$(BIN)/python fuzz/corpus.py pack build/fuzz/merged-text $(FUZZ_TEXTS)
 
+# Measures what is missing in benchmarks/results.jsonl, which may be interrupted, and writes the pages from it.
 bench: $(VENV)/.bench
-	for script in benchmarks/bench_*.py; do $(BIN)/python $$script || exit 1; done
+	$(BIN)/python benchmarks/evidence.py run
+	$(BIN)/python benchmarks/evidence.py page
+	$(BIN)/python benchmarks/evidence.py check
 
 clean:
 	rm -rf build docs/api docs/gallery $(VENV) $(OLDEST)

@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import cache
-from importlib.metadata import version
+from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +45,8 @@ PEERS = {
     "scikit-learn": ("scikit-learn", "sklearn"),
     "SciPy": ("scipy", "scipy"),
     "NumPy": ("numpy", "numpy"),
+    "pickle": ("Python", "pickle"),
+    "RidgeCV": ("scikit-learn", "sklearn"),
 }
 SMOKE = {OURS, "scikit-learn", "scipy", "numpy"}
 
@@ -85,6 +88,17 @@ def package_of(contender: str) -> tuple[str, str]:
     """Return the distribution and the module of a contender."""
     found = [package for word, package in PEERS.items() if word in _words(contender)]
     return found[0] if found else (OURS, OURS)
+
+
+def version_of(contender: str) -> str:
+    """Return the version of a contender's package; ours is that of the tree, which the commit names too."""
+    distribution, module = package_of(contender)
+    if distribution == "Python":
+        return platform.python_version()
+    try:
+        return version(distribution)
+    except PackageNotFoundError:
+        return str(getattr(import_module(module), "__version__", "unknown"))
 
 
 def _words(contender: str) -> set[str]:
@@ -133,12 +147,11 @@ class Results:
         self._last = {_key(line): line for line in self.lines}
 
     def add(self, case: Case, figure: Figure) -> None:
-        distribution = package_of(figure.contender)[0]
         line = {
             "claim": case.claim,
             "case": case.name,
             **{name: _rounded(value) for name, value in asdict(figure).items() if value is not None},
-            "version": version(distribution),
+            "version": version_of(figure.contender),
             **facts(),
             "date": datetime.now(tz=UTC).date().isoformat(),
         }
@@ -217,33 +230,40 @@ def peak_memory() -> float:
 def in_turns(
     calls: dict[str, Callable[[], object]],
     rounds: int,
-    reference: str,
     *,
     threads: dict[str, int] | None = None,
     warm_up: bool = True,
 ) -> Iterator[Figure]:
     """Time every contender in every round, so that a busy moment of the machine hits all of them.
 
-    Yields seconds (median and quartiles) and the speed-up over the reference, taken inside each round. One thread
-    each, also inside BLAS, unless `threads` says otherwise.
+    Yields seconds (median and quartiles), and how many times as fast as each peer ours are, taken inside each round.
+    One thread each, also inside BLAS, unless `threads` says otherwise.
     """
     threads = threads or {}
-    wall: dict[str, list[float]] = {name: [] for name in calls}
-    processor: dict[str, list[float]] = {name: [] for name in calls}
+    taken: dict[str, list[Cost]] = {name: [] for name in calls}
     for at in range(-int(warm_up), rounds):
         for name, call in calls.items():
             with threadpool_limits(threads.get(name, 1)), measured() as cost:
                 call()
             if at >= 0:
-                wall[name].append(cost.seconds)
-                processor[name].append(cost.processor_seconds)
-    for name, taken in wall.items():
+                taken[name].append(cost)
+    for name, costs in taken.items():
         common = {"n": rounds, "threads": threads.get(name, 1)}
-        spent = statistics.median(processor[name])
-        yield Figure(name, "seconds", *_quartiles(taken), processor_seconds=spent, **common)
-        if name != reference and reference in wall:
-            ratios = [base / own for base, own in zip(wall[reference], taken, strict=True)]
-            yield Figure(name, f"times as fast as {reference}", *_quartiles(ratios), **common)
+        wall = [cost.seconds for cost in costs]
+        spent = statistics.median(cost.processor_seconds for cost in costs)
+        memory = max(cost.memory for cost in costs)
+        yield Figure(
+            name, "seconds", *_quartiles(wall), processor_seconds=spent, peak_memory=memory, **common
+        )
+        if not is_peer(name):
+            for peer in filter(is_peer, calls):
+                ratios = [other.seconds / own for other, own in zip(taken[peer], wall, strict=True)]
+                yield Figure(name, f"times as fast as {peer}", *_quartiles(ratios), **common)
+
+
+def is_peer(contender: str) -> bool:
+    """Say whether a contender is not ours."""
+    return package_of(contender)[0] != OURS
 
 
 def _quartiles(values: list[float]) -> tuple[float, float, float]:

@@ -1,7 +1,17 @@
 """All cases, and all tables and pictures that are made of them."""
 
-from cases import quality
+from cases import (
+    egdm,
+    intervals,
+    large_scale,
+    memory,
+    preference_graphs,
+    quality,
+    speed,
+    tree_ranksvm,
+    web,
+)
 
-MODULES = (quality,)
+MODULES = (quality, speed, memory, large_scale, tree_ranksvm, egdm, preference_graphs, intervals, web)
 CASES = [case for module in MODULES for case in module.CASES]
 TABLES = {name: make for module in MODULES for name, make in module.TABLES.items()}

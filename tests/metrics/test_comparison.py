@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-from bench_intervals import cover
+from cases.intervals import cover
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import (
     bootstrap_interval,

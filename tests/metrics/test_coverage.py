@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench_intervals import AUCS, BAND, DIFFERENCES, KINDS, METRICS, ROWS, VALUES, cover, cover_auc
+from cases.intervals import AUCS, BAND, DIFFERENCES, KINDS, METRICS, ROWS, VALUES, cover, cover_auc
 
 pytestmark = pytest.mark.long
 

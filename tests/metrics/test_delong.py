@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import oracles
-from bench_intervals import cover_auc
+from cases.intervals import cover_auc
 from rankwise.exceptions import InvalidInputError, NoPairsError
 from rankwise.metrics import auc, auc_estimate
 

@@ -1,21 +1,14 @@
-#!/usr/bin/env python3
-"""How often 95 % intervals contain the truth, by simulation: the tables of docs/intervals.md.
+"""How often 95 % intervals contain the truth, by simulation: the tables of docs/intervals.md."""
 
-    python benchmarks/bench_intervals.py [--repeats 2000] [--seed 0] [--write]
-
-Takes about two minutes on one core. `--write` puts the tables into docs/intervals.md.
-"""
-
-import argparse
-import re
-from pathlib import Path
+from collections.abc import Iterator
+from functools import partial
 
 import numpy as np
 import scipy.stats
 
+from harness import Case, Figure, Results
 from rankwise.metrics import auc_estimate, bootstrap_mean, get_metric
 
-PAGE = Path(__file__).parents[1] / "docs" / "intervals.md"
 SIZES = (5, 10, 15, 40)
 BAND = {5: (0.93, 1.0), 10: (0.93, 0.97), 15: (0.93, 0.97), 40: (0.93, 0.97)}
 POOLED = get_metric("pairwise_error", average="pooled")
@@ -123,55 +116,79 @@ def cover_auc(kind, auc, n_above, n_below, repeats, seed=0):
     return held / repeats
 
 
-def means_table(repeats, seed):
-    """Return the Markdown table of means and differences over queries; in bold where the bar is missed."""
+FUNCTIONS = {
+    "metrics": ("`bootstrap_interval`", METRICS),
+    "differences": ("`compare_rankings`, difference", DIFFERENCES),
+    "values": ("`bootstrap_mean` without bounds", VALUES),
+}
+OURS = "rankwise.metrics"
+
+
+def measure(kind: str, name: str, contenders: tuple[str, ...], quick: bool) -> Iterator[Figure]:
+    """Yield the coverage by samples of each size."""
+    repeats = 20 if quick else 2000
+    for n in SIZES[:: 3 if quick else 1]:
+        yield Figure(OURS, f"coverage at {n} queries", cover(kind, name, n, repeats), n=repeats)
+
+
+def measure_auc(kind: str, auc: float, contenders: tuple[str, ...], quick: bool) -> Iterator[Figure]:
+    """Yield the coverage by samples of so many positives and negatives."""
+    repeats = 20 if quick else 1000
+    for above, below in ROWS[:: 4 if quick else 1]:
+        value = cover_auc(kind, auc, above, below, repeats)
+        yield Figure(OURS, f"coverage at {above} and {below} rows", value, n=repeats)
+
+
+CASES = [
+    Case(
+        "intervals",
+        f"{kind}: {name}",
+        (OURS,),
+        partial(measure, kind, name),
+        minutes=0.1,
+        smoke=name == "normal",
+    )
+    for kind, (_, names) in FUNCTIONS.items()
+    for name in names
+] + [
+    Case("intervals", f"AUC {auc}, {kind}", (OURS,), partial(measure_auc, kind, auc), minutes=0.1)
+    for kind in KINDS
+    for auc in AUCS
+]
+
+
+def means_table(results: Results) -> str:
+    """Return means and differences over queries; in bold where the goal is missed."""
     lines = ["| | 5 queries | 10 | 15 | 40 |", "| --- | --- | --- | --- | --- |"]
-    kinds = {
-        "metrics": ("`bootstrap_interval`", METRICS),
-        "differences": ("`compare_rankings`, difference", DIFFERENCES),
-        "values": ("`bootstrap_mean` without bounds", VALUES),
-    }
-    for kind, (function, names) in kinds.items():
+    for kind, (function, names) in FUNCTIONS.items():
         for name in names:
-            shown = [_cell(cover(kind, name, n, repeats, seed), BAND[n]) for n in SIZES]
+            found = [
+                results.find("intervals", f"{kind}: {name}", OURS, f"coverage at {n} queries") for n in SIZES
+            ]
+            shown = [_cell(line, BAND[n]) for line, n in zip(found, SIZES, strict=True)]
             lines.append(f"| {function}: {name} | {' | '.join(shown)} |")
     return "\n".join(lines)
 
 
-def auc_table(repeats, seed):
-    """Return the Markdown table of the AUC; in bold where fewer than 93 % cover."""
+def auc_table(results: Results) -> str:
+    """Return the coverage of the AUC; in bold where fewer than 93 % cover."""
     heads = " | ".join(f"{above} and {below}" for above, below in ROWS)
     lines = [f"| scores, AUC | {heads} |", "| --- " * (len(ROWS) + 1) + "|"]
     for kind in KINDS:
         for auc in AUCS:
-            shown = [_cell(cover_auc(kind, auc, *rows, repeats, seed), (0.93, 1.0)) for rows in ROWS]
-            lines.append(f"| {kind}, {auc} | {' | '.join(shown)} |")
+            found = [
+                results.find("intervals", f"AUC {auc}, {kind}", OURS, f"coverage at {a} and {b} rows")
+                for a, b in ROWS
+            ]
+            lines.append(f"| {kind}, {auc} | {' | '.join(_cell(line, (0.93, 1.0)) for line in found)} |")
     return "\n".join(lines)
 
 
-def _cell(coverage, band):
-    text = f"{coverage:.3f}".removeprefix("0")
-    return text if band[0] <= coverage <= band[1] else f"**{text}**"
+def _cell(line: dict | None, band: tuple[float, float]) -> str:
+    if line is None:
+        return "not run"
+    text = f"{line['value']:.3f}".removeprefix("0")
+    return text if band[0] <= line["value"] <= band[1] else f"**{text}**"
 
 
-def main():
-    """Print both tables, and write them where asked to."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--repeats", type=int, default=2000)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--write", action="store_true", help="write the tables into docs/intervals.md")
-    options = parser.parse_args()
-    tables = {
-        "means": means_table(options.repeats, options.seed),
-        "auc": auc_table(options.repeats // 2, options.seed),
-    }
-    print(*tables.values(), sep="\n\n")
-    if options.write:
-        page = PAGE.read_text(encoding="utf-8")
-        for name, table in tables.items():
-            page = re.sub(f"(?s)(<!-- {name} -->\n).*?(<!-- /{name} -->)", rf"\g<1>\n{table}\n\n\g<2>", page)
-        PAGE.write_text(page, encoding="utf-8")
-
-
-if __name__ == "__main__":
-    main()
+TABLES = {"coverage": means_table, "coverage-auc": auc_table}

@@ -1,0 +1,101 @@
+"""Peak memory beyond the data, each fit in a process of its own, as a slope over sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+
+from cases.published import markdown
+from harness import Case, Figure, Results, run_alone
+
+CLAIM = "memory"
+_FIT = """
+import sys, warnings
+warnings.simplefilter("ignore")
+import numpy as np, rankwise
+from harness import peak_memory, reset_peak
+m, n = int(sys.argv[1]), 40
+rng = np.random.default_rng(0)
+X = rng.normal(size=(m, n)); y = rng.integers(0, 5, m).astype(float); qid = np.arange(m) // 20
+model = eval("rankwise." + sys.argv[2])
+small = slice(0, 400)
+type(model)(**model.get_params()).fit(X[small], y[small], qid=qid[small])
+before = reset_peak()
+model.fit(X, y, qid=qid)
+print(peak_memory() - before)
+"""
+_TEXT = """
+import sys, warnings
+warnings.simplefilter("ignore")
+import rcv1like
+from sklearn.linear_model import Ridge
+from rankwise import RankRLS, RankRLSCV
+from harness import peak_memory, reset_peak
+X, y, _ = rcv1like.make(int(sys.argv[1]))
+before = reset_peak()
+{"RankRLS": lambda: RankRLS(solver="cg", n_threads=1).fit(X, y),
+ "RankRLSCV": lambda: RankRLSCV(n_threads=1).fit(X, y),
+ "Ridge": lambda: Ridge(solver="sparse_cg").fit(X, y)}[sys.argv[2]]()
+print(peak_memory() - before)
+"""
+LARGE, MIDDLE, SMALL = (40_000, 80_000, 160_000), (10_000, 20_000, 40_000), (1_000, 2_000, 3_000)
+MODELS = {
+    "RankRLS()": LARGE,
+    "RankRLS(solver='cg')": LARGE,
+    "RankRLSCV(cv=3)": LARGE,
+    "RankSVM()": LARGE,
+    "RankSVMCV(cv=2)": LARGE,
+    "KernelRankRLS(basis=200)": MIDDLE,
+    "KernelRankSVM(basis=200)": MIDDLE,
+    "AdditiveRanker()": MIDDLE,
+    "AdditiveRankerCV(cv=2, interactions=(0, 10))": MIDDLE,
+    "AutoRanker()": MIDDLE,
+    "KernelRankRLS()": SMALL,
+    "KernelRankRLSCV(cv=3)": SMALL,
+}
+
+
+def measure(name: str, contenders: tuple[str, ...], quick: bool) -> Iterator[Figure]:
+    """Yield the slope, with the peaks (MiB) as its values."""
+    sizes = [size // (40 if quick else 1) for size in MODELS[name]][: 2 if quick else None]
+    peaks = [float(run_alone(_FIT, size, name)) for size in sizes]
+    by = np.array(sizes, dtype=float) ** (2 if MODELS[name] is SMALL else 1)
+    slope = float(np.polyfit(by, np.array(peaks) * 2**20, 1)[0])
+    unit = "bytes per pair of rows" if MODELS[name] is SMALL else "bytes per row"
+    yield Figure(name, unit, slope, n=len(peaks), peak_memory=peaks[-1], values=peaks)
+
+
+def text(contenders: tuple[str, ...], quick: bool) -> Iterator[Figure]:
+    for name in contenders:
+        peak = float(run_alone(_TEXT, 2_000 if quick else 400_000, name))
+        yield Figure(name, "MiB beyond the data", peak, peak_memory=peak)
+
+
+TEXT = ("RankRLS", "RankRLSCV", "Ridge")
+CASES = [
+    Case(CLAIM, name, (name,), partial(measure, name), minutes=1.5, smoke=name == "RankRLS()")
+    for name in MODELS
+] + [Case(CLAIM, "sparse text, 400,000 × 47,152", TEXT, text, minutes=2)]
+
+
+def table(results: Results) -> str:
+    rows = []
+    for name, sizes in MODELS.items():
+        unit = "bytes per pair of rows" if sizes is SMALL else "bytes per row"
+        line = results.find(CLAIM, name, name, unit)
+        peak = f"{line['peak_memory']:.3g} MiB at {sizes[-1]:,} rows" if line else "not run"
+        rows.append([f"`{name}`", f"{line['value']:.3g} {unit}" if line else "not run", peak])
+    return markdown(["rows of 40 columns (320 bytes)", "slope", "peak"], rows)
+
+
+def text_table(results: Results) -> str:
+    found = [results.find(CLAIM, CASES[-1].name, name, "MiB beyond the data") for name in TEXT]
+    rows = [
+        [name, f"{line['value']:.3g}" if line else "not run"] for name, line in zip(TEXT, found, strict=True)
+    ]
+    return markdown(["400,000 × 47,152, 216 MiB", "MiB beyond the data"], rows)
+
+
+TABLES = {"memory": table, "memory-text": text_table}
