@@ -7,74 +7,132 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
-from scipy.optimize import minimize
+from sklearn.linear_model import LogisticRegression
 
+from boards import board, curvature, explicit, explicit_covariance, loglik, rows, slopes
 from rankwise import BradleyTerry, RankSVM
 from rankwise.exceptions import InvalidInputError
 
-
-def board(seed=0, n=8, size=300, ties=0.2, spread=1.0):
-    rng = np.random.default_rng(seed)
-    strength = rng.normal(size=n) * spread
-    a = rng.integers(n, size=size)
-    b = (a + 1 + rng.integers(n - 1, size=size)) % n
-    score = (rng.random(size) < 1 / (1 + np.exp(strength[b] - strength[a]))).astype(float)
-    score[rng.random(size) < ties] = 0.5
-    return {"item_a": a, "item_b": b, "score": score}
-
-
-def rows(battles, n):
-    design = np.zeros((len(battles["score"]), n))
-    at = np.arange(len(design))
-    design[at, battles["item_a"]], design[at, battles["item_b"]] = 1, -1
-    return design
+# Order, style, Davidson, clusters, items with few points: all pairs of them.
+KINDS = [
+    (False, False, False, False, False),
+    (True, True, False, False, True),
+    (True, False, True, True, False),
+    (False, True, True, False, True),
+    (False, True, False, True, False),
+    (True, False, False, True, True),
+    (False, False, True, True, True),
+]
 
 
-def explicit(design, score, penalty, n):
-    """Minimise the objective on explicit rows; the ridge is on the first n columns."""
+@pytest.mark.parametrize(("order", "style", "davidson", "clustered", "few"), KINDS)
+def test_strengths_effects_and_intervals_are_those_of_explicit_rows(order, style, davidson, clustered, few):
+    battles, n, size = board(), 8, 300
+    if few:
+        battles["score"][battles["item_a"] == 3] = 1
+        battles["score"][battles["item_b"] == 3] = 0
+    rng = np.random.default_rng(1)
+    columns = 50 * rng.normal(size=(size, 2))
+    cluster = rng.integers(20, size=size) if clustered else None
+    design = np.hstack(
+        [rows(battles, n), *([np.ones((size, 1))] if order else []), *([columns] if style else [])]
+    )
+    w = explicit(design / np.r_[np.ones(n + order), [50, 50] * style], battles["score"], 0.1, n, davidson)
+    w[n + order : n + order + 2 * style] /= 50
+    covariance = explicit_covariance(w, design, battles, 0.1, n, cluster=cluster, davidson=davidson)
+    model = BradleyTerry(ties="davidson" if davidson else "half", first_advantage=order)
+    model.fit(battles, style=columns if style else None, cluster=cluster)
+    np.testing.assert_allclose(model.strengths_, w[:n] - w[:n].mean(), atol=1e-5)
+    np.testing.assert_allclose(model.effects_["value"], w[n:], atol=1e-5)
+    np.testing.assert_allclose(model.covariance_, covariance[:n, :n], atol=1e-4)
+    np.testing.assert_allclose(model.effects_["error"], np.sqrt(covariance.diagonal()[n:]), rtol=1e-3)
+    factor = stats.t.ppf(0.975, len(set(cluster)) - 1) if clustered else stats.norm.ppf(0.975)
+    table = model.table_
+    half = factor * np.sqrt(covariance.diagonal())[:n][table["item"].astype(int)]
+    np.testing.assert_allclose(table["high"] - table["strength"], half, rtol=1e-3)
+    gap, low, high = model.difference([0, 1], [2, 3])
+    own = [covariance[a, a] + covariance[b, b] - 2 * covariance[a, b] for a, b in ((0, 2), (1, 3))]
+    np.testing.assert_allclose((high - low) / 2, factor * np.sqrt(own), rtol=1e-3)
+    np.testing.assert_allclose(gap, model.strengths_[:2] - model.strengths_[2:4])
+    effects = model.effects_["effect"].tolist()
+    assert effects == ["first"] * order + ["style 0", "style 1"] * style + ["log_nu"] * davidson
 
-    def value(w):
-        z = design @ w
-        ridge = penalty * np.r_[w[:n], np.zeros(len(w) - n)]
-        gradient = design.T @ (1 / (1 + np.exp(-z)) - score) + ridge
-        return np.logaddexp(0, z).sum() - score @ z + 0.5 * ridge @ w, gradient
 
-    return minimize(value, np.zeros(design.shape[1]), jac=True, method="BFGS", options={"gtol": 1e-9}).x
+def test_without_a_penalty_strengths_are_those_of_scikit_learn():
+    battles, n = board(ties=0), 8
+    design, regression = (
+        rows(battles, n),
+        LogisticRegression(C=np.inf, fit_intercept=False, tol=1e-12, max_iter=10_000),
+    )
+    coef = regression.fit(design[:, 1:], battles["score"]).coef_[0]
+    expected = np.r_[0, coef] - coef.sum() / n
+    np.testing.assert_allclose(BradleyTerry(0).fit(battles).strengths_, expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("kind", ["plain", "order", "style", "no penalty"])
-def test_strengths_are_those_of_a_logistic_regression_on_rows(kind):
+def test_features_are_a_ridge_on_free_effects_and_coefficients():
     battles, n = board(), 8
-    style = np.random.default_rng(1).normal(size=(300, 2))
+    values = np.random.default_rng(2).normal(size=(n, 2)) * [1, 30]
+    table = {"item": np.arange(n), "x": values[:, 0], "y": values[:, 1]}
+    model = BradleyTerry().fit(battles, items=table)
+    features = (values - values.mean(axis=0)) / values.std(axis=0)
     design = rows(battles, n)
-    beside = {"order": np.ones((300, 1)), "style": style}.get(kind, np.empty((300, 0)))
-    penalty = 0.0 if kind == "no penalty" else 0.1
-    expected = explicit(np.hstack([design, beside]), battles["score"], penalty, n)
-    model = BradleyTerry(penalty, first_advantage=kind == "order")
-    model.fit(battles, style=style if kind == "style" else None)
-    np.testing.assert_allclose(model.strengths_, expected[:n] - expected[:n].mean(), atol=1e-6)
-    np.testing.assert_allclose(model.effects_["value"], expected[n:], atol=1e-6)
+    both = np.hstack([design, design @ features])
+    w = explicit(both, battles["score"], 0.1, n + 2)
+    strength = w[:n] + features @ w[n:]
+    np.testing.assert_allclose(model.strengths_, strength - strength.mean(), atol=1e-5)
+    np.testing.assert_allclose(model.effects_["value"] * values.std(axis=0), w[n:], atol=1e-5)
+    inverse = np.linalg.inv(curvature(w, both, battles["score"]) + 0.1 * np.eye(n + 2))
+    np.testing.assert_allclose(
+        model.effects_["error"] * values.std(axis=0), np.sqrt(inverse.diagonal()[n:]), rtol=1e-4
+    )
+    assert model.effects_["effect"].tolist() == ["x", "y"]
 
 
-def test_the_covariance_is_the_sandwich_of_explicit_rows():
-    battles, n = board(), 8
+def test_the_penalty_of_places_maximises_the_marginal_likelihood():
+    battles, n = board(size=200, spread=0.4), 8
     model = BradleyTerry().fit(battles)
-    design = rows(battles, n)
-    p = 1 / (1 + np.exp(-design @ model.strengths_))
-    residual = battles["score"] - p
-    bread = np.linalg.inv(design.T @ (design * (p * (1 - p))[:, None]) + 0.1 * np.eye(n))
-    centre = np.eye(n) - 1 / n
-    bread = centre @ bread @ centre
-    meat = design.T @ (design * (residual**2)[:, None]) + 0.1 * np.eye(n)
-    np.testing.assert_allclose(model.covariance_, bread @ meat @ bread, atol=1e-8)
-    cluster = np.arange(300) % 20
-    model = BradleyTerry().fit(battles, cluster=cluster)
-    sums = np.array([(design * residual[:, None])[cluster == g].sum(axis=0) for g in range(20)])
-    meat = 20 / 19 * sums.T @ sums + 0.1 * np.eye(n)
-    np.testing.assert_allclose(model.covariance_, bread @ meat @ bread, atol=1e-8)
-    half = stats.t.ppf(0.975, 19) * np.sqrt(model.covariance_[0, 0])
-    at = model.table_["item"].tolist().index(0)
-    assert model.table_["high"][at] - model.table_["strength"][at] == pytest.approx(half)
+    design, score = rows(battles, n), battles["score"]
+    effect = np.trace(model.covariance_) / np.trace(model.model_covariance_)
+
+    def evidence(penalty):
+        w = explicit(design, score, penalty * effect, n)
+        z = design @ w
+        matrix = curvature(w, design, score) / effect + penalty * np.eye(n)
+        likelihood = (score @ z - np.logaddexp(0, z).sum()) / effect
+        return likelihood - penalty / 2 * w @ w + n / 2 * np.log(penalty) - np.linalg.slogdet(matrix)[1] / 2
+
+    grid = model.places_penalty_ * np.exp([-0.6, -0.3, 0, 0.3, 0.6])
+    assert np.argmax([evidence(penalty) for penalty in grid]) == 2
+    w = explicit(design, score, model.places_penalty_ * effect, n)
+    np.testing.assert_allclose(model.shrunk_strengths_, w, atol=1e-5)
+
+
+# Davidson's log ν is not updated, which adds about the same to every penalty.
+@pytest.mark.parametrize(("ties", "error"), [("half", 0.005), ("davidson", 0.02)])
+def test_held_out_battles_are_close_to_refits(ties, error):
+    battles, n, davidson = board(size=80), 8, ties == "davidson"
+    model = BradleyTerry(ties=ties).fit(battles)
+    fitted = model._predicting
+    design, loss = rows(battles, n), 0.0
+    for out in range(80):
+        keep = np.arange(80) != out
+        w = explicit_start(design[keep], battles["score"][keep], fitted.penalty, n, davidson, fitted.theta)
+        loss -= loglik(w, design[[out]], battles["score"][[out]], davidson)[0]
+    found = sum(float(weight @ losses) for weight, losses, _ in model._contest.held_out(fitted))
+    assert found == pytest.approx(loss, rel=error)
+    others = [model._contest.fit(penalty) for penalty in (0.01, 0.1, 1, 10, 100)]
+    best = min(others, key=lambda one: sum(float(w @ x) for w, x, _ in model._contest.held_out(one)))
+    assert model.prediction_penalty_ == pytest.approx(best.penalty)
+    np.testing.assert_allclose(model.prediction_, best.theta, atol=1e-4)
+
+
+def explicit_start(design, score, penalty, n, davidson, w):
+    """Refit from a start by Newton's method on explicit rows."""
+    ridge = np.r_[np.full(n, penalty), np.zeros(len(w) - n)]
+    for _ in range(3):
+        hessian = curvature(w, design, score, davidson) + np.diag(ridge)
+        w = w + np.linalg.solve(hessian, slopes(w, design, score, davidson).sum(axis=0) - ridge * w)
+    return w
 
 
 def test_equals_rank_svm_with_one_column_per_item():
@@ -89,24 +147,16 @@ def test_equals_rank_svm_with_one_column_per_item():
     np.testing.assert_allclose(svm.coef_ - svm.coef_.mean(), model.strengths_, atol=1e-5)
 
 
-def test_davidson_is_a_multinomial_fit():
-    battles, n = board(), 8
+def test_davidson_has_another_scale_and_probabilities_of_three_results():
+    battles = board(size=3000)
     model = BradleyTerry(ties="davidson").fit(battles)
-    design = rows(battles, n)
-    which = np.searchsorted([0, 0.5, 1], battles["score"])
-
-    def value(w):
-        z = design @ w[:n]
-        logits = np.stack([-z / 2, np.full(300, w[n]), z / 2])
-        return (np.logaddexp.reduce(logits) - logits[which, np.arange(300)]).sum() + 0.05 * w[:n] @ w[:n]
-
-    found = minimize(value, np.zeros(n + 1), options={"gtol": 1e-6}).x
-    np.testing.assert_allclose(model.strengths_, found[:n], atol=1e-4)
-    assert model.effects_["value"][0] == pytest.approx(found[n], abs=1e-4)
     shares = model.predict_proba([0, 1], [2, 3])
     np.testing.assert_allclose(shares.sum(axis=1), 1)
-    half = BradleyTerry().fit(battles).strengths_ * (1 + np.exp(found[n]) / 2)
-    assert np.abs(half / found[:n] - 1).max() < 0.15
+    z, nu = model.prediction_[[0, 1]] - model.prediction_[[2, 3]], np.exp(model.prediction_[-1])
+    np.testing.assert_allclose(shares[:, 0] / shares[:, 2], np.exp(z))
+    np.testing.assert_allclose(shares[:, 1] ** 2 / (shares[:, 0] * shares[:, 2]), nu**2)
+    half = BradleyTerry().fit(battles).strengths_ * (1 + nu / 2)
+    assert np.abs(half / model.strengths_ - 1).max() < 0.15
 
 
 def test_formats_agree():

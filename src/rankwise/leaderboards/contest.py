@@ -205,16 +205,22 @@ class Contest:
         return Fit(theta, hessian, inverse, rates, penalty)
 
     def covariance(self, fit: Fit) -> Floats:
-        """Return the sandwich covariance of θ, with the model's variance where items have few points."""
+        """Return the sandwich covariance of θ, with the model's variance where items have few points.
+
+        Where a tie is half a win, the variance of a result is ``q (1 − q) − P(tie)/4``; the tie's part is averaged over
+        the board.
+        """
         few = np.min(self.won_and_lost(), axis=0) < _FEW
         replaced, n = few[self.first] | few[self.second], self.n_items
+        part = 0.0 if self.davidson else self.ties.sum() / (4 * fit.rates.curvature[0].sum())
+        model = [max(1 - part, 0.1) * one for one in fit.rates.curvature]
         if self.cluster is None:
-            parts = zip(fit.rates.curvature, self._squares(fit.rates), strict=True)
-            middle = self.gram([np.where(replaced, model, squares) for model, squares in parts])
+            parts = zip(model, self._squares(fit.rates), strict=True)
+            middle = self.gram([np.where(replaced, expected, squares) for expected, squares in parts])
         else:
             groups = int(self.cluster.max()) + 1
             middle = self._clustered(fit.rates, ~replaced, groups)
-            middle += self.gram([one * replaced for one in fit.rates.curvature])
+            middle += self.gram([one * replaced for one in model])
             middle *= groups / (groups - 1)
         middle[:n, :n] += fit.penalty * self.prior
         covariance: Floats = fit.inverse @ middle @ fit.inverse
