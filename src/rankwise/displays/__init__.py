@@ -2,13 +2,15 @@
 
 `CandidatesDisplay` shows what an `AutoRanker` tried, `SurfaceDisplay` the validation error of every alpha after every
 iteration, `ConvergenceDisplay` its course for a few alphas (figures 1 and 2 of the large-scale RankRLS paper),
-`CurvesDisplay` the curves and surfaces of an additive model. matplotlib is imported when something is drawn:
+`CurvesDisplay` the curves and surfaces of an additive model, `LeaderboardDisplay` the strengths of a leaderboard with
+intervals and tiers. matplotlib is imported when something is drawn:
 ``pip install rankwise[report]``.
 """
 
 from rankwise.displays.candidates import CandidatesDisplay
 from rankwise.displays.convergence import ConvergenceDisplay
 from rankwise.displays.curves import CurvesDisplay
+from rankwise.displays.leaderboard import LeaderboardDisplay
 from rankwise.displays.surface import SurfaceDisplay
 
-__all__ = ["CandidatesDisplay", "ConvergenceDisplay", "CurvesDisplay", "SurfaceDisplay"]
+__all__ = ["CandidatesDisplay", "ConvergenceDisplay", "CurvesDisplay", "LeaderboardDisplay", "SurfaceDisplay"]

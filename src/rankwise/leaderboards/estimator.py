@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Hashable
 from itertools import pairwise
@@ -20,6 +21,7 @@ from sklearn.utils.validation import check_is_fitted
 from rankwise.arrays import AnyArray, Floats, Ints
 from rankwise.data.validation import check_parameters
 from rankwise.exceptions import InvalidInputError, MemoryLimitError, caller_level
+from rankwise.files import replacing
 from rankwise.leaderboards.battles import Battles, Column, read_battles, read_features
 from rankwise.leaderboards.contest import Contest, Fit
 from rankwise.leaderboards.flips import FlipSearch
@@ -205,6 +207,7 @@ class BradleyTerry(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         predicting = _best_prediction(contest)
         self.prediction_, self.prediction_penalty_ = predicting.theta, predicting.penalty
         self._battles, self._contest, self._fitted, self._predicting = read, contest, fitted, predicting
+        self._flips: dict[tuple[Any, Any], Ints] | None = None
         if read.left_out:
             told = "; ".join(f"{count} because {reason}" for reason, count in read.left_out.items())
             warnings.warn(f"Rows were left out: {told}.", UserWarning, stacklevel=caller_level())
@@ -316,6 +319,8 @@ class BradleyTerry(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         self._refuse_davidson("Flips are")
         if not hasattr(self, "_battles"):
             raise InvalidInputError("A model that was loaded has no battles.", "fit it again to find flips.")
+        if self._flips is not None:
+            return self._flips
         search = FlipSearch(self._battles, self._contest, self._fitted)
         board = self._positions(self.table_["item"])
         flips, found = np.full(board.size, np.nan), {}
@@ -328,7 +333,7 @@ class BradleyTerry(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
                 if rows is not None:
                     flips[at] = rows.size
                     found[self.items_[upper], self.items_[lower]] = rows
-        self.table_["flips"] = flips
+        self.table_["flips"], self._flips = flips, found
         return found
 
     def _refuse_davidson(self, subject: str) -> None:
@@ -355,6 +360,24 @@ class BradleyTerry(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
             doubt = member * (1 - member)
         chosen = choose_pairs(covariance, self.strengths_, n, doubt)
         return [(self.items_[a], self.items_[b]) for a, b in chosen]
+
+    def to_html(self, path: str | os.PathLike[str] | None = None, *, title: str = "Leaderboard") -> str:
+        """Return one HTML page about the board, and write it to a file; with ties="half" it includes the flips.
+
+        Parameters
+        ----------
+        path : path, optional
+            An existing file is replaced by a complete one.
+        title : str
+        """
+        from rankwise.leaderboards.page import board_page  # noqa: PLC0415 - imports the report
+
+        flips = {} if self.ties == "davidson" else self.find_flips()
+        page = board_page(self, self._contest, self._fitted, self._predicting, flips, title)
+        if path is not None:
+            with replacing(path) as stream:
+                stream.write(page.encode())
+        return page
 
     def elo(self, anchor: Hashable = None, rating: float = 1000.0) -> dict[str, AnyArray]:
         """Return the board on the Elo scale, 400/log 10 points to a unit of strength.

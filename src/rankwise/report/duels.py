@@ -15,12 +15,22 @@ from rankwise.data.validation import check_pairs
 from rankwise.losses import LOSSES
 from rankwise.report.markup import alike, counted, decimals, listing, name, number, section
 
-__all__ = ["Duels", "Record", "duels_section", "look_at_duels", "probability_of", "record_errors"]
+__all__ = [
+    "Duels",
+    "Record",
+    "duels_section",
+    "look_at_duels",
+    "probability_of",
+    "record_errors",
+    "reliability",
+    "reliability_table",
+]
 
 _ITEMS = 30  # items that the table shows
 _BINS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 
 Probability = Callable[[Floats], Floats]
+Bin = tuple[float, float, float, float, float]  # low, high, weight of pairs, mean probability, share of wins
 
 
 @dataclass(frozen=True)
@@ -56,7 +66,7 @@ class Duels:
 
     records: list[Record]
     n_items: int
-    bins: list[tuple[float, float, int, float, float]]
+    bins: list[Bin]
     log_loss: float | None
     pairs: Ints
     weight: Floats
@@ -93,7 +103,7 @@ def look_at_duels(
         chance = probability(scores[winner] - scores[loser])
         expected = np.bincount(winner, weights=weight * chance, minlength=scores.size)
         expected += np.bincount(loser, weights=weight * (1 - chance), minlength=scores.size)
-        bins = _reliability(chance, weight)
+        bins = reliability(chance, weight)
         log_loss = float(np.average(-np.log(np.clip(chance, 1e-15, 1)), weights=weight))
     records = [
         Record(
@@ -109,7 +119,7 @@ def look_at_duels(
     return Duels(records[:_ITEMS], fought.size, bins, log_loss, pairs, weight)
 
 
-def _reliability(chance: Floats, weight: Floats) -> list[tuple[float, float, int, float, float]]:
+def reliability(chance: Floats, weight: Floats) -> list[Bin]:
     """Compare what the model said of its favourites with how often they won; a favourite at one half won half."""
     said = np.maximum(chance, 1 - chance)
     right = np.where(chance > 0.5, 1.0, np.where(chance == 0.5, 0.5, 0.0))
@@ -119,7 +129,7 @@ def _reliability(chance: Floats, weight: Floats) -> list[tuple[float, float, int
         own = (place == at) & (weight > 0)
         if own.any():
             shares = [float(np.average(values[own], weights=weight[own])) for values in (said, right)]
-            found.append((low, high, int(own.sum()), shares[0], shares[1]))
+            found.append((low, high, float(weight[own].sum()), shares[0], shares[1]))
     return found
 
 
@@ -161,21 +171,26 @@ def duels_section(duels: Duels, thing: str) -> str:
         f"<p>{counted(duels.n_items, thing)} fought. Who stands high should have won more than lost"
         f"{expectation if has_expected else ''}.</p>{listing('Wins and losses', head, rows)}{rest}"
     )
-    if duels.bins:
-        shares = [
-            (
-                f"{low:.0%} to {high:.0%}",
-                number(count),
-                f"{said:.0%}",
-                f"{right:.0%}",
-                f'<div class="length"><i style="width:{100 * right:.1f}%"></i></div>',
-            )
-            for low, high, count, said, right in duels.bins
-        ]
-        body += (
-            "<h3>Can its probabilities be believed?</h3><p>Of the duels whose favourite it gave such a chance, so many "
-            "were won by the favourite. The two shares should agree. "
-            f"Log-loss {decimals(duels.log_loss)}; a coin has {decimals(float(np.log(2)))}.</p>"
-            + listing("Probabilities", ["chance of the favourite", "#duels", "#said", "#won", "~"], shares)
-        )
+    if duels.bins and duels.log_loss is not None:
+        body += reliability_table(duels.bins, duels.log_loss)
     return section("duels", "Wins and losses", body)
+
+
+def reliability_table(bins: Sequence[Bin], log_loss: float) -> str:
+    """Show the probabilities of favourites beside the shares of their wins."""
+    shares = [
+        (
+            f"{low:.0%} to {high:.0%}",
+            number(count),
+            f"{said:.0%}",
+            f"{right:.0%}",
+            f'<div class="length"><i style="width:{100 * right:.1f}%"></i></div>',
+        )
+        for low, high, count, said, right in bins
+    ]
+    return (
+        "<h3>Can its probabilities be believed?</h3><p>Of the duels whose favourite it gave such a chance, so many "
+        "were won by the favourite. The two shares should agree. "
+        f"Log-loss {decimals(log_loss)}; a coin has {decimals(float(np.log(2)))}.</p>"
+        + listing("Probabilities", ["chance of the favourite", "#duels", "#said", "#won", "~"], shares)
+    )

@@ -57,7 +57,7 @@ from rankwise.report.markup import (
 )
 from rankwise.report.queries import RowNaming, embedded_data, open_queries, queries_section, why_section
 
-__all__ = ["Report"]
+__all__ = ["Report", "whole_page"]
 
 
 class Report:
@@ -243,7 +243,7 @@ class Report:
         if parts is not None and self._pictures:
             rows = [np.array([row.row for row in query.rows], dtype=np.int64) for query in self.opened]
             marks = [marks_of(parts, self._pictures, own) for own in rows]
-        return _whole_page(
+        return whole_page(
             self._title,
             f"{_lead(view)}{_tiles(evidence, self._facts)}{self._verdict()}",
             "".join(str(body) for _, body in sections.values() if body),
@@ -406,7 +406,7 @@ def _settings_section(
     return section("settings", "Settings", _pairs(settings) + again + listed)
 
 
-def _whole_page(title: str, head: str, body: str, data: dict[str, Json], *, links: Mapping[str, str]) -> str:
+def whole_page(title: str, head: str, body: str, data: dict[str, Json], *, links: Mapping[str, str]) -> str:
     """Put everything together."""
     style, script = (
         files("rankwise.report").joinpath(f"page.{kind}").read_text("utf-8") for kind in ("css", "js")
