@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Leaderboards by simulation: coverage of intervals, places and tiers, flips, the next pair, and time beside arena-rank.
+"""Leaderboards by simulation: coverage of intervals, places and tiers; flips, the next pair, time beside arena-rank.
 
-    python benchmarks/bench_leaderboards.py [coverage places tiers flips suggest time] [--boards 300] [--peers DIR] [--write]
+    python benchmarks/bench_leaderboards.py [coverage places tiers flips suggest time] [--boards 300] [--peers DIR]
 
-Each part takes a few minutes on one core. `--peers` is a folder with arena-rank (site-packages of an environment where it
-is installed). `--write` puts the tables into docs/leaderboards.md.
+Each part takes a few minutes on one core. `--peers` is a folder with arena-rank: site-packages of an environment where
+it is installed. `--write` puts the tables into docs/leaderboards.md.
 """
 
 import argparse
@@ -188,7 +188,7 @@ FLIPS += [Kind(20_000, items=10, spread=2.0), Kind(30_000, items=12, spread=1.0,
 
 
 def flips(kind, seed=0):
-    """Return for all neighbours: the number of battles, whether it flips them, and whether 5 % (or one) fewer do not."""
+    """Return for all neighbours: the number of battles, whether they flip them, and whether 5 % (or 1) fewer do not."""
     battles, _, _ = draw(np.random.default_rng(seed), kind)
     found = []
     for (upper, lower), removed in BradleyTerry().fit(battles).find_flips().items():
@@ -331,7 +331,8 @@ def print_places(n_boards):
     for places, kinds in (("draws", PLACES), ("guaranteed", TIED)):
         for kind in kinds:
             inside, width = covered_places(kind, n_boards, places)
-            yield f"| {kind}{f', {kind.levels} levels' if kind.levels else ''} | {places} | {inside:.3f} | {width:.1f} |"
+            levels = f", {kind.levels} levels" if kind.levels else ""
+            yield f"| {kind}{levels} | {places} | {inside:.3f} | {width:.1f} |"
 
 
 def print_tiers(n_boards):
@@ -396,7 +397,7 @@ def write(part, lines):
     body = "\n".join(lines)
     pattern = rf"(<!-- {part} -->\n).*?(\n<!-- /{part} -->)"
     PAGE.write_text(
-        re.sub(pattern, lambda found: found[1] + body + found[2], text, flags=re.S), encoding="utf-8"
+        re.sub(pattern, lambda found: found[1] + body + found[2], text, flags=re.DOTALL), encoding="utf-8"
     )
 
 

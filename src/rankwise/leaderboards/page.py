@@ -77,12 +77,14 @@ def _board(board: Mapping[str, AnyArray], level: float) -> str:
     for at, strength in enumerate(alike(board["strength"][:_ITEMS].tolist())):
         row = {key: column[at] for key, column in board.items()}
         left, right, middle = (span(low, high, row[key]) for key in ("low", "high", "strength"))
+        drawn = (
+            f'<i style="left:{left:.2f}%;width:{right - left:.2f}%"></i><s style="left:{middle:.2f}%"></s>'
+        )
         rows.append(
             [
                 str(row["place"]),
                 name(row["item"]),
-                f'<div class="interval"><i style="left:{left:.2f}%;width:{right - left:.2f}%"></i>'
-                f'<s style="left:{middle:.2f}%"></s></div>',
+                f'<div class="interval">{drawn}</div>',
                 strength,
                 brackets(row["low"], row["high"]),
                 f"{row['place_low']} to {row['place_high']}",
