@@ -2,7 +2,7 @@
 What was tried, and by how much it was better
 =============================================
 
-`AutoRanker` compares scalings, losses, curves and kernels on the same folds. The table shows each with its
+`AutoRanker` compares linear models, curves and surfaces on the same folds. The table shows each with its
 standard error, paired with the winner query by query, so that one sees which differences mean something.
 """
 
@@ -17,7 +17,7 @@ rng = np.random.default_rng(0)
 X = rng.uniform(-1, 1, size=(800, 4))
 y = np.digitize(np.abs(X[:, 0]) - X[:, 1] + 0.3 * rng.normal(size=800), [-0.5, 0, 0.5, 1])
 qid = np.arange(800) // 10
-model = AutoRanker(methods=["rls", "svm-squared", "curves"], scalings=["none", "standard", "query-rank"])
+model = AutoRanker(methods=["rls", "svm-squared", "curves"])
 model.fit(X, y, qid=qid)
 print(model.describe())
 

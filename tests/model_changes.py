@@ -86,14 +86,14 @@ def whole():
         [rankwise.RankRLS(), make_pipeline(StandardScaler(), rankwise.RankSVM())]
     )
     models["surfaces"] = rankwise.AdditiveRanker(interactions=[(0, 1)])
-    models["auto"] = rankwise.AutoRanker(methods=["rls", "curves"], scalings=["none", "standard"])
+    models["auto"] = rankwise.AutoRanker(methods=["rls", "curves"])
     models["basis"] = rankwise.KernelRankRLS("rbf", basis=4)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         fitted = {name: model.fit(X, Y, qid=QID) for name, model in models.items()}
         fitted["sparse"] = rankwise.KernelRankRLS("linear").fit(sp.csr_matrix(np.maximum(X, 0.0)), Y, qid=QID)
         fitted["precomputed"] = rankwise.KernelRankRLS("precomputed", basis=3).fit(X @ X.T, Y, qid=QID)
-        fitted["table"] = rankwise.AutoRanker(methods=["rls"], scalings=["none"]).fit(table, Y, qid=QID)
+        fitted["table"] = rankwise.AutoRanker(methods=["rls"]).fit(table, Y, qid=QID)
         for step in (
             columns, KBinsDiscretizer(3), SplineTransformer(), QuantileTransformer(), PowerTransformer(),
         ):  # fmt: skip

@@ -44,7 +44,7 @@ ESTIMATORS = [
     KernelRankRLSCV(),
     KernelRankSVM(),
     AdditiveRanker(),
-    AutoRanker(methods=["rls"], scalings=["standard"]),
+    AutoRanker(methods=["rls"]),
 ]
 PROBLEM = make_problem(0, real=True)
 X, Y, QID = PROBLEM.X, PROBLEM.y, PROBLEM.qid

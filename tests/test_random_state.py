@@ -67,7 +67,7 @@ CALLS = {
     "early stopping": lambda seed: RankRLS(early_stopping=True, random_state=seed).fit(X, Y, QID).coef_,
     "basis": lambda seed: KernelRankRLS(basis=10, random_state=seed).fit(X, Y, QID).predict(X),
     "AutoRanker": lambda seed: [
-        AutoRanker(methods=["rls"], scalings=["none"], random_state=seed).fit(X, Y).best_score_
+        AutoRanker(methods=["rls"], random_state=seed).fit(X, Y).best_score_
     ],
 }  # fmt: skip
 
@@ -88,7 +88,7 @@ def test_every_estimator_has_a_seed_by_default(name):
     assert inspect.signature(getattr(rankwise, name)).parameters["random_state"].default == 0
 
 
-@pytest.mark.parametrize("model", [RankRLSCV(cv=3), AutoRanker(methods=["rls"], scalings=["none"])])
+@pytest.mark.parametrize("model", [RankRLSCV(cv=3), AutoRanker(methods=["rls"])])
 def test_a_model_file_keeps_a_generator_as_none(model):
     fitted = clone(model).set_params(random_state=np.random.RandomState(0)).fit(X, Y, QID)
     file = io.BytesIO()

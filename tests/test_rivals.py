@@ -78,7 +78,7 @@ def test_cross_validation_in_one_line(rival, shuffled):
 def test_the_table_of_candidates_lists_a_rival_and_never_chooses_it(rival, shuffled):
     X, y, qid = shuffled
     splits = list(QueryKFold(3).split(X, groups=qid))
-    model = AutoRanker(cv=splits, methods=["rls"], scalings=["none"], rivals=[rival]).fit(X, y, qid=qid)
+    model = AutoRanker(cv=splits, methods=["rls"], rivals=[rival]).fit(X, y, qid=qid)
     entry = next(entry for entry in model.candidates_ if entry.is_rival)
     assert entry.description == type(rival).__name__
     assert not entry.is_chosen

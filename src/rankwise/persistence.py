@@ -126,7 +126,7 @@ _TYPES: Mapping[str, tuple[Any, ...]] = {
         (Real,): "gamma_ log_loss_ nested_error_ nested_score_ scaling_",
         (Real, np.ndarray): "alpha_ best_score_ duality_gap_",
         (bool,): "fitted_with_qid_ is_dense_ keeps_basis_",
-        (str,): "cv_ loss_ method_ solver_ stopped_",
+        (str,): "cv_ loss_ method_ solver_",
         (list,): "calibration_ history_ rankers_ skipped_",
         (dict,): "choices_ cv_results_",
         (

@@ -15,7 +15,7 @@ PROBLEM = make_problem(4, rows=80, features=3, queries=8)
 
 
 def searches():
-    automatic = rankwise.AutoRanker(methods=["rls"], scalings=["standard"])
+    automatic = rankwise.AutoRanker(methods=["rls"])
     yield automatic.fit(PROBLEM.X, PROBLEM.y, qid=PROBLEM.qid)
     with sklearn.config_context(enable_metadata_routing=True):
         ranker = rankwise.RankRLS()
@@ -37,7 +37,7 @@ def test_a_search_is_looked_at_through_what_it_chose():
 def test_one_that_encodes_a_table_is_explained_in_the_columns_of_the_table():
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"a": rng.normal(size=60), "b": rng.choice(["x", "y"], size=60)})
-    model = rankwise.AutoRanker(methods=["rls"], scalings=["none"]).fit(table, table["a"])
+    model = rankwise.AutoRanker(methods=["rls"]).fit(table, table["a"])
     assert rankwise.explain(model, table, rows=[0])[0].total == pytest.approx(model.predict(table)[0])
     encoded = model.encoder_.transform(table)
     assert rankwise.explain(model.best_estimator_, encoded, rows=[0])[0].total == pytest.approx(

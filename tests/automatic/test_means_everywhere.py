@@ -15,7 +15,6 @@ import rankwise
 from exported import run, run_all
 from formulas import frame, rows
 from rankwise import AdditiveRanker, AutoRanker, AverageRanker, KernelRankRLS, RankRLS
-from rankwise.automatic.candidates import SCALINGS
 from rankwise.exceptions import InvalidInputError
 from rankwise.exporters.targets import exportable_to
 from rankwise.formula.reading import formula_of
@@ -95,23 +94,13 @@ def test_engines_get_a_mean_as_weights(name, target):
 # --- what the table of candidates of an automatic choice says ---
 
 
-@pytest.mark.parametrize("scaling", SCALINGS)
-@pytest.mark.parametrize("method", ["rls", "curves", "kernel"])
-def test_a_candidate_is_exportable_to_what_the_table_of_candidates_says(method, scaling):
+def test_candidates_are_exportable_to_what_the_table_of_candidates_says():
     X, y, qid = rows()
-    model = AutoRanker("ndcg@10", methods=[method], scalings=[scaling], cv=2, alphas=[0.1]).fit(X, y, qid=qid)
+    model = AutoRanker("ndcg@10", prefer="accuracy", cv=2).fit(X, y, qid=qid)
+    assert {"linear", "curves", "kernel", "average"} <= {one.form for one in model.candidates_}
     for trial, entry in told(model):
-        assert list(entry.exportable_to) == exportable_to(formula_of(trial.model)), entry.description
-
-
-@pytest.mark.parametrize("scalings", [["standard"], ["query-minmax"], ["query-standard"]])
-def test_a_mean_is_exportable_to_what_the_table_of_candidates_says(scalings):
-    X, y, qid = rows()
-    model = AutoRanker("ndcg@10", scalings=scalings, cv=2).fit(X, y, qid=qid)
-    means = [(trial, entry) for trial, entry in told(model) if trial.candidate.parts]
-    assert means
-    for trial, entry in means:
-        assert list(entry.exportable_to) == exportable_to(formula_of(trial.model)), entry.description
+        fitted = model.search_._fitted(trial).model
+        assert list(entry.exportable_to) == exportable_to(formula_of(fitted)), entry.description
 
 
 def told(model):
@@ -195,7 +184,7 @@ def partly_curved():
     return X, worth, rng
 
 
-MEANS_OF_TWO = {"methods": ["curves", "kernel", "average"], "scalings": ["standard"], "cv": 3}
+MEANS_OF_TWO = {"methods": ["curves", "kernel", "average"], "prefer": "accuracy", "cv": 3}
 
 
 def test_duels_choose_means_with_probabilities_that_add_up():
@@ -205,7 +194,6 @@ def test_duels_choose_means_with_probabilities_that_add_up():
     model = AutoRanker(**MEANS_OF_TWO).fit_pairs(X, pairs)
     means = [trial for trial in model.search_.trials if trial.candidate.parts]
     assert means
-    assert isinstance(model.best_estimator_, AverageRanker)
     assert model.log_loss_ < np.log(2)
     chances = model.predict_pairs_proba(X, pairs)
     assert chances + model.predict_pairs_proba(X, pairs[:, ::-1]) == pytest.approx(1.0)
@@ -227,12 +215,9 @@ def test_a_choice_of_a_mean_is_told_with_its_parts():
     chosen = model.candidates_.chosen
     by_summary = {entry.summary: entry for entry in model.candidates_}
     assert len(chosen.parts) == 2
-    assert chosen.seconds >= sum(by_summary[part].seconds for part in chosen.parts)
+    assert all(part in by_summary for part in chosen.parts)
     told = model.describe()
     assert all(f"- {part}" in told for part in chosen.parts)
-    assert "rule='one-standard-error'" in told
-    single = AutoRanker("ndcg@10", methods=["rls", "curves"]).fit(X, y, qid=qid)
-    assert "single model" not in single.describe()
     file = io.BytesIO()
     model.save(file)
     assert rankwise.load(io.BytesIO(file.getvalue())).candidates_.chosen.parts == chosen.parts

@@ -44,7 +44,7 @@ def one_table(sides):
     )
 
 
-FAST = {"methods": ["rls"], "scalings": ["standard"]}
+FAST = {"methods": ["rls"]}
 
 
 def test_all_forms_of_duels_are_the_same_duels():

@@ -112,7 +112,7 @@ def test_models_that_python_saved_know_the_columns_of_a_table(capsys, tmp_path, 
     columns = ["price"] if "numbers" in kind else ["code", "price"]
     X, y, qid = rows[columns], rows["label"], rows["qid"]
     if kind.startswith("automatic"):
-        model = AutoRanker(methods=["rls"], scalings=["none"]).fit(X, y, qid=qid)
+        model = AutoRanker(methods=["rls"]).fit(X, y, qid=qid)
     elif kind == "numbers":
         model = RankRLS().fit(X, y, qid=qid)
     else:

@@ -20,7 +20,7 @@ MODELS = {
     "alphas": RankSVMCV(cv=2),
     "kernel surface": KernelRankRLSCV(solver="cg"),
     "chosen curves": AdditiveRankerCV(cv=2, interactions=[0, 2]),
-    "everything": AutoRanker(methods=["rls"], scalings=["none", "standard"]),
+    "everything": AutoRanker(methods=["rls"]),
 }
 
 

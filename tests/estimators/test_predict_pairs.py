@@ -11,7 +11,7 @@ PAIRS = np.array([[0, 1], [5, 2], [9, 40]])
 MODELS = [
     RankRLS(),
     RankSVM(loss="logistic"),
-    AutoRanker(methods=["rls"], scalings=["none"]),
+    AutoRanker(methods=["rls"]),
 ]
 
 

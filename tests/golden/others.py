@@ -82,9 +82,7 @@ MODELS = {
         TableEncoder(words=["title"], n_words=64, crosses=["brand:age"], min_rows=2), RankRLS(2.0)
     ),
     "table by hand": lambda: make_pipeline(columns_by_hand(), RankRLS(2.0)),
-    "chosen": lambda: AutoRanker(
-        "pairwise_error", methods=["rls"], scalings=["standard"], alphas=ALPHAS, cv=splits(problem().fold)
-    ),
+    "chosen": lambda: AutoRanker("pairwise_error", methods=["rls"], alphas=ALPHAS, cv=splits(problem().fold)),
 }
 
 

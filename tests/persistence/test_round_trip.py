@@ -160,7 +160,7 @@ def test_steps_that_return_frames_still_do():
 @pytest.mark.parametrize("kind", ["rows", "pairs", "table"])
 def test_a_choice_comes_back_with_its_candidates(kind):
     problem = make_problem(3, rows=80, features=4, queries=6)
-    model = AutoRanker(methods=["rls", "curves"], scalings=["none", "rank"])
+    model = AutoRanker(methods=["rls", "curves"])
     X = problem.X
     if kind == "pairs":
         model.fit_pairs(X, np.arange(80).reshape(40, 2))

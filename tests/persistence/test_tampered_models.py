@@ -75,7 +75,7 @@ MODELS = {
     "additive": (AdditiveRanker(interactions=[(0, 1)]), X),
     "average": (AverageRanker([RankRLS(), make_pipeline(StandardScaler(), RankSVM())]), X),
     "encoder": (make_pipeline(TableEncoder(min_rows=2), RankRLS()), TABLE),
-    "automatic": (AutoRanker(methods=["rls", "curves"], scalings=["standard"], cv=2), TABLE),
+    "automatic": (AutoRanker(methods=["rls", "curves"], cv=2), TABLE),
 }
 
 

@@ -17,7 +17,9 @@ fits the best one to its own tolerance.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -34,15 +36,17 @@ from rankwise.solvers.solution import Solution
 
 __all__ = ["Search"]
 
-_LOOSE, _LOOSE_ADAPTED = (
-    10,
-    3,
-)  # times the tolerance; adapted penalties move models by little, which loose fits would hide
+# Times the tolerance; adapted penalties move models by little, which loose fits would hide.
+_LOOSE, _LOOSE_ADAPTED = 10, 3
 _SAME_ALPHA = 5e-3  # share of what is left to gain by which a larger alpha may be behind
 _FINER_CURVES, _FINER_SURFACES = 1e-2, 5e-3  # shares of what is left to gain that finer knots must gain
 
 
 _Key = tuple[Knots, int, Rounds, float]
+
+
+class _TimeIsUpError(Exception):
+    """The deadline has passed, and something was tried."""
 
 
 @dataclass
@@ -56,15 +60,21 @@ class Search:
     wanted : Wanted
     tol : float
         Of the final model.
+    deadline : float, optional
+        The time of `time.monotonic` after which nothing else is tried.
     tried : list of Candidate
         In the order of trial.
+    held_out : dict of key of a candidate to list of ndarray
+        The scores by which every split scored it.
     """
 
     blueprints: Blueprints
     splits: Sequence[Split]
     wanted: Wanted
     tol: float
+    deadline: float | None = None
     tried: list[Candidate] = field(default_factory=list)
+    held_out: dict[_Key, list[Floats]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._knots = Knots(self.wanted.n_knots[0], self.wanted.surface_knots[0])
@@ -84,7 +94,12 @@ class Search:
         return self.blueprints.at(*self.best.knots)
 
     def run(self) -> Candidate:
-        """Run all stages; return the best candidate."""
+        """Run all stages, or as many as there is time for; return the best candidate."""
+        with suppress(_TimeIsUpError):
+            self._run()
+        return self.best
+
+    def _run(self) -> None:
         wanted, fixed = self.wanted, self.wanted.fixed
         n_fixed = 0 if fixed is None else len(fixed)
         curves = self._choose_curves(n_fixed)
@@ -97,7 +112,6 @@ class Search:
             if not self._are_coarse_curves_best:
                 self._adapt(walked)
         self._select(n_fixed)
-        return self.best
 
     def selection(self, model: Floats) -> Selection:
         """Return the choice, with the errors of other alphas for the same knots and surfaces."""
@@ -263,13 +277,17 @@ class Search:
         key = self._knots, count, rounds, alpha
         if key in self._solutions:
             return next(one for one in self.tried if one.key == key)
-        errors, solutions = [], []
-        for number, (fit, split) in enumerate(zip(self._fits_now(), self.splits, strict=True)):
+        if self.deadline is not None and self.tried and time.monotonic() > self.deadline:
+            raise _TimeIsUpError
+        held_out, solutions = [], []
+        for number, fit in enumerate(self._fits_now()):
             layout, solution = self._solve(fit, alpha, count, rounds, number)
-            errors.append(float(split.scorer.errors(self._scores(number, layout, solution.coef)[None, :])[0]))
+            held_out.append(self._scores(number, layout, solution.coef))
             solutions.append(solution)
+        scored = zip(self.splits, held_out, strict=True)
+        errors = [float(split.scorer.errors(scores[None, :])[0]) for split, scores in scored]
         error = float(np.average(errors, weights=[split.share for split in self.splits]))
-        self._solutions[key] = solutions
+        self._solutions[key], self.held_out[key] = solutions, held_out
         self.tried.append(Candidate(error, count, self._knots, rounds, -alpha, step))
         return self.tried[-1]
 

@@ -1,26 +1,23 @@
-"""What was tried, with its figures: a table for readers, rows for machines."""
+"""The candidates of a choice with their held-out values: a table for readers, rows for machines."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
+from html import escape
 from typing import Any, overload
 
-import numpy as np
-
-from rankwise.automatic.candidates import Candidate
-from rankwise.automatic.figures import Figure, paired_difference
-from rankwise.automatic.search import JUDGED, Search, Trial
-from rankwise.automatic.targets import exportable_to
+from rankwise.automatic.candidates import exportable_to
+from rankwise.automatic.problems import Figure, paired_difference
+from rankwise.automatic.search import Search, Trial
 
 __all__ = ["UNCLEAR", "CandidateTable", "Entry", "candidate_table"]
 
-_NAMED = 3  # targets in a line of the table
 UNCLEAR = "No candidate is clearly better than a constant score."
-_CLEAR = 2.0  # standard errors of the difference to a constant score
+_CLEAR = 2.0  # standard errors of a difference from which it is clear
+_WIDEST = 32  # characters of a description
 _LISTS = ("exportable_to", "parts")
-_JUDGED_BY = {"fold": " (one fold)", "sample": " (sample)"}
 
 
 @dataclass(frozen=True)
@@ -31,26 +28,22 @@ class Entry:
     ----------
     description : str
         What it is, in words.
-    method, scaling : str
+    method, scaling, form : str
     options : dict
         Further parameters of the method.
     value, standard_error : float
-        The metric on what was held out, and the standard error of that mean over queries, blocks or couples.
+        The metric on held-out rows, and the standard error of that mean over queries, blocks or couples.
     difference, difference_error : float
         How much worse than the best value, and the standard error of that difference over the same units.
     alpha : float or None
     iterations : int or None
     seconds : float
-        For choosing its regularisation, fitting it, and fitting it without each fold, or of all parts of a mean; 0 in
-        what comes from a file.
-    judged : {"all", "fold", "sample"}
-        Whether all held-out rows scored it, those of one fold, or those of a sample; what fewer rows ruled out, more
-        did not score.
+        For choosing its regularisation, fitting it, and fitting it without each fold; 0 in what comes from a file.
     exportable_to : tuple of str
     needs_queries : bool
         Whether a row can only be scored together with the others of its query.
     parts : tuple of str
-        Of a mean: its models, each with what was chosen inside it.
+        The models of a mean, each with its chosen regularisation.
     is_chosen, is_rival : bool
         Rivals are estimators of other packages, which are never chosen.
     """
@@ -60,13 +53,13 @@ class Entry:
     scaling: str
     value: float
     standard_error: float
+    form: str = ""
     options: dict[str, Any] = field(default_factory=dict)
     difference: float = 0.0
     difference_error: float = 0.0
     alpha: float | None = None
     iterations: int | None = None
     seconds: float = 0.0
-    judged: str = "all"
     exportable_to: tuple[str, ...] = ()
     needs_queries: bool = False
     parts: tuple[str, ...] = ()
@@ -74,31 +67,23 @@ class Entry:
     is_rival: bool = False
 
     @property
-    def is_readable(self) -> bool:
-        """Whether it is one model that columns explain: neither a mean nor a kernel, nor a rival."""
-        return not self.parts and self.method != "kernel" and not self.is_rival
-
-    @property
     def summary(self) -> str:
-        """Name it with what was chosen inside it."""
+        """The description with the chosen regularisation."""
         return ", ".join(filter(None, [self.description, self.regularisation]))
 
     @property
     def regularisation(self) -> str:
-        """Name what was chosen inside the candidate."""
+        """The chosen alpha, and the iteration where it was chosen."""
         if self.alpha is None:
             return ""
-        steps = (
-            "" if self.iterations is None else f", {self.iterations} iteration{'s' * (self.iterations != 1)}"
-        )
+        ending = "s" * (self.iterations != 1)
+        steps = "" if self.iterations is None else f", {self.iterations} iteration{ending}"
         return f"alpha {self.alpha:g}{steps}"
 
 
 @dataclass(frozen=True, repr=False)
 class CandidateTable(Sequence[Entry]):
-    """The candidates, the best first; those that only one fold or a sample scored come after the others.
-
-    Printed, it is a table. ``list(candidates)`` are its entries.
+    """The candidates, the best first. Printed, it is a table; ``list(candidates)`` are its entries.
 
     Attributes
     ----------
@@ -108,10 +93,11 @@ class CandidateTable(Sequence[Entry]):
     judged_by : str
         What scored, in words.
     constant : float or None
-        The metric of scores that are all the same, on the rows that scored the best candidates; None in what comes from
-        an older file.
+        The metric of scores that are all the same.
     is_clear : bool
         Whether the best candidate is ahead of that by more than two standard errors of the difference.
+    remarks_on_others : list of str
+        Whether boosted trees and rivals are ahead of the chosen candidate, a sentence each.
     """
 
     entries: tuple[Entry, ...]
@@ -120,6 +106,7 @@ class CandidateTable(Sequence[Entry]):
     judged_by: str
     constant: float | None = None
     is_clear: bool = True
+    remarks_on_others: list[str] = field(default_factory=list)
 
     @overload
     def __getitem__(self, at: int) -> Entry: ...
@@ -138,21 +125,6 @@ class CandidateTable(Sequence[Entry]):
     def chosen(self) -> Entry:
         """The candidate that was chosen."""
         return next(entry for entry in self.entries if entry.is_chosen)
-
-    @property
-    def best_single(self) -> Entry | None:
-        """The best candidate that is no mean of others, nor a rival."""
-        return next((entry for entry in self.entries if not (entry.parts or entry.is_rival)), None)
-
-    @property
-    def reason(self) -> str:
-        """Why the rule "best" chose a mean or a kernel, or passed one over that has a better value; else empty."""
-        chosen = self.chosen
-        if chosen.is_readable:
-            is_first = chosen.difference == 0
-            return "" if is_first else "no mean or kernel is ahead of it by more than a standard error"
-        beside = any(entry.is_readable and entry.judged == chosen.judged for entry in self.entries)
-        return "ahead of what columns explain by more than a standard error" if beside else ""
 
     def limited_to(self, targets: Sequence[str]) -> CandidateTable:
         """Return the table for models behind a step that only these targets can run."""
@@ -186,43 +158,41 @@ class CandidateTable(Sequence[Entry]):
             entries.append(Entry(**{**kept, **{name: tuple(kept.get(name, ())) for name in _LISTS}}))
         return cls(tuple(entries), **facts)
 
-    def lines(self) -> list[list[str]]:
-        """Return the cells of the printed table, line by line."""
-        return [
-            [
-                "*" if entry.is_chosen else "",
-                entry.description + _JUDGED_BY.get(entry.judged, ""),
-                _with_error(entry.value, entry.standard_error),
-                "" if entry.difference == 0 else _with_error(entry.difference, entry.difference_error, "+"),
-                entry.regularisation,
-                f"{entry.seconds:.2g} s" if entry.seconds else "",
-                _targets(entry.exportable_to),
-            ]
-            for entry in self.entries
-        ]
-
     def header(self) -> list[str]:
         """Return the names of the printed columns."""
-        better = "higher" if self.greater_is_better else "lower"
-        return [
-            "",
-            "tried",
-            f"{self.metric} ({better} is better)",
-            "worse by",
-            "with",
-            "time",
-            "exportable to",
+        return ["", "candidate", self.metric, "worse by", "time"]
+
+    def lines(self, *, every: bool = True) -> list[list[str]]:
+        """Return the cells of the printed table: every candidate, or the best of each form and the chosen one."""
+        best_of_form: dict[str, Entry] = {}
+        for entry in self.entries:
+            best_of_form.setdefault(entry.description if entry.is_rival else entry.form, entry)
+        shown = [one for one in self.entries if every or one.is_chosen or one in best_of_form.values()]
+        cells = [
+            [
+                "*" if entry.is_chosen else "",
+                _shortened(entry.description),
+                _with_error(entry.value, entry.standard_error),
+                "" if entry.difference == 0 else _with_error(entry.difference, entry.difference_error, "+"),
+                f"{entry.seconds:.1f} s" if entry.seconds else "",
+            ]
+            for entry in shown
         ]
+        others = [entry.difference for entry in self.entries if entry not in shown]
+        if others:
+            cells.append(["", f"{len(others)} more within {max(others):.4f}", "", "", ""])
+        return cells
 
     def remarks(self) -> list[str]:
-        """Return what stands below the printed table: how good scores are that are all the same."""
+        """Return the sentences below the printed table."""
+        better = "Higher" if self.greater_is_better else "Lower"
         if self.constant is None:
-            return []
-        known = f"A constant score has {self.metric} {self.constant:.4f}."
-        return [known] if self.is_clear else [known, UNCLEAR]
+            return list(self.remarks_on_others)
+        known = f"{better} is better. A constant score has {self.metric} {self.constant:.4f}."
+        return [known, *([] if self.is_clear else [UNCLEAR]), *self.remarks_on_others]
 
     def __str__(self) -> str:
-        table = [self.header(), *self.lines()]
+        table = [self.header(), *self.lines(every=False)]
         widths = [max(len(line[at]) for line in table) for at in range(len(table[0]))]
         lines = [
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
@@ -230,11 +200,21 @@ class CandidateTable(Sequence[Entry]):
         ]
         return "\n".join([*lines, *self.remarks()])
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        best = self.chosen
+        return f"<{len(self)} candidates; chosen: {best.description}, {self.metric} {best.value:.4f}>"
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{escape(name)}</th>" for name in self.header())
+        rows = "".join(
+            f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in line)}</tr>" for line in self.lines()
+        )
+        remarks = "".join(f"<p>{escape(line)}</p>" for line in self.remarks())
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>{remarks}"
 
 
-def _targets(names: Sequence[str]) -> str:
-    return ", ".join(names) if 0 < len(names) <= _NAMED else f"{len(names)} targets" if names else "-"
+def _shortened(text: str) -> str:
+    return text if len(text) <= _WIDEST else f"{text[: _WIDEST - 1]}…"
 
 
 def _with_error(value: float, error: float, sign: str = "") -> str:
@@ -242,56 +222,62 @@ def _with_error(value: float, error: float, sign: str = "") -> str:
     return text if math.isnan(error) else f"{text} ± {error:.4f}"
 
 
-def candidate_table(
-    search: Search, chosen: Trial, rivals: Sequence[tuple[str, Figure, float]]
-) -> CandidateTable:
+def candidate_table(search: Search, chosen: Trial) -> CandidateTable:
     """Make the table of a search, with estimators of other packages among its candidates."""
     metric = search.problem.metric
-    best = search.best(search.final_trials)
+    best = search.best(search.trials)
     sign = -1.0 if metric.greater_is_better else 1.0
-    found: dict[Candidate, Entry] = {}
-    last = {trial.candidate: trial for trial in search.trials}  # which more rows scored than those before
-    for trial in last.values():
-        other = search.best([one for one in search.trials if one.judged == trial.judged])
-        difference, error = paired_difference(trial.figure, other.figure)
-        ranker = trial.ranker
-        found[trial.candidate] = Entry(
-            trial.candidate.describe(),
-            trial.candidate.method,
-            trial.candidate.scaling,
+    found: dict[int, Entry] = {}
+    summaries: dict[Any, str] = {}
+    for number, trial in enumerate(search.trials):
+        difference, error = paired_difference(trial.figure, best.figure)
+        candidate = trial.candidate
+        entry = Entry(
+            candidate.describe(),
+            candidate.method,
+            candidate.scaling,
             trial.figure.value,
             trial.figure.standard_error,
-            # The gamma that a larger reduced set took over was chosen, not asked for.
-            {name: value for name, value in trial.candidate.options if name != "gamma"},
+            candidate.form,
+            dict(candidate.options),
             sign * difference,
             error,
-            None if trial.candidate.parts else float(np.squeeze(ranker.alpha_)),
-            int(ranker.best_iteration_) if getattr(ranker, "method_", "") == "hybrid" else None,
+            trial.alpha,
+            trial.iterations,
             trial.seconds,
-            trial.judged,
-            exportable_to(trial.candidate),
-            trial.candidate.needs_queries,
-            tuple(found[part].summary for part in trial.candidate.parts),
-            is_chosen=trial.candidate == chosen.candidate,
+            exportable_to(candidate),
+            candidate.needs_queries,
+            tuple(summaries[part] for part in candidate.parts),
+            is_chosen=candidate == chosen.candidate,
         )
+        found[number], summaries[candidate] = entry, entry.summary
     entries = list(found.values())
-    for name, figure, seconds in rivals:
+    remarks = []
+    for name, figure, seconds in search.compared:
         difference, error = paired_difference(figure, best.figure)
         entries.append(
             Entry(
-                name, "rival", "none", figure.value, figure.standard_error,
-                difference=sign * difference, difference_error=error, seconds=seconds, judged=best.judged,
-                is_rival=True,
+                name, "rival", "none", figure.value, figure.standard_error, "rival", difference=sign * difference,
+                difference_error=error, seconds=seconds, is_rival=True,
             )
         )  # fmt: skip
-    entries.sort(key=lambda entry: (JUDGED.index(entry.judged), sign * entry.value))
-    constant = search.scored_on.constant_figure()
+        remarks += _remark(name, figure, chosen.figure, sign)
+    entries.sort(key=lambda entry: sign * entry.value)
+    constant = search.problem.constant_figure()
     behind, error = paired_difference(constant, best.figure)
     return CandidateTable(
         tuple(entries),
         metric.name,
         metric.greater_is_better,
-        search.judged_by,
+        search.problem.describe(),
         constant.value,
         sign * behind > _CLEAR * error,
+        remarks,
     )
+
+
+def _remark(name: str, figure: Figure, chosen: Figure, sign: float) -> list[str]:
+    """Return a sentence where a rival is clearly ahead of the chosen candidate."""
+    difference, error = paired_difference(chosen, figure)
+    ahead = sign * difference
+    return [f"{name} is ahead by {ahead:.4f} ± {error:.4f}."] if ahead > _CLEAR * error else []

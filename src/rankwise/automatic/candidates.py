@@ -1,8 +1,11 @@
-"""What there is to choose from: methods, each with its own choice of regularisation, and ways to scale columns.
+"""Candidates: methods with their own choice of regularisation, ways to scale columns, and estimated costs.
 
-A candidate is a method with options on scaled columns. Its `selector` chooses the regularisation on the splits it is
-given and fits all rows; `fixed` is the estimator of one fit with what the selector chose, to be fitted without each
-fold in turn. A method is one entry of `METHODS`.
+A candidate is a method with options on scaled columns. The `selector` of a method chooses the regularisation on the
+splits it is given and fits all rows; `fixed` is the estimator of one fit with the same settings, to be fitted without
+each fold in turn.
+
+Costs are estimated from counts, not from the clock, so that a fit is reproducible. They are processor seconds of one
+core of 2024, right within a factor of two or three.
 """
 
 from __future__ import annotations
@@ -15,7 +18,8 @@ import numpy as np
 
 from rankwise.arrays import Splits
 from rankwise.estimators.additive import AdditiveRanker
-from rankwise.estimators.additive_cv import AdditiveRankerCV
+from rankwise.estimators.additive_cv import AdditiveRankerCV, affordable_knots
+from rankwise.estimators.additive_model import AUTO_COUNTS
 from rankwise.estimators.base import Ranker
 from rankwise.estimators.kernel_rls import KernelRankRLS
 from rankwise.estimators.kernel_rls_cv import KernelRankRLSCV
@@ -23,50 +27,110 @@ from rankwise.estimators.rank_rls import RankRLS
 from rankwise.estimators.rank_rls_cv import RankRLSCV
 from rankwise.estimators.rank_svm import RankSVM
 from rankwise.estimators.rank_svm_cv import RankSVMCV
+from rankwise.exporters.targets import TARGETS, Target
 from rankwise.metrics import Metric
 
 __all__ = [
+    "ADDITIVE",
     "AVERAGE",
-    "BASIS",
     "FIXED",
     "KERNELS",
     "METHODS",
+    "REDUCED",
     "SCALINGS",
     "Candidate",
     "Method",
     "Setting",
-    "complexity",
+    "Size",
+    "exportable_to",
 ]
 
 # Columns up to which converged models are compared; they then cost what stopping early costs, and are solved directly.
 _CONVERGED_COLUMNS = 1000
-# Multiples of 1 / (number of columns) on standardised columns. Tables are rough: on six sets that were developed on,
-# 300 basis rows of the Laplacian kernel were ahead of 500 of the RBF kernel on four and beside it on two, in a quarter
-# of the time, and all rows were ahead on all six.
-_GAMMAS = {"laplacian": (0.3, 1.0), "rbf": (0.1, 0.5)}
-KERNELS = tuple(_GAMMAS)
-BASIS = 200  # rows of a reduced set, at first
 _SVM_TOLERANCE = 1e-4
-_SMALLEST_FOLD = 0.4  # of the rows, that some split may train on
-# Fewer steps than `AdditiveRankerCV` takes by itself: 10,000 x 50 are to take five seconds.
-_CURVE_KNOTS: dict[str, Any] = {"n_knots": (8, 32), "surface_knots": (5, 12)}
-_SCREENED_KNOTS: dict[str, Any] = {"n_knots": 8, "surface_knots": 5}
-_MANY_ROWS = 2000  # for finer curves
+REDUCED = 0.4  # share of the rows below which a basis is smaller than the rows that any fold trains on
+# Multiples of 1 / (number of columns).
+_GAMMAS = {"laplacian": (0.3, 1.0), "rbf": (0.1, 0.5)}
+# Kernels and their columns: the Laplacian kernel, which is rough as tables often are, on ranks, which have no tails.
+KERNELS = {"laplacian": "rank", "rbf": "standard"}
 
 # Parameters of methods that a caller may fix.
-FIXED = ("ties", "cost", "query_weight", "gamma")
+FIXED = ("ties", "cost", "query_weight", "gamma", "basis")
 
 SCALINGS: Mapping[str, str] = {
-    "none": "columns as they are",
-    "standard": "standardised columns",
-    "max-abs": "columns divided by their largest value",
-    "rank": "columns by rank among all rows",
-    "query-minmax": "columns from 0 to 1 inside each query",
-    "query-standard": "columns standardised inside each query",
-    "query-rank": "columns ranked inside each query",
-    "standard+query-standard": "standardised columns beside the same inside each query",
-    "standard+query-rank": "standardised columns beside their ranks inside each query",
+    "none": "",
+    "standard": "",
+    "rank": "",
+    "query-standard": "scaled in queries",
 }
+
+# Settings of the additive search, the most thorough first.
+ADDITIVE: tuple[dict[str, Any], ...] = (
+    {},
+    {"interactions": (0, 20, 80)},
+    {"interactions": (0, 20, 80), "n_knots": 8, "surface_knots": (5, 9), "adaptive": 0},
+    {"interactions": (0, 20, 80), "n_knots": 8, "surface_knots": 5, "adaptive": 0},
+    {"interactions": (0, 20), "n_knots": 8, "surface_knots": 5, "adaptive": 0},
+    {"interactions": 0, "n_knots": 8, "adaptive": 0},
+)
+
+
+@dataclass(frozen=True)
+class Size:
+    """The counts that costs are estimated from.
+
+    Attributes
+    ----------
+    n_rows, n_columns : int
+    n_entries : int
+        Numbers stored in X.
+    n_folds : int
+        The folds that score.
+    """
+
+    n_rows: int
+    n_columns: int
+    n_entries: int
+    n_folds: int
+
+    def rls(self) -> float:
+        """Return the estimated cost of `RankRLSCV`."""
+        n_columns = self.n_columns
+        if n_columns <= _CONVERGED_COLUMNS:
+            passes = n_columns + 30 * (1 + self.n_folds)
+            return 1e-9 * (self.n_entries * passes + 30 * n_columns**3)
+        return 4e-7 * self.n_entries * (1 + self.n_folds)
+
+    def margins(self) -> float:
+        """Return the estimated cost of `RankSVMCV`: about 50 products for each fold."""
+        return (1 + self.n_folds) * (1e-7 * self.n_entries + 1e-6 * self.n_rows)
+
+    def additive(self, settings: Mapping[str, Any]) -> float:
+        """Return the estimated cost of `AdditiveRankerCV`: products of curves, coarse surfaces and fine ones."""
+        most = int(np.max(settings.get("interactions", AUTO_COUNTS)))
+        n_surfaces = min(most, self.n_columns * (self.n_columns - 1) // 2)
+        auto = affordable_knots("surface_knots", self.n_rows, n_surfaces)
+        coarse, *finer = np.atleast_1d(settings.get("surface_knots", auto)).tolist()
+        seconds = 100 * self._product(0, 0)
+        if n_surfaces:
+            seconds += 120 * self._product(n_surfaces, coarse) + 1e-9 * self.n_rows * self.n_columns**2
+        if n_surfaces and finer:
+            seconds += (200 if "adaptive" in settings else 400) * self._product(n_surfaces, finer[-1])
+        return self.n_folds * seconds + 50 * self._product(n_surfaces, [coarse, *finer][-1])
+
+    def _product(self, n_surfaces: int, n_knots: int) -> float:
+        """Return the seconds of one product with codes of curves and surfaces."""
+        return 3e-9 * self.n_rows * (self.n_columns + 4 * n_surfaces) + 4e-9 * n_surfaces * n_knots**3
+
+    def kernel(self, basis: int) -> float:
+        """Return the estimated cost of `KernelRankRLSCV` on a reduced set, for both gammas."""
+        n_basis = min(basis, self.n_rows)
+        products = self.n_rows * n_basis * (n_basis + 5 * self.n_columns)
+        return 2e-9 * (1 + self.n_folds) * (products + 10 * n_basis**3)
+
+    def trees(self, n_trees: int, n_leaves: int) -> float:
+        """Return the estimated cost of boosted trees without each fold, and on all rows."""
+        return 2e-9 * (1 + self.n_folds) * n_trees * (2 * self.n_entries + 3e4 * n_leaves)
 
 
 @dataclass(frozen=True)
@@ -80,30 +144,16 @@ class Setting:
         None where an evaluation set scores.
     alphas : tuple of float, optional
         A grid of the caller's, instead of the method's own.
-    n_columns : int
-        Of the scaled columns.
-    n_rows : int
-    basis : int
-        Rows of a reduced set.
-    found : float, optional
-        The alpha that a sample of the rows chose, as it would be for all of them.
-    gamma : float, optional
-        What a sample chose.
-    is_sample : bool
-        Whether these rows are to find finalists only.
+    n_rows, n_columns : int
     """
 
     metric: Metric
     cv: Splits | None
     alphas: tuple[float, ...] | None
-    n_columns: int
     n_rows: int
-    basis: int
+    n_columns: int
     random_state: int
     n_threads: int | None
-    found: float | None = None
-    gamma: float | None = None
-    is_sample: bool = False
 
     @property
     def shared(self) -> dict[str, Any]:
@@ -114,13 +164,6 @@ class Setting:
         if self.alphas is not None:
             found["alphas"] = self.alphas
         return found
-
-
-def complexity(candidate: Candidate) -> int:
-    """Return a number that is smaller for what is simpler; a mean is less simple than everything."""
-    if candidate.parts:
-        return 1 + max(method.complexity for method in METHODS.values())
-    return METHODS[candidate.method].complexity
 
 
 MakeSelector = Callable[[Setting, dict[str, Any]], Ranker]
@@ -135,27 +178,20 @@ class Method:
     description : str
     complexity : int
         What is simpler is smaller: linear models are 0.
-    cost : float
-        Roughly how long it takes, in times of least squares.
+    form : {"linear", "curves", "surfaces", "kernel", "trees"}
     selector : callable
         Makes the estimator that chooses its regularisation: ``selector(setting, options)``.
     fixed : callable
         Makes the estimator of one fit from a fitted selector.
     takes : frozenset of {"labels", "pairs"}
-    form : str
-        What the fitted model is: "linear", "curves" or "kernel".
-    is_mean : bool
-        Whether its loss is a mean over pairs, so that the best alpha falls as rows are added.
     """
 
     description: str
     complexity: int
-    cost: float
+    form: str
     selector: MakeSelector
     fixed: Callable[[Any], Ranker]
-    takes: frozenset[str]
-    form: str
-    is_mean: bool = False
+    takes: frozenset[str] = frozenset({"labels", "pairs"})
 
 
 @dataclass(frozen=True)
@@ -165,14 +201,13 @@ class Candidate:
     Attributes
     ----------
     method : str
-        A key of `METHODS`.
+        A key of `METHODS`, or `AVERAGE`.
     scaling : str
         A key of `SCALINGS`.
     options : tuple of (str, value)
-        Parameters of the method's estimators, such as ``(("ties", "exclude"),)``; and ``("labels", "ranks")``, where
-        models are fitted to the ranks of labels.
+        Parameters of the method's estimators, such as ``(("kernel", "rbf"),)``.
     parts : tuple of Candidate
-        Of a mean.
+        The candidates of a mean.
     """
 
     method: str
@@ -181,46 +216,55 @@ class Candidate:
     parts: tuple[Candidate, ...] = ()
 
     @property
-    def parameters(self) -> dict[str, Any]:
-        """Parameters of the method's estimators."""
-        return {name: value for name, value in self.options if name != "labels"}
+    def form(self) -> str:
+        """The form of the model."""
+        return AVERAGE if self.parts else METHODS[self.method].form
 
     @property
-    def ranks_labels(self) -> bool:
-        """Whether models are fitted to the ranks of labels."""
-        return ("labels", "ranks") in self.options
+    def complexity(self) -> int:
+        """A number that is smaller for simpler models; means are the least simple ones."""
+        return len(METHODS) if self.parts else METHODS[self.method].complexity
 
     @property
     def needs_queries(self) -> bool:
         """Whether a row can only be scored together with the others of its query."""
         return "query" in self.scaling or any(part.needs_queries for part in self.parts)
 
-    @property
-    def is_readable(self) -> bool:
-        """Whether it is one model that columns explain: neither a mean nor a kernel, which is explained by rows."""
-        return not self.parts and METHODS[self.method].form != "kernel"
-
     def describe(self) -> str:
         """Name it in words."""
         if self.parts:
-            forms = [_FORM_DESCRIPTIONS[METHODS[part.method].form] for part in self.parts]
-            return f"the mean of the best {', '.join(forms[:-1])} and {forms[-1]}"
-        options = [_OPTION_DESCRIPTIONS[name, value] for name, value in self.options if name != "gamma"]
-        return ", ".join([METHODS[self.method].description, *options, SCALINGS[self.scaling]])
+            names = [part.form for part in self.parts]
+            return f"mean of {', '.join(names[:-1])} and {names[-1]}"
+        words = [METHODS[self.method].description, *map(_words, self.options), SCALINGS[self.scaling]]
+        return ", ".join(filter(None, words))
 
 
-_FORM_DESCRIPTIONS = {"linear": "linear model", "curves": "curves", "kernel": "kernel"}
-_OPTION_DESCRIPTIONS = {
-    ("labels", "ranks"): "labels by rank",
-    ("kernel", "laplacian"): "Laplacian",
-    ("kernel", "rbf"): "RBF",
-    ("basis", 1000): "1,000 basis rows",
-    ("basis", "all"): "all rows",
-    ("ties", "exclude"): "ties left out",
-    ("cost", "unit"): "every pair 1 apart",
-    ("query_weight", "size"): "queries weigh by their rows",
-    ("query_weight", "equal"): "queries weigh alike",
-}
+def _words(option: tuple[str, Any]) -> str:
+    name, value = option
+    if name != "basis":
+        return str(value)
+    return "all rows" if value is None else f"{value:,} basis rows"
+
+
+def exportable_to(candidate: Candidate) -> tuple[str, ...]:
+    """Name the targets of `rankwise.export` that can run such a model, given what a caller can tell them."""
+    parts = candidate.parts or (candidate,)
+    # Search engines take weights or trees of curves, and no mean of both.
+    is_mixed = len({part.form == "linear" for part in parts}) > 1
+    return tuple(
+        name
+        for name, target in TARGETS.items()
+        if not (target.is_engine and is_mixed) and all(_runs(part, target) for part in parts)
+    )
+
+
+def _runs(candidate: Candidate, target: Target) -> bool:
+    if candidate.form == "kernel" and dict(candidate.options)["kernel"] not in target.kernels:
+        return False
+    if not candidate.needs_queries:
+        return True
+    inside = candidate.scaling.removeprefix("query-")
+    return inside in target.scales and (candidate.form == "linear" or target.goes_on)
 
 
 def _least_squares(setting: Setting, options: dict[str, Any]) -> RankRLSCV:
@@ -252,19 +296,8 @@ def _fixed_margins(chosen: RankSVMCV) -> RankSVM:
     return RankSVM(float(chosen.alpha_), **_same(chosen, "loss", "query_weight", "tol", "n_threads"))
 
 
-def _additive(interactions: int | str) -> MakeSelector:
-    def selector(setting: Setting, options: dict[str, Any]) -> AdditiveRankerCV:
-        # The grid of the method, which goes on where its end is best; adapting the penalty takes twice as long.
-        given: dict[str, Any] = {"adaptive": 0, "selective": 0}
-        if setting.found is not None:
-            # What a sample found, and less: penalties of more rows were the same or smaller.
-            given["alphas"] = tuple(float(f"{setting.found * part:.2g}") for part in (1.0, 0.3, 0.1))
-        if setting.n_rows >= _MANY_ROWS:
-            given |= _SCREENED_KNOTS if setting.is_sample else _CURVE_KNOTS
-        given |= setting.shared
-        return AdditiveRankerCV(interactions=interactions, **given, **options)
-
-    return selector
+def _additive(setting: Setting, options: dict[str, Any]) -> AdditiveRankerCV:
+    return AdditiveRankerCV(**setting.shared, **options)
 
 
 def _fixed_additive(chosen: AdditiveRankerCV) -> AdditiveRanker:
@@ -280,15 +313,9 @@ def _fixed_additive(chosen: AdditiveRankerCV) -> AdditiveRanker:
 
 
 def _kernel(setting: Setting, options: dict[str, Any]) -> KernelRankRLSCV:
-    kernel = options.pop("kernel", KERNELS[0])
-    wanted = options.pop("basis", setting.basis)
-    # Rows that train without a fold.
-    basis = wanted if wanted != "all" and _SMALLEST_FOLD * setting.n_rows > wanted else None
+    kernel = options.pop("kernel")
     gammas = [float(factor / setting.n_columns) for factor in _GAMMAS[kernel]]
-    if setting.gamma is not None:
-        gammas = [setting.gamma]
-    given = {"gamma": gammas, "basis": basis, **setting.shared, **options}
-    return KernelRankRLSCV(kernel, **given)
+    return KernelRankRLSCV(kernel, **{"gamma": gammas, **setting.shared, **options})
 
 
 def _fixed_kernel(chosen: KernelRankRLSCV) -> KernelRankRLS:
@@ -300,45 +327,16 @@ def _fixed_kernel(chosen: KernelRankRLSCV) -> KernelRankRLS:
     )
 
 
-_BOTH = frozenset({"labels", "pairs"})
-
 METHODS: Mapping[str, Method] = {
-    "rls": Method("RankRLS", 0, 1.0, _least_squares, _fixed_least_squares, _BOTH, "linear"),
-    "svm-squared": Method(
-        "RankSVM, squared hinge",
-        0,
-        3.0,
-        _margins("squared_hinge"),
-        _fixed_margins,
-        _BOTH,
-        "linear",
-        is_mean=True,
-    ),
-    "svm": Method("RankSVM, hinge", 0, 6.0, _margins("hinge"), _fixed_margins, _BOTH, "linear", is_mean=True),
+    "rls": Method("linear, squared loss", 0, "linear", _least_squares, _fixed_least_squares),
+    "svm-squared": Method("linear, squared hinge", 0, "linear", _margins("squared_hinge"), _fixed_margins),
+    "svm": Method("linear, hinge", 0, "linear", _margins("hinge"), _fixed_margins),
     "logistic": Method(
-        "pairwise logistic regression",
-        0,
-        3.0,
-        _margins("logistic"),
-        _fixed_margins,
-        frozenset({"pairs"}),
-        "linear",
-        is_mean=True,
+        "linear, logistic loss", 0, "linear", _margins("logistic"), _fixed_margins, frozenset({"pairs"})
     ),
-    "curves": Method(
-        "a curve for each column", 1, 4.0, _additive(0), _fixed_additive, _BOTH, "curves", is_mean=True
-    ),
-    "surfaces": Method(
-        "curves and surfaces of two columns",
-        2,
-        30.0,
-        _additive("auto"),
-        _fixed_additive,
-        _BOTH,
-        "curves",
-        is_mean=True,
-    ),
-    "kernel": Method("kernel RankRLS", 3, 12.0, _kernel, _fixed_kernel, _BOTH, "kernel"),
+    "curves": Method("curves", 1, "curves", _additive, _fixed_additive),
+    "surfaces": Method("curves and surfaces", 2, "surfaces", _additive, _fixed_additive),
+    "kernel": Method("kernel", 3, "kernel", _kernel, _fixed_kernel),
 }
-# Of the best of each form, as far as they are close: what takes no fit of its own is no method.
+# Of the best of each form: what takes no fit of its own is no method.
 AVERAGE = "average"

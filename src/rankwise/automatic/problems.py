@@ -1,16 +1,97 @@
-"""What candidates are fitted to and scored by: labelled rows or listed pairs, in folds that are assigned once."""
+"""Labelled rows or listed pairs in folds: what candidates are fitted to, and how their held-out scores are scored.
+
+Folds are assigned once. Where the additive search scores its settings on one or a few folds (`n_scored_folds`), every
+candidate is compared on the same ones.
+"""
 
 from __future__ import annotations
 
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol
 
-from rankwise.arrays import Floats, Matrix, Splits
-from rankwise.automatic.figures import Figure
-from rankwise.automatic.scaling import ScaledColumns
-from rankwise.estimators.base import Ranker
-from rankwise.metrics import Metric
+import numpy as np
+import numpy.typing as npt
+from sklearn.exceptions import ConvergenceWarning
 
-__all__ = ["Problem"]
+from rankwise.arrays import Floats, Ints, Matrix, MatrixLike, Splits
+from rankwise.automatic.average import spread_inside
+from rankwise.automatic.scaling import ScaledColumns, bytes_of, mid_ranks
+from rankwise.data.duels import read_duels
+from rankwise.data.queries import Queries
+from rankwise.data.summary import is_graded
+from rankwise.data.validation import (
+    Preferences,
+    check_numbers,
+    check_pairs,
+    check_qid,
+    pairs_of_eval_set,
+    rows_of_eval_set,
+)
+from rankwise.estimators.additive_cv import n_scored_folds
+from rankwise.estimators.base import Ranker
+from rankwise.exceptions import InvalidInputError
+from rankwise.metrics import Metric, get_metric
+from rankwise.metrics.metric import Evaluator
+from rankwise.problems.training import PairData, TrainingData, TrainingProblem
+from rankwise.selection.cv import Sampling, plan_of
+from rankwise.selection.folds import FoldAssigner, PairAssigner, assigner_of
+from rankwise.selection.splits import as_splitter, count_folds, read_splits
+
+__all__ = [
+    "Figure",
+    "LabelledRows",
+    "ListedPairs",
+    "Problem",
+    "labelled_rows",
+    "listed_pairs",
+    "paired_difference",
+    "resolve_metric",
+    "splits_of",
+]
+
+# Rows of one ranking that make a block, whose difference is one observation for standard errors.
+_BLOCK_ROWS = 30
+_BLOCKS = 100  # at most, in each fold
+# Larger matrices are not copied for every fold: the rows that are held out weigh nothing instead.
+_COPIED_BYTES = 1 << 26
+
+CheckMatrix = Callable[[MatrixLike], Matrix]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """The value of a metric on held-out units: queries, blocks of the rows of one ranking, or compared couples.
+
+    Attributes
+    ----------
+    value : float
+    per_unit : (units,) float64
+    share : (units,) float64
+        How much each unit counts; they sum to 1.
+    """
+
+    value: float
+    per_unit: Floats
+    share: Floats
+
+    @property
+    def standard_error(self) -> float:
+        """The standard error of the value; NaN where there is one unit."""
+        n_units = int((self.share > 0).sum())
+        if n_units < 2:
+            return float("nan")
+        centred = self.per_unit - (self.share * self.per_unit).sum()
+        spread = float(((self.share * centred) ** 2).sum()) * n_units / (n_units - 1)
+        return float(np.sqrt(spread))
+
+
+def paired_difference(first: Figure, second: Figure) -> tuple[float, float]:
+    """Return ``first - second`` and the standard error of that difference, unit by unit."""
+    difference = Figure(first.value - second.value, first.per_unit - second.per_unit, first.share)
+    return difference.value, difference.standard_error
 
 
 class Problem(Protocol):
@@ -18,15 +99,14 @@ class Problem(Protocol):
 
     metric: Metric
     columns: ScaledColumns
-    cv: Splits | None
+
+    @property
+    def cv(self) -> Splits | None:
+        """The folds as a list of (train, test); None where an evaluation set scores."""
 
     @property
     def n_rows(self) -> int:
         """Rows to fit."""
-
-    @property
-    def n_training_rows(self) -> int:
-        """Rows that weigh something."""
 
     def fit(
         self, estimator: Ranker, X: Matrix, scored: Matrix | None = None, *, by_rank: bool = False
@@ -36,11 +116,14 @@ class Problem(Protocol):
     def held_out(
         self, estimator: Ranker, model: Ranker, X: Matrix, scored: Matrix | None, *, by_rank: bool = False
     ) -> Floats:
-        """Return the scores of what is held out: of rows, or of pairs the differences.
+        """Return the scores of held-out rows, or the differences of held-out pairs.
 
-        `estimator` is fitted without each fold in turn; `model`, fitted on all rows, scores an evaluation set. With
+        `estimator` is fitted without each fold in turn; `model`, fitted to all rows, scores an evaluation set. With
         `by_rank`, models are fitted to the ranks of labels.
         """
+
+    def assembled(self, parts: Sequence[Floats]) -> Floats | None:
+        """Return `held_out` from the scores that each split of `cv` was scored by; None where they are not all here."""
 
     def spread(self, held_out: Floats) -> float:
         """Return how far held-out scores spread inside queries, or differences around 0."""
@@ -54,5 +137,390 @@ class Problem(Protocol):
     def describe(self) -> str:
         """Say what scored."""
 
-    def sample(self, at_most: int, seed: int) -> Problem:
-        """Return about so many rows, with the folds that they have; or the problem itself where that saves nothing."""
+
+@dataclass
+class LabelledRows:
+    """Rows with labels.
+
+    Attributes
+    ----------
+    columns : ScaledColumns
+    y : (rows,) float64
+    queries : Queries
+    weight : (rows,) float64 or None
+    metric : Metric
+    fold : (rows,) int32
+        The fold that holds a row out; -1 for rows that always train.
+    block : (rows,) int64
+        In one ranking: the block of the row inside its fold.
+    cv_description : str
+    scored : tuple (y, Queries, block), optional
+        The labels and queries of an evaluation set, which then scores instead of folds.
+    """
+
+    columns: ScaledColumns
+    y: Floats
+    queries: Queries
+    weight: Floats | None
+    metric: Metric
+    fold: npt.NDArray[np.int32]
+    block: Ints
+    cv_description: str
+    scored: tuple[Floats, Queries, Ints] | None = None
+
+    @cached_property
+    def cv(self) -> Splits | None:
+        """The folds as a list of (train, test); None where an evaluation set scores."""
+        return None if self.scored is not None else splits_of(self.fold)
+
+    @property
+    def n_rows(self) -> int:
+        """Rows to fit."""
+        return self.queries.n_rows
+
+    @property
+    def qid(self) -> Ints | None:
+        """Query ids, None for one ranking."""
+        return self.queries.codes if len(self.queries) > 1 else None
+
+    @property
+    def known(self) -> Queries | None:
+        """The same as rankers take them without another look."""
+        return self.queries if len(self.queries) > 1 else None
+
+    def fit(
+        self, estimator: Ranker, X: Matrix, scored: Matrix | None = None, *, by_rank: bool = False
+    ) -> Ranker:
+        """Fit all rows."""
+        y = ranked(self.y, self.weight) if by_rank else self.y
+        if self.scored is None or scored is None:
+            return estimator.fit(X, y, self.known, sample_weight=self.weight)
+        labels, queries, _ = self.scored
+        ids = () if self.known is None else (queries,)
+        return estimator.fit(X, y, self.known, sample_weight=self.weight, eval_set=(scored, labels, *ids))
+
+    def held_out(
+        self, estimator: Ranker, model: Ranker, X: Matrix, scored: Matrix | None, *, by_rank: bool = False
+    ) -> Floats:
+        """Return a score for each row that is held out, by a model that did not see it; 0 for the others."""
+        if self.scored is not None and scored is not None:
+            return np.asarray(model.predict(scored))
+        return self._in_place(
+            [self._without(test, estimator, X, by_rank=by_rank) for _, test in self.cv or ()]
+        )
+
+    def assembled(self, parts: Sequence[Floats]) -> Floats | None:
+        """Return `held_out` from the scores of each split."""
+        if self.scored is not None:
+            return parts[0]
+        tests = [test for _, test in self.cv or ()]
+        is_whole = [part.size for part in parts] == [test.size for test in tests]
+        return self._in_place(parts) if is_whole else None
+
+    def _in_place(self, parts: Sequence[Floats]) -> Floats:
+        scores = np.zeros(self.n_rows)
+        for (_, test), part in zip(self.cv or (), parts, strict=True):
+            scores[test] = part
+        return scores
+
+    def _without(self, test: Ints, estimator: Ranker, X: Matrix, *, by_rank: bool) -> Floats:
+        """Return the scores of some rows by the estimator, fitted to the others."""
+        others = np.ones(self.n_rows, dtype=np.bool_)
+        others[test] = False
+        if bytes_of(X) <= _COPIED_BYTES:
+            rows = np.flatnonzero(others)
+            seen, y, known = X[rows], self.y[rows], None if self.known is None else self.known.subset(rows)
+            weight = None if self.weight is None else self.weight[rows]
+        else:
+            seen, y, known = X, self.y, self.known
+            weight = others.astype(np.float64) if self.weight is None else self.weight * others
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)  # stopped early on purpose
+            estimator.fit(seen, ranked(y, weight) if by_rank else y, known, sample_weight=weight)
+        return np.asarray(estimator.predict(X[test]))
+
+    @cached_property
+    def _scoring(self) -> tuple[Ints, Queries, Floats | None, Evaluator, Evaluator]:
+        """The rows that score, their queries and weights, and the metric on them: by query, or by fold and block."""
+        if self.scored is not None:
+            y, queries, block = self.scored
+            fold, weight = np.zeros(y.size, dtype=np.int64), None
+        else:
+            y, queries, block, weight = self.y, self.queries, self.block, self.weight
+            fold = self.fold.astype(np.int64)
+        rows = np.flatnonzero(fold >= 0 if weight is None else (fold >= 0) & (weight > 0))
+        y, queries, block, fold = y[rows], queries.subset(rows), block[rows], fold[rows]
+        weight = None if weight is None else weight[rows]
+        counted = weight if self.metric.takes_weights else None
+        if len(queries) > 1:
+            both = self.metric.prepare(y, queries, sample_weight=counted)
+            return rows, queries, weight, both, both
+        return (
+            rows,
+            queries,
+            weight,
+            self.metric.prepare(y, fold, sample_weight=counted),
+            self.metric.prepare(y, fold * (block.max() + 1) + block, sample_weight=counted),
+        )
+
+    def spread(self, held_out: Floats) -> float:
+        """Return how far held-out scores spread inside queries."""
+        rows, queries, weight, _, _ = self._scoring
+        return spread_inside(held_out[rows], queries.codes, weight)
+
+    def figure(self, held_out: Floats) -> Figure:
+        """Return the mean over queries, or over the folds of one ranking, and the value of each query or block."""
+        rows, _, _, whole, parts = self._scoring
+        found = parts.per_query(held_out[rows])
+        values = found.values[found.counted]
+        return Figure(float(whole(held_out[rows])), values, np.full(values.size, 1 / max(values.size, 1)))
+
+    def constant_figure(self) -> Figure:
+        """Return the figure of scores that are all the same."""
+        return self.figure(np.zeros(self.n_rows if self.scored is None else self.scored[0].size))
+
+    def describe(self) -> str:
+        """Say what scored."""
+        rows, _, _, whole, _ = self._scoring
+        if self.scored is not None:
+            return f"an evaluation set of {rows.size:,} rows"
+        if len(self.queries) == 1:
+            n_scoring, there, unit = rows.size, self.n_rows, "rows"
+        else:
+            n_scoring, there, unit = int(whole.counted.sum()), len(self.queries), "queries"
+        share = f"all {there:,}" if n_scoring == there else f"{n_scoring:,} of {there:,}"
+        return f"{self.cv_description}, {share} {unit}"
+
+
+@dataclass
+class ListedPairs:
+    """Pairs of rows, winner first.
+
+    Attributes
+    ----------
+    columns : ScaledColumns
+    pairs : Preferences
+    unit : (pairs,) int64
+        What is not divided between folds, and is one observation: all comparisons of two rows, or a group.
+    metric : Metric
+    cv : list of (train, test), or None
+    cv_description : str
+    scored : Preferences, optional
+        The pairs of an evaluation set.
+    """
+
+    columns: ScaledColumns
+    pairs: Preferences
+    unit: Ints
+    metric: Metric
+    cv: Splits | None
+    cv_description: str
+    scored: Preferences | None = None
+
+    @property
+    def n_rows(self) -> int:
+        """Rows to fit."""
+        return int(self.columns.X.shape[0])
+
+    def fit(
+        self, estimator: Ranker, X: Matrix, scored: Matrix | None = None, *, by_rank: bool = False
+    ) -> Ranker:
+        """Fit all pairs."""
+        if self.scored is None or scored is None:
+            return self._fit(estimator, X, slice(None))
+        weight = () if self.scored.weight is None else (self.scored.weight,)
+        return self._fit(estimator, X, slice(None), eval_set=(scored, _edges(self.scored), *weight))
+
+    def held_out(
+        self, estimator: Ranker, model: Ranker, X: Matrix, scored: Matrix | None, *, by_rank: bool = False
+    ) -> Floats:
+        """Return the difference of each pair's scores, by a model that did not see it."""
+        if self.scored is not None and scored is not None:
+            return _difference(model.predict(scored), self.scored, slice(None))
+        found = np.zeros(len(self.pairs))
+        for train, test in self.cv or ():
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", ConvergenceWarning)  # stopped early on purpose
+                fitted = self._fit(estimator, X, train)
+            found[test] = _difference(fitted.predict(X), self.pairs, test)
+        return found
+
+    def assembled(self, parts: Sequence[Floats]) -> Floats | None:
+        """Return `held_out` from the scores that each split gives to all rows."""
+        if self.scored is not None:
+            return _difference(parts[0], self.scored, slice(None))
+        if self.cv is None or len(parts) != len(self.cv):
+            return None
+        found = np.zeros(len(self.pairs))
+        for (_, test), scores in zip(self.cv, parts, strict=True):
+            found[test] = _difference(scores, self.pairs, test)
+        return found
+
+    def _fit(
+        self,
+        estimator: Ranker,
+        X: Matrix,
+        chosen: Ints | slice,
+        eval_set: tuple[Matrix | Ints | Floats, ...] | None = None,
+    ) -> Ranker:
+        magnitude, weight = (
+            None if values is None else values[chosen] for values in (self.pairs.magnitude, self.pairs.weight)
+        )
+        return estimator.fit_pairs(X, _edges(self.pairs)[chosen], magnitude, weight, eval_set)
+
+    @cached_property
+    def fold(self) -> Ints:
+        """The fold that each pair is held out with; -1 for pairs that never are."""
+        fold = np.full(len(self.pairs), -1)
+        for number, (_, test) in enumerate(self.cv or ()):
+            fold[test] = number
+        return fold
+
+    @cached_property
+    def tested_weight(self) -> Floats:
+        """How much each pair counts that scores: nothing where it was never held out, or has no winner."""
+        pairs = self.pairs if self.scored is None else self.scored
+        weight = np.ones(len(pairs)) if pairs.weight is None else pairs.weight.astype(np.float64)
+        if pairs.magnitude is not None:
+            weight = weight * (pairs.magnitude > 0)  # a tie has no winner
+        return weight * (self.fold >= 0) if self.scored is None else weight
+
+    def spread(self, held_out: Floats) -> float:
+        """Return how far held-out differences spread around 0."""
+        return float(np.sqrt(np.average(held_out**2, weights=self.tested_weight) / 2))
+
+    def figure(self, held_out: Floats) -> Figure:
+        """Return the share of the held-out pairs that the scores contradict, or agree with."""
+        weight = self.tested_weight
+        unit = self.unit if self.scored is None else np.arange(weight.size)
+        wrong = np.where(held_out == 0, float(getattr(self.metric, "ties", 0.5)), held_out < 0)
+        right = 1.0 - wrong if self.metric.greater_is_better else wrong
+        total = np.bincount(unit, weight)
+        is_there = total > 0
+        values = np.bincount(unit, weight * right)[is_there] / total[is_there]
+        share = total[is_there] / total.sum()
+        return Figure(float((share * values).sum()), values, share)
+
+    def constant_figure(self) -> Figure:
+        """Return the figure of scores that are all the same."""
+        return self.figure(np.zeros(self.tested_weight.size))
+
+    def describe(self) -> str:
+        """Say what scored."""
+        n_pairs = int((self.tested_weight > 0).sum())
+        if self.scored is not None:
+            return f"an evaluation set of {n_pairs:,} pairs"
+        return f"{self.cv_description}, {'all ' if n_pairs == len(self.pairs) else ''}{n_pairs:,} pairs"
+
+
+def _edges(pairs: Preferences) -> Ints:
+    return np.column_stack([pairs.winner, pairs.loser])
+
+
+def _difference(scores: Floats, pairs: Preferences, chosen: Ints | slice) -> Floats:
+    return np.asarray(scores[pairs.winner[chosen]] - scores[pairs.loser[chosen]])
+
+
+def ranked(y: Floats, weight: Floats | None) -> Floats:
+    """Replace labels by their ranks among all labels, from 0 to 1: the same order, without long tails."""
+    values, places = mid_ranks(y, weight)
+    return np.interp(y, values, places)
+
+
+def splits_of(fold: npt.NDArray[np.integer]) -> Splits:
+    """Return folds as a list of (train, test)."""
+    return [
+        (np.flatnonzero(fold != number), np.flatnonzero(fold == number))
+        for number in range(int(fold.max()) + 1)
+    ]
+
+
+# --- from what `fit` and `fit_pairs` were given ---
+
+
+def resolve_metric(scoring: str | Metric, data: TrainingProblem, *, with_qid: bool) -> Metric:
+    """Return the metric that `scoring` names; "auto" is NDCG@10 for grades inside queries, else the pairwise error."""
+    is_auto = isinstance(scoring, str) and scoring == "auto"
+    if isinstance(data, TrainingData):
+        if data.importance is not None:
+            raise InvalidInputError(
+                "Candidates are compared by queries that count alike, so there is no query_importance.",
+                "leave it out, or use RankRLSCV, which takes it.",
+            )
+        by_grades = is_auto and with_qid and is_graded(data.y)
+        return get_metric("ndcg@10" if by_grades else "pairwise_error" if is_auto else scoring)
+    metric = get_metric("pairwise_error" if is_auto else scoring)
+    if metric.base_name not in {"pairwise_error", "concordance"}:
+        raise InvalidInputError(
+            f"scoring={metric.name!r} needs rows with labels, and pairs have none.",
+            "use scoring='pairwise_error' or 'concordance' with fit_pairs.",
+        )
+    return metric
+
+
+def labelled_rows(
+    data: TrainingData,
+    metric: Metric,
+    cv: object,
+    seed: int,
+    eval_set: object,
+    check_matrix: CheckMatrix,
+    *,
+    with_qid: bool,
+) -> LabelledRows:
+    """Assign rows to folds, and those of one ranking to blocks inside them; or read the evaluation set."""
+    X, y, queries, weight = data.design.stored(), data.y, data.queries, data.row_weight
+    ids = queries.codes if len(queries) > 1 else None
+    if eval_set is not None:
+        rows, given, qid = rows_of_eval_set(eval_set, with_qid=with_qid)
+        X_scored = check_matrix(rows)
+        labels = check_numbers("y of eval_set", given, X_scored.shape[0]).reshape(-1)
+        scored = check_qid(qid, X_scored.shape[0])
+        columns = ScaledColumns(X, ids, weight, (X_scored, scored.codes if ids is not None else None))
+        block = _blocks(FoldAssigner(labels, scored), 1, seed)
+        fold, none = np.full(queries.n_rows, -1, dtype=np.int32), np.zeros(queries.n_rows, dtype=np.int64)
+        return LabelledRows(columns, y, queries, weight, metric, fold, none, "", (labels, scored, block))
+    assigner = assigner_of(data)
+    plan = plan_of(cv, data, metric, Sampling(seed, None), rows=assigner)
+    fold, n_folds, description = plan.groups.astype(np.int32), plan.n_folds, plan.description
+    if isinstance(cv, str) and cv == "auto":
+        n_scored = n_scored_folds(queries.n_rows, len(queries), n_folds)
+        if n_scored < n_folds:
+            fold, description = np.where(fold < n_scored, fold, -1), f"{n_scored} of {description}"
+    block = np.zeros(queries.n_rows, dtype=np.int64) if ids is not None else _blocks(assigner, n_folds, seed)
+    columns = ScaledColumns(X, ids, weight)
+    return LabelledRows(columns, y, queries, weight, metric, fold, block, description)
+
+
+def _blocks(assigner: FoldAssigner, n_folds: int, seed: int) -> Ints:
+    """Assign the rows of one ranking to blocks, as many in each fold as make good observations."""
+    n_blocks = int(np.clip(assigner.n_units // (n_folds * _BLOCK_ROWS), 1, _BLOCKS))
+    return np.maximum(assigner.folds(n_blocks, seed + 2), 0).astype(np.int64)
+
+
+def listed_pairs(
+    data: PairData, metric: Metric, cv: object, seed: int, eval_set: object, check_matrix: CheckMatrix
+) -> ListedPairs:
+    """Assign pairs to folds, all comparisons of two rows, or of a group, together; rows of equal content are one."""
+    X, found, code = data.design.stored(), data.preferences, data.row_codes
+    winner, loser = code[found.winner], code[found.loser]
+    same_two = np.minimum(winner, loser) * np.int64(code.size) + np.maximum(winner, loser)
+    unit, word, groups = np.unique(same_two, return_inverse=True)[1].reshape(-1), "pairs", None
+    if data.groups is not None:
+        unit, word, groups = data.groups.codes, "groups", np.asarray(data.groups)
+    if eval_set is not None:
+        given, listed, weight = pairs_of_eval_set(eval_set)
+        rows, pairs = read_duels(given, listed)
+        X_scored = check_matrix(rows)
+        scored = check_pairs(pairs, X_scored.shape[0], weight=weight)
+        return ListedPairs(
+            ScaledColumns(X, None, None, (X_scored, None)), found, unit, metric, None, "", scored
+        )
+    columns = ScaledColumns(X, None, None)
+    splitter = as_splitter(cv)
+    if splitter is not None:
+        splits = list(read_splits(splitter, _edges(found), None, groups, "pairs"))
+        return ListedPairs(columns, found, unit, metric, splits, f"the test sets of {splitter}")
+    n_folds = count_folds(cv, int(np.unique(unit).size), word)
+    fold = PairAssigner(unit, found.weight).folds(n_folds, seed)
+    return ListedPairs(columns, found, unit, metric, splits_of(fold), f"{n_folds} folds of {word}")

@@ -1,94 +1,85 @@
-"""A ranker that chooses everything by itself, and says how it chose."""
+"""AutoRanker: the choice of a model as a scikit-learn estimator."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar, Never
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
+from scipy.sparse.linalg import LinearOperator
+from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from rankwise.arrays import ArrayLike, Floats, Matrix, MatrixLike, RandomSource, is_sparse
-from rankwise.automatic.calibrated import CalibratedRanker
+from rankwise.arrays import ArrayLike, Floats, Importance, Labels, Matrix, MatrixLike, RandomSource, is_sparse
+from rankwise.automatic.calibration import CalibratedRanker
 from rankwise.automatic.candidate_table import CandidateTable, candidate_table
-from rankwise.automatic.candidates import AVERAGE, FIXED, METHODS, SCALINGS
-from rankwise.automatic.description import describe_choice
-from rankwise.automatic.encoding import EncodingRanker, name_columns
-from rankwise.automatic.nested import check_can_nest, nested_figure
-from rankwise.automatic.problems import Problem
-from rankwise.automatic.reading import (
-    labelled_rows,
-    listed_pairs,
-    read_pairs,
-    read_rows,
-    refuse_operator,
-    resolve_metric,
-)
-from rankwise.automatic.rivals import rival_entries
-from rankwise.automatic.running import run_search
-from rankwise.automatic.search import RULES, Search, Trial
-from rankwise.automatic.targets import check_encoder, encoder_exportable_to
+from rankwise.automatic.candidates import AVERAGE, FIXED, METHODS
+from rankwise.automatic.problems import LabelledRows, Problem, labelled_rows, listed_pairs, resolve_metric
+from rankwise.automatic.search import PREFERENCES, Search, Trial
+from rankwise.data.columns import is_table_like, needs_encoding
 from rankwise.data.containers import pays_as_array
+from rankwise.data.duels import read_duels
 from rankwise.data.validation import check_alphas, check_choice, check_names, read_seed
 from rankwise.design import Design
-from rankwise.estimators.base import COUNT, NOT_NEGATIVE, Constraints
+from rankwise.estimators.base import NOT_NEGATIVE, POSITIVE, Constraints
 from rankwise.estimators.fitted import refuse_unknown
-from rankwise.exceptions import MissingQueriesError
-from rankwise.exporters.targets import TARGETS
+from rankwise.exceptions import InvalidInputError, MissingQueriesError
+from rankwise.exporters.targets import TARGETS, check_exportable
+from rankwise.exporters.targets import exportable_to as formula_exportable_to
+from rankwise.formula.reading import formula_of_encoder
 from rankwise.metrics import Metric
 from rankwise.model_selection import predict_scores
 from rankwise.pairs.labels import Cost, QueryWeight, Ties
 from rankwise.preprocessing.table_encoder import TableEncoder
-from rankwise.problems.training import PairData, TrainingProblem
+from rankwise.problems.training import PairData, TrainingData, TrainingProblem
+from rankwise.selection.folds import FoldAssigner
 
-__all__ = ["AutoRanker", "keep_encoder"]
+__all__ = ["AutoRanker", "check_encoder", "keep_encoder"]
+
+_OUTER_FOLDS = 5
 
 
-class AutoRanker(CalibratedRanker, EncodingRanker):
-    """Choose how columns are scaled, which method learns and how it is regularised, and fit that.
+class AutoRanker(CalibratedRanker):
+    """Choose a model by held-out scores: linear, curves, or curves and surfaces; and fit it.
 
     Every candidate is scored on the same folds: it chooses its own regularisation on them, is fitted without each fold
-    in turn, and scores the rows of that fold. Their values query by query say how sure a difference between two
-    candidates is. Where there is much, a sample rules out most candidates, and a larger one compares the finalists.
+    in turn, and scores the rows of that fold. The values query by query give the standard error of a difference
+    between two candidates.
 
     Parameters
     ----------
     scoring : "auto", str or Metric, default="auto"
         What is optimised: a name of `rankwise.metrics.METRICS`. "auto" is NDCG@10 for grades inside queries, and the
         pairwise error otherwise.
-    rule : {"best", "one-standard-error"}, default="best"
-        Neither takes a mean or a kernel, which columns do not explain, unless it is ahead of the best other candidate
-        by more than a standard error of the difference. "best" takes the candidate with the best value; of several that
-        are ahead like that a mean, unless it is worse by more than a standard error. "one-standard-error" takes, of
-        those that are not worse by more than one standard error of the difference, one that can be exported, of these
-        one of the simplest form (linear, curves, surfaces, kernel, mean), and of these the best.
+    prefer : {"readable", "accuracy"}, default="readable"
+        "readable" tries linear models, curves, and curves and surfaces, and takes the best value or the simplest model
+        that is behind by less than half a standard error of the difference. "accuracy" adds kernels and means of
+        several models, and takes the best value. Neither takes columns scaled inside queries, which make `predict` need
+        whole queries, unless they are ahead by a standard error.
     cv : "auto", int, splitter or list of (train, test), default="auto"
-        Folds of whole queries, of rows where there is one ranking, or of listed pairs; "auto" makes 5, and
-        assigns the rows of small data to them up to four times. Not used where there is an `eval_set`.
+        Folds of whole queries, of rows where there is one ranking, or of listed pairs; "auto" makes 5, and scores on
+        one of them from 10,000 rows on, on two from 3,000 and on three from 1,000, as `AdditiveRankerCV` does. Not
+        used where there is an `eval_set`.
     methods : "auto" or list of str, default="auto"
-        What may be tried: "rls", "svm-squared", "svm", "logistic" (pairs only), "curves", "surfaces",
-        "kernel"; and "average", the mean of the scores of the best linear model, the best curves and the best kernel,
-        as far as they are close to the best of them.
-    scalings : "auto" or list of str, default="auto"
-        Which ways to scale columns may be tried: "none", "standard", "max-abs", "rank", "query-minmax",
-        "query-standard", "query-rank", "standard+query-standard", "standard+query-rank" (the columns and
-        their ranks side by side).
+        Exactly these are tried, whatever they cost: "rls", "svm-squared", "svm", "logistic" (pairs only), "curves",
+        "surfaces", "kernel", and "average", the means of the best models of different forms.
     alphas : array-like, optional
         One grid for every method, instead of their own, which go on where the best value lies at an end.
     fixed : dict, optional
-        Parameters that are not to be chosen, for every method that has them: ``{"ties": "exclude", "cost": "unit"}``,
-        ``{"query_weight": "equal"}``, ``{"gamma": [0.1, 1.0]}``.
+        Parameters that are not chosen, for every method that has them: ``{"ties": "exclude", "cost": "unit"}``,
+        ``{"query_weight": "equal"}``, ``{"gamma": [0.1, 1.0], "basis": 500}``.
     target : str, optional
         Only candidates that can be exported to this format.
+    effort : float, default=1
+        A factor of the budget, which is 15 processor seconds or 30 times `RankRLSCV`, whichever is larger. Candidates
+        are tried if their cost, estimated from counts, fits in the rest of it; `skipped_` lists the others.
     time_limit : float, optional
-        No candidate is begun that is expected to end after so many seconds, and cheaper ones are; the best is kept,
-        fitted to all rows. Where it leaves time for that, all rows of large data compare the finalists, not a sample.
-        By default what is tried depends on the data alone: seconds for thousands of rows, minutes for millions.
+        A limit in seconds, in place of the budget.
     nested : bool or int, default=False
         Also estimate the score of the whole procedure, choice included, on so many outer folds (True: 5).
     rivals : sequence of estimators, default=()
@@ -97,24 +88,22 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
     calibration : {"sigmoid", "isotonic"}, default="sigmoid"
         After `fit_pairs`: how differences of scores become the probabilities of `predict_pairs_proba`.
     encoder : "auto", TableEncoder or None, default="auto"
-        What turns the columns of a data frame or an Arrow table into numbers. "auto" is a
+        Turns the columns of a data frame or an Arrow table into numbers. "auto" is a
         `rankwise.preprocessing.TableEncoder` where X has columns that are not numbers, or values that are missing.
-    basis : int, default=None
-        Rows of the reduced set of kernels. By default 200, and more or all of them where a kernel is ahead.
     random_state : int, RandomState, Generator or None, default=0
-        Seeds folds, samples and reduced sets.
+        Seeds folds and reduced sets.
     n_threads : int, default=None
         Threads of the compiled kernels; by default the CPUs this process may use, and 1 inside a worker.
 
     Attributes
     ----------
     best_estimator_ : estimator or Pipeline
-        What was chosen: a ranker of rankwise, maybe after scalers.
+        The chosen ranker of rankwise, maybe after a scaler.
     encoder_ : TableEncoder or None
-        What turned the columns of X into those that `best_estimator_` takes, where it was needed.
+        Turns the columns of X into those that `best_estimator_` takes, where that is needed.
     candidates_ : CandidateTable
-        Every candidate with its value ± standard error, how much worse than the best it is, its time, and what it can
-        be exported to; printed, it is a table.
+        Every candidate with its value ± standard error, how much worse than the best it is, its time, and its export
+        targets; printed, it is a table.
     best_score_ : float
         The held-out value of the choice. It is optimistic: the choice was made on the same rows.
     nested_score_, nested_error_ : float
@@ -125,12 +114,11 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
     log_loss_ : float
         After `fit_pairs` on folds: the log-loss of calibrated probabilities on held-out pairs, calibrated on the other
         folds.
-    stopped_ : str
-        What ended the search before everything was tried: the time limit, or nothing.
-    search_ : Search
-        The search itself, with the fitted model of every candidate; copies and files of the model lack it.
     skipped_ : list of str
-        Candidates that did not fit in memory.
+        Candidates that were not tried, with reasons.
+    search_ : Search
+        The search itself, with the settings and held-out scores of every candidate; copies and files of the model lack
+        it.
     is_dense_ : bool
         Whether X was taken as an array: so is a sparse matrix of which at least half is filled.
     fitted_with_qid_ : bool
@@ -150,7 +138,7 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
     >>> y = X[:, 0] - 2 * X[:, 1] + rng.normal(size=300)
     >>> model = AutoRanker(methods=["rls"]).fit(X, y, qid=np.arange(300) // 10)
     >>> model.cv_
-    '5 folds of queries, 4 times, all 30 queries'
+    '5 folds of queries, all 30 queries'
     >>> model.candidates_.chosen.method
     'rls'
     """
@@ -158,13 +146,13 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"qid": True}
 
     best_estimator_: BaseEstimator
+    encoder_: TableEncoder | None
     candidates_: CandidateTable
     metric_: Metric
     best_score_: float
     nested_score_: float
     nested_error_: float
     cv_: str
-    stopped_: str
     skipped_: list[str]
     search_: Search
     is_dense_: bool
@@ -173,19 +161,18 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         self,
         scoring: str | Metric = "auto",
         *,
-        rule: str = "best",
+        prefer: str = "readable",
         cv: object = "auto",
         methods: str | Sequence[str] = "auto",
-        scalings: str | Sequence[str] = "auto",
         alphas: ArrayLike | None = None,
         fixed: dict[str, object] | None = None,
         target: str | None = None,
+        effort: float = 1.0,
         time_limit: float | None = None,
         nested: bool | int = False,
         rivals: Sequence[BaseEstimator] = (),
         calibration: str = "sigmoid",
         encoder: TableEncoder | str | None = "auto",
-        basis: int | None = None,
         random_state: RandomSource = 0,
         n_threads: int | None = None,
     ) -> None:
@@ -193,12 +180,12 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
 
     _takes_outputs = False
     _parameter_constraints: ClassVar[Constraints] = {
-        **EncodingRanker._parameter_constraints,
-        "basis": [COUNT, None],
+        **CalibratedRanker._parameter_constraints,
         "calibration": [StrOptions({"sigmoid", "isotonic"})],
+        "effort": [POSITIVE],
         "fixed": [Mapping, None],
+        "prefer": [StrOptions(set(PREFERENCES))],
         "rivals": [list, tuple],
-        "rule": [StrOptions(set(RULES))],
         "target": [StrOptions(set(TARGETS)), None],
         "time_limit": [NOT_NEGATIVE, None],
     }
@@ -207,34 +194,128 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
     cost: ClassVar[Cost] = "magnitude"
     query_weight: ClassVar[QueryWeight] = "size"
 
+    # --- rows on their way in ---
+
+    def _training_data(
+        self,
+        X: MatrixLike,
+        y: Labels,
+        qid: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        query_importance: Importance | None,
+    ) -> TrainingData:
+        self._require_labels(y)
+        data = super()._training_data(self._encode(X, qid), y, qid, sample_weight, query_importance)
+        _name_given_columns(self)
+        return data
+
+    def _pair_data(
+        self,
+        X: MatrixLike,
+        pairs: ArrayLike | MatrixLike | None,
+        magnitude: ArrayLike | None,
+        weight: ArrayLike | None,
+        groups: ArrayLike | None = None,
+    ) -> PairData:
+        rows, edges = read_duels(X, pairs)
+        data = super()._pair_data(self._encode(rows, None), edges, magnitude, weight, groups)
+        _name_given_columns(self)
+        return data
+
+    def _encode(self, X: MatrixLike, qid: ArrayLike | None) -> MatrixLike:
+        """Turn a table into numbers, where that is asked for or needed."""
+        encoder = self.encoder
+        if isinstance(encoder, str):
+            check_choice("encoder", encoder, ("auto",))
+            encoder = TableEncoder() if is_table_like(X) and needs_encoding(X) else None
+        elif not isinstance(encoder, TableEncoder | None):
+            raise InvalidInputError(
+                f"encoder={encoder!r} is no TableEncoder.", "use 'auto', None or a TableEncoder."
+            )
+        self.encoder_ = None if encoder is None else clone(encoder).fit(X, qid=qid)
+        return X if self.encoder_ is None else self.encoder_.transform(X)
+
     def _design(self, X: Matrix) -> Design:
-        refuse_operator(X)
+        if isinstance(X, LinearOperator):
+            raise InvalidInputError(
+                "A LinearOperator has no columns to scale, nor rows to leave out.",
+                "pass a matrix, or use RankRLSCV, which takes operators.",
+            )
         self.is_dense_ = pays_as_array(X)
         return super()._design(X.toarray() if is_sparse(X) and self.is_dense_ else X)
 
     def _encoded(self, X: MatrixLike) -> Matrix:
         """Check rows to be scored, and bring them into the form of those of the fit."""
-        rows = super()._encoded(X)
+        rows = self._check_rows(X, reset=False) if self.encoder_ is None else self.encoder_.transform(X)
         return rows.toarray() if is_sparse(rows) and self.is_dense_ else rows
+
+    # --- the choice ---
 
     def _learn(self, data: TrainingProblem, eval_set: object) -> None:
         """Assign rows or pairs to folds once, try every candidate on them, and keep the best."""
-        if self.nested:
-            check_can_nest(data, eval_set)
+        if self.nested and (isinstance(data, PairData) or eval_set is not None or not data.design.has_rows):
+            raise InvalidInputError(
+                "nested makes outer folds of labelled rows of X, so it takes neither pairs nor an eval_set.",
+                "use nested=False and score the model on rows of its own.",
+            )
         self._forget("nested_score_", "nested_error_", "calibration_", "log_loss_")
         metric = resolve_metric(self.scoring, data, with_qid=self.fitted_with_qid_)
-        how = (metric, self.cv, read_seed(self.random_state))
+        how = (metric, self.cv, read_seed(self.random_state), eval_set, self._encoded)
         if isinstance(data, PairData):
-            listed = listed_pairs(data, *how, read_pairs(eval_set, self._encoded))
+            listed = listed_pairs(data, *how)
             chosen = self._choose(listed)
             if listed.scored is None:
                 self._calibrate(chosen.held_out, listed.tested_weight, listed.fold)
             return
-        scored = read_rows(eval_set, self._encoded, with_qid=self.fitted_with_qid_)
-        problem = labelled_rows(data, *how, scored)
+        problem = labelled_rows(data, *how, with_qid=self.fitted_with_qid_)
         self._choose(problem)
         if self.nested:
-            self.nested_score_, self.nested_error_ = nested_figure(self, problem)
+            self.nested_score_, self.nested_error_ = self._nested(problem)
+
+    def _choose(self, problem: Problem) -> Trial:
+        check_encoder(self.encoder_, self.target)
+        search = Search(
+            problem,
+            _listed(self.methods),
+            self.prefer,
+            None if self.alphas is None else tuple(check_alphas(self.alphas).tolist()),
+            dict(self.fixed or {}),
+            self.target,
+            float(self.effort),
+            None if self.time_limit is None else float(self.time_limit),
+            self.rivals,
+            read_seed(self.random_state),
+            self.n_threads,
+        )
+        chosen = search.run()
+        self.search_, self.skipped_ = search, search.skipped
+        self.metric_, self.cv_ = problem.metric, problem.describe()
+        self.best_estimator_ = chosen.model
+        if self.encoder_ is None and hasattr(self, "feature_names_in_"):
+            _name_columns(self.best_estimator_, self.feature_names_in_)
+        self.best_score_ = chosen.figure.value
+        self.candidates_ = candidate_table(search, chosen)
+        if self.encoder_ is not None:
+            self.candidates_ = self.candidates_.limited_to(_exportable_after(self.encoder_))
+        return chosen
+
+    def _nested(self, problem: LabelledRows) -> tuple[float, float]:
+        """Choose and fit without each outer fold, and score that fold; return the value and its standard error."""
+        X, y, ids = problem.columns.X, problem.y, problem.qid
+        assigner = FoldAssigner(y, problem.queries, problem.weight)
+        n_outer = min(assigner.n_units, _OUTER_FOLDS if self.nested is True else int(self.nested))
+        fold = assigner.folds(n_outer, read_seed(self.random_state) + 1)
+        inner = clone(self).set_params(nested=False, rivals=(), scoring=problem.metric)
+        if not isinstance(inner.cv, (str, int)):
+            inner.set_params(cv="auto")  # splits of all rows do not fit some of them
+        scores = np.zeros(y.size)
+        for number in range(n_outer):
+            test, train = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
+            weight = None if problem.weight is None else problem.weight[train]
+            fitted = inner.fit(X[train], y[train], None if ids is None else ids[train], sample_weight=weight)
+            scores[test] = fitted.predict(X[test], None if ids is None else ids[test])
+        figure = replace(problem, fold=fold).figure(scores)
+        return figure.value, figure.standard_error
 
     def predict(self, X: MatrixLike, qid: ArrayLike | None = None, **unknown: Never) -> Floats:
         """Return a score for each row of X: higher is better.
@@ -252,7 +333,7 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         if self.needs_queries_ and qid is None:
             raise MissingQueriesError(
                 "The chosen model scales columns inside queries, and predict was called without query ids.",
-                "pass qid= to predict; to be independent of them, fit with scalings=['none', 'standard'].",
+                "pass qid= to predict; to be independent of them, fit without qid.",
             )
         if rows.shape[0] == 0:  # scikit-learn's scalers refuse them
             return np.empty(0)
@@ -274,42 +355,33 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
     def describe(self) -> str:
         """Say what was tried, what scored it and what was chosen, for a reader."""
         check_is_fitted(self)
-        return describe_choice(self)
-
-    def _choose(self, problem: Problem) -> Trial:
-        check_encoder(self.encoder_, self.target)
-        search = Search(
-            problem,
-            _listed(self.methods),
-            _listed(self.scalings),
-            None if self.alphas is None else tuple(check_alphas(self.alphas).tolist()),
-            dict(self.fixed or {}),
-            self.rule,
-            self.target,
-            None if self.time_limit is None else float(self.time_limit),
-            self.basis,
-            read_seed(self.random_state),
-            self.n_threads,
-        )
-        chosen = run_search(search)
-        self.search_ = search
-        self.metric_, self.cv_ = problem.metric, search.judged_by
-        self.stopped_, self.skipped_ = search.stopped, search.skipped
-        self.best_estimator_ = chosen.model
-        if self.encoder_ is None and hasattr(self, "feature_names_in_"):
-            _name_columns(self.best_estimator_, self.feature_names_in_)
-        self.best_score_ = chosen.figure.value
-        rivals = [] if not self.rivals else rival_entries(self.rivals, search.scored_on)
-        self.candidates_ = candidate_table(search, chosen, rivals)
-        if self.encoder_ is not None:
-            self.candidates_ = self.candidates_.limited_to(encoder_exportable_to(self.encoder_))
-        return chosen
+        board = self.candidates_
+        lines = [
+            f"scored by {self.cv_}, {board.metric}",
+            f"          {self.metric_.describe()}",
+            "",
+            str(board),
+            "",
+            f"chose     {board.chosen.summary}",
+            *(f"          - {part}" for part in board.chosen.parts),
+        ]
+        if hasattr(self, "nested_score_"):
+            error = f" ± {self.nested_error_:.4f}" if np.isfinite(self.nested_error_) else ""
+            lines.append(
+                f"expect    {board.metric} {self.nested_score_:.4f}{error} of the whole procedure, on outer folds"
+            )
+        else:
+            lines.append("          its value was selected on the same rows; nested=True gives an honest one")
+        if hasattr(self, "log_loss_"):
+            lines.append(
+                f"          log-loss {self.log_loss_:.4f} of probabilities; one half everywhere has {np.log(2):.4f}"
+            )
+        return "\n".join([*lines, *(f"skipped   {reason}" for reason in self.skipped_)])
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for name, known in (("methods", (*METHODS, AVERAGE)), ("scalings", SCALINGS)):
-            for one in _listed(getattr(self, name)) or ():
-                check_choice(name, one, known)
+        for one in _listed(self.methods) or ():
+            check_choice("methods", one, (*METHODS, AVERAGE))
         for name in self.fixed or {}:
             check_choice("a name in fixed", name, FIXED)
 
@@ -318,11 +390,32 @@ class AutoRanker(CalibratedRanker, EncodingRanker):
         return {name: value for name, value in state.items() if name != "search_"}
 
 
+def check_encoder(encoder: TableEncoder | None, target: str | None) -> None:
+    """Raise where a target cannot do with a table what an encoder does, whatever model comes after it."""
+    if encoder is not None and target is not None:
+        check_exportable(formula_of_encoder(encoder), target, filled=True)
+
+
 def keep_encoder(ranker: AutoRanker, encoder: TableEncoder) -> None:
     """Let `predict` of a ranker that was fitted to what a fitted encoder gave take tables from now on."""
     ranker.encoder_ = encoder
-    name_columns(ranker)
-    ranker.candidates_ = ranker.candidates_.limited_to(encoder_exportable_to(encoder))
+    _name_given_columns(ranker)
+    ranker.candidates_ = ranker.candidates_.limited_to(_exportable_after(encoder))
+
+
+def _exportable_after(encoder: TableEncoder) -> list[str]:
+    """Name the targets that can do with a table what an encoder does."""
+    try:
+        return formula_exportable_to(formula_of_encoder(encoder))
+    except InvalidInputError:  # words
+        return []
+
+
+def _name_given_columns(ranker: AutoRanker) -> None:
+    """Name the columns of X as they were before they were encoded."""
+    if ranker.encoder_ is not None:
+        ranker.n_features_in_ = ranker.encoder_.n_features_in_
+        ranker.feature_names_in_ = ranker.encoder_.feature_names_in_
 
 
 def _name_columns(model: BaseEstimator, names: npt.NDArray[np.object_]) -> None:
@@ -336,4 +429,4 @@ def _name_columns(model: BaseEstimator, names: npt.NDArray[np.object_]) -> None:
 def _listed(names: str | Sequence[str]) -> list[str] | None:
     if isinstance(names, str):
         return None if names == "auto" else [names]
-    return check_names("methods or scalings", names)
+    return check_names("methods", names)

@@ -8,22 +8,19 @@ from typing import TypeAlias
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.pipeline import Pipeline
-from sklearn.preprocessing import MaxAbsScaler, StandardScaler
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankwise.arrays import AnyArray, Floats, Ints, Matrix, is_sparse
-from rankwise.estimators.fitted import FittedRanker
 from rankwise.formula.steps import Pieces, curve
 from rankwise.preprocessing import QueryScaler
 
 __all__ = [
-    "HeldOutColumns",
     "RankScaler",
     "ScaledColumns",
     "Scaler",
     "bytes_of",
     "chain",
-    "entries",
     "mid_ranks",
     "scalers_of",
 ]
@@ -86,31 +83,21 @@ def mid_ranks(values: Floats, weight: Floats | None) -> tuple[Floats, Floats]:
     return found, places
 
 
-Scaler: TypeAlias = QueryScaler | RankScaler | StandardScaler | MaxAbsScaler
+Scaler: TypeAlias = QueryScaler | RankScaler | StandardScaler
 
 
 def scalers_of(scaling: str, X: Matrix) -> list[Scaler]:
-    """Return the transformers, not fitted, that a name of `SCALINGS` stands for."""
-    plain, _, inside = scaling.rpartition("+")
-    if plain:
-        return [*scalers_of(plain, X), QueryScaler(inside.removeprefix("query-"), passthrough=True)]
+    """Return the transformers, not fitted, that a name of `rankwise.automatic.candidates.SCALINGS` stands for."""
     if scaling == "none":
         return []
     if scaling == "standard":
         return [StandardScaler(with_mean=not is_sparse(X))]
-    if scaling == "rank":
-        return [RankScaler()]
-    if scaling == "max-abs":
-        return [MaxAbsScaler()]
-    return [QueryScaler(scaling.removeprefix("query-"))]
+    return [RankScaler()] if scaling == "rank" else [QueryScaler(scaling.removeprefix("query-"))]
 
 
-def chain(scalers: Sequence[Scaler], ranker: FittedRanker) -> FittedRanker | Pipeline:
+def chain(scalers: Sequence[Scaler], ranker: BaseEstimator) -> BaseEstimator | Pipeline:
     """Put fitted scalers before a fitted ranker, as one model."""
-    if not scalers:
-        return ranker
-    names = ["scaler", "query_scaler"] if len(scalers) > 1 else ["scaler"]
-    return Pipeline([*zip(names, scalers, strict=True), ("ranker", ranker)])
+    return ranker if not scalers else Pipeline([("scaler", scalers[0]), ("ranker", ranker)])
 
 
 # Fitted scalers, the scaled rows, and those of the evaluation set.
@@ -165,30 +152,6 @@ class ScaledColumns:
         return scalers, X, held
 
 
-class HeldOutColumns(ScaledColumns):
-    """Columns whose evaluation set are some of their own rows.
-
-    Parameters
-    ----------
-    columns : ScaledColumns
-    rows : (rows,) int64
-    """
-
-    def __init__(self, columns: ScaledColumns, rows: Ints) -> None:
-        super().__init__(columns.X, columns.qid, columns.weight)
-        self._columns, self._rows = columns, rows
-
-    def get(self, scaling: str) -> Scaled:
-        """Return the fitted scalers, the scaled rows, and those that are held out."""
-        scalers, X, _ = self._columns.get(scaling)
-        return scalers, X, X[self._rows]
-
-
 def bytes_of(X: Matrix) -> int:
     """Return the bytes of a matrix; 0 where it does not say."""
     return int(X.data.nbytes + X.indices.nbytes) if is_sparse(X) else int(getattr(X, "nbytes", 0))
-
-
-def entries(X: Matrix) -> int:
-    """Return how many numbers a matrix holds."""
-    return int(X.nnz) if is_sparse(X) else int(X.shape[0] * X.shape[1])

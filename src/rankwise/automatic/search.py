@@ -1,27 +1,55 @@
-"""What was tried, and which of it is chosen."""
+"""The search: candidates on the same folds within a budget, and the choice among them.
+
+Linear models come first, then curves, then curves and surfaces, both from one additive search. ``prefer="accuracy"``
+goes on with kernels, boosted trees and means. A candidate is tried where its estimated cost fits in the rest of the
+budget; a time limit, if there is one, replaces the budget and reads the clock.
+"""
 
 from __future__ import annotations
 
+import time
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from sklearn.pipeline import Pipeline
+import numpy as np
+from sklearn.base import BaseEstimator, clone
 
-from rankwise.arrays import Floats
-from rankwise.automatic.candidates import METHODS, Candidate, complexity
-from rankwise.automatic.figures import Figure, paired_difference
-from rankwise.automatic.problems import Problem
+from rankwise.additive.choosing import Search as AdditiveSearch
+from rankwise.additive.settings import Candidate as AdditiveSetting
+from rankwise.arrays import Floats, is_sparse
+from rankwise.automatic.average import AverageRanker, mean_of
+from rankwise.automatic.candidates import (
+    ADDITIVE,
+    AVERAGE,
+    KERNELS,
+    METHODS,
+    REDUCED,
+    Candidate,
+    Setting,
+    Size,
+    exportable_to,
+)
+from rankwise.automatic.problems import Figure, LabelledRows, ListedPairs, Problem, paired_difference
 from rankwise.automatic.scaling import Scaler, chain
-from rankwise.automatic.targets import exportable_to
+from rankwise.data.mapped import MappedMatrix
+from rankwise.estimators.additive_cv import AdditiveRankerCV, Watch
 from rankwise.estimators.fitted import FittedRanker
+from rankwise.exceptions import InvalidInputError, MemoryLimitError
+from rankwise.model_selection import fit_ranker, predict_scores
+from rankwise.runtime.progress import ProgressLine
 
-__all__ = ["CLEARLY", "JUDGED", "RULES", "Search", "SoFar", "Trial"]
+__all__ = ["PREFERENCES", "Search", "Trial"]
 
-RULES = ("best", "one-standard-error")
-JUDGED = ("all", "fold", "sample")  # by what, the surest first
-_CLOSE = 2.0  # standard errors of a difference, within which two candidates may change places
-CLEARLY = 3.0  # beyond which one is worse: a scaling whatever learns from it, a finalist however many rows there are
+PREFERENCES = ("readable", "accuracy")
+_BUDGET = 15.0  # processor seconds
+_TIMES_RLS = 30  # the budget is at least as many times the cost of RankRLSCV
+_USED = 0.9  # share of a time limit that estimates may fill
+_NEAR = 0.5  # standard errors of the difference within which a simpler model is chosen
+_CLOSE = 2.0  # standard errors within which a candidate may be part of a mean
+_BASES = (1000, 500, 200)  # rows of reduced sets, the most accurate first
+_EDGE = "The best alpha is the"  # the warning of a method whose best alpha lies at the end of its grid
 
 
 @dataclass
@@ -32,170 +60,436 @@ class Trial:
     ----------
     candidate : Candidate
     figure : Figure
-    scalers : list
-        Fitted.
-    ranker : estimator
-        The selector, fitted to all rows, to all but those of a fold, or to a sample.
-    seconds : float
     held_out : ndarray
         The scores of held-out rows, or the differences of held-out pairs.
+    seconds : float
+    scalers : list
+        Fitted.
+    estimator : estimator
+        Not fitted, with the settings that the candidate chose.
+    ranker : estimator or None
+        Fitted to all rows; None where that waits until it is chosen.
     warned : list
-        What it warned of.
-    n_rows : int
-        That the ranker was fitted to.
-    judged : {"all", "fold", "sample"}
-        Whether all held-out rows scored it, those of one fold, or those of a sample.
+        Warnings of the fit.
     """
 
     candidate: Candidate
     figure: Figure
-    scalers: list[Scaler]
-    ranker: FittedRanker
     held_out: Floats
     seconds: float
-    n_rows: int
+    scalers: list[Scaler]
+    estimator: BaseEstimator
+    ranker: FittedRanker | None
     warned: list[warnings.WarningMessage] = field(default_factory=list)
-    judged: str = "all"
 
     @property
-    def model(self) -> FittedRanker | Pipeline:
-        """The whole model: a ranker, or a pipeline of scalers that ends in one."""
+    def alpha(self) -> float | None:
+        """The chosen penalty; None for means."""
+        return None if self.candidate.parts else float(np.squeeze(self.estimator.get_params()["alpha"]))
+
+    @property
+    def iterations(self) -> int | None:
+        """The chosen iteration, where stopping early regularises."""
+        is_hybrid = getattr(self.ranker, "method_", "") == "hybrid"
+        return int(self.ranker.best_iteration_) if self.ranker is not None and is_hybrid else None
+
+    @property
+    def model(self) -> BaseEstimator:
+        """The whole fitted model: a ranker, or a pipeline of a scaler and a ranker."""
+        assert self.ranker is not None
         return chain(self.scalers, self.ranker)
 
 
 @dataclass
 class Search:
-    """What is allowed, and for how long.
+    """Candidates to be tried, and those that were.
 
     Attributes
     ----------
     problem : Problem
-    methods, scalings : sequence of str or None
+    methods : sequence of str or None
+        Exactly these are tried, whatever they cost.
+    prefer : str
+        One of `PREFERENCES`.
     alphas : tuple of float or None
-    fixed : dict
+    fixed : mapping
         Parameters that are not chosen, for every method that has them.
-    rule : str
-        One of `RULES`.
     target : str or None
         Where the model must be able to run.
+    effort : float
+        A factor of the budget.
     time_limit : float or None
         In seconds.
-    basis : int or None
-        Rows of every reduced set; None where larger ones may be tried.
-    scored_on : Problem
-        Whose held-out rows scored the final trials: the problem itself, its first fold, or a sample of it.
-    judged_by : str
-        The same in words.
+    rivals : sequence of estimators
+        Scored, and never chosen.
+    trials : list of Trial
+    skipped : list of str
+        Candidates that were not tried, with reasons.
+    compared : list of (str, Figure, seconds)
+        Rivals.
     """
 
     problem: Problem
     methods: Sequence[str] | None
-    scalings: Sequence[str] | None
+    prefer: str
     alphas: tuple[float, ...] | None
-    fixed: dict[str, object]
-    rule: str
+    fixed: Mapping[str, object]
     target: str | None
+    effort: float
     time_limit: float | None
-    basis: int | None
+    rivals: Sequence[BaseEstimator]
     random_state: int
     n_threads: int | None
     trials: list[Trial] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
-    stopped: str = ""
-    judged_by: str = ""
+    compared: list[tuple[str, Figure, float]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.scored_on: Problem = self.problem
+        X, cv = self.problem.columns.X, self.problem.cv
+        self._is_sparse, self._is_mapped = is_sparse(X), isinstance(X, MappedMatrix)
+        n_entries = int(X.nnz if is_sparse(X) else X.shape[0] * X.shape[1])
+        self.size = Size(int(X.shape[0]), int(X.shape[1]), n_entries, 1 if cv is None else len(cv))
+        self.budget = self.effort * max(_BUDGET, _TIMES_RLS * self.size.rls())
+        self._estimated = self._taken = 0.0
+        self._start = time.monotonic()
+
+    def run(self) -> Trial:
+        """Try candidates; return the chosen one, fitted to all rows."""
+        with ProgressLine("choosing") as self._progress:
+            self._try_linear()
+            self._try_additive()
+            self._try_kernels()
+            self._try_means()
+            self._try_rivals()
+            if not self.trials:
+                raise InvalidInputError(
+                    f"No candidate can run in {self.target!r}."
+                    if self.target is not None
+                    else "None of the methods can learn from these data.",
+                    "allow more methods, or leave the target out.",
+                )
+            chosen = self._fitted(self.chosen)
+        for warning in chosen.warned:
+            # The methods' own grids have gone on as far as they go.
+            if self.alphas is not None or not str(warning.message).startswith(_EDGE):
+                warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
+        return chosen
+
+    # --- the choice ---
 
     @property
-    def final_trials(self) -> list[Trial]:
-        """The trials that most held-out rows scored."""
-        return next(filter(None, ([one for one in self.trials if one.judged == how] for how in JUDGED)), [])
+    def chosen(self) -> Trial:
+        """The best trial, or where models are to be readable the simplest one that is nearly as good.
 
-    def choose(self, rule: str) -> Trial:
-        """Return the best, or of the simplest form that is not worse by more than a standard error the best.
-
-        A mean or a kernel is only chosen where it is ahead of the best readable candidate by a standard error.
+        Scaling inside queries, after which rows can only be scored together with their query, has to be ahead of
+        everything else by a standard error.
         """
-        trials = self.final_trials
-        best, readable = self.best(trials), [trial for trial in trials if trial.candidate.is_readable]
-        if readable:
-            simple = self.best(readable)
-            trials = [one for one in trials if one.candidate.is_readable or self.is_ahead(one, simple)]
-        if rule == "best":
-            best = self.best(trials)
-            # The best of many is so by luck as well, which a mean of those that are close to it averages out.
-            means = [trial for trial in trials if trial.candidate.parts and self.is_close(trial, best, 1.0)]
-            return means[0] if means else best
-        return min(
-            [trial for trial in trials if self.is_close(trial, best, 1.0)] or [self.best(trials)],
-            key=lambda trial: (
-                not exportable_to(trial.candidate),
-                complexity(trial.candidate),
-                self.loss(trial),
-            ),
-        )
+        trials = self.trials
+        alone = [trial for trial in trials if not trial.candidate.needs_queries]
+        if alone:
+            best_alone = self.best(alone)
+            ahead = [trial for trial in trials if self.is_ahead(trial, best_alone)]
+            trials = alone + [trial for trial in ahead if trial.candidate.needs_queries]
+        best = self.best(trials)
+        if self.prefer == "accuracy":
+            return best
+        near = [trial for trial in trials if self.is_close(trial, best, _NEAR)]
+        return min(near, key=lambda trial: (trial.candidate.complexity, self.loss(trial.figure)))
 
     def best(self, trials: Sequence[Trial]) -> Trial:
         """Return the trial with the best value; of equals the first, which is simpler."""
-        return min(trials, key=self.loss)
-
-    def close(self, trials: Sequence[Trial], errors: float = _CLOSE) -> list[Trial]:
-        """Return the trials that may be the best of these, the best first."""
-        order = sorted(trials, key=self.loss)
-        return [trial for trial in order if self.is_close(trial, order[0], errors)]
+        return min(trials, key=lambda trial: self.loss(trial.figure))
 
     def is_close(self, trial: Trial, best: Trial, errors: float) -> bool:
         """Tell whether a trial is worse than the best by at most so many standard errors of the difference."""
         difference, error = paired_difference(trial.figure, best.figure)
         return (
             trial is best or abs(difference) <= errors * error
-        )  # never of a standard error that is not known
+        )  # False where the standard error is not known
 
     def is_ahead(self, trial: Trial, other: Trial) -> bool:
         """Tell whether a trial is better than another by more than a standard error of the difference."""
         _, error = paired_difference(trial.figure, other.figure)
-        return self.loss(other) - self.loss(trial) > error  # never of a standard error that is not known
+        return self.loss(other.figure) - self.loss(trial.figure) > error
 
-    def loss(self, trial: Trial) -> float:
+    def loss(self, figure: Figure) -> float:
         """Return the value, turned so that less is better."""
-        return -trial.figure.value if self.problem.metric.greater_is_better else trial.figure.value
+        return -figure.value if self.problem.metric.greater_is_better else figure.value
 
+    # --- what is tried ---
 
-@dataclass
-class SoFar:
-    """What a search has tried so far."""
+    def _is_wanted(self, method: str, *, default: bool = True) -> bool:
+        kind = "pairs" if isinstance(self.problem, ListedPairs) else "labels"
+        if method != AVERAGE and kind not in METHODS[method].takes:
+            return False
+        return default if self.methods is None else method in self.methods
 
-    search: Search
+    def _try_linear(self) -> None:
+        """Try linear models, and the best of them on columns scaled inside queries."""
+        problem, plain = self.problem, "none" if self._is_sparse or self._is_mapped else "standard"
+        # Magnitudes say by how much a pair is won, which the logistic loss would ignore.
+        has_sizes = isinstance(problem, ListedPairs) and problem.pairs.magnitude is not None
+        defaults = {"rls": True, "svm-squared": True, "svm": False, "logistic": not has_sizes}
+        for method, default in defaults.items():
+            if self._is_wanted(method, default=default):
+                cost = self.size.rls() if method == "rls" else self.size.margins()
+                self._try(Candidate(method, plain), cost)
+        has_queries = isinstance(problem, LabelledRows) and problem.qid is not None
+        if has_queries and plain == "standard" and self.trials and self.methods is None:
+            method = self.best(self.trials).candidate.method
+            cost = self.size.rls() if method == "rls" else self.size.margins()
+            self._try(Candidate(method, "query-standard"), cost)
 
-    def best(self, *methods: str, **options: object) -> Candidate | None:
-        """Return the best candidate, of some methods or of all, with some options; None where none was tried."""
-        of_these = [
-            one
-            for one in self.search.trials
-            if (not methods or one.candidate.method in methods)
-            and options.items() <= dict(one.candidate.options).items()
-        ]
-        return self.search.best(of_these).candidate if of_these else None
+    def _try_additive(self) -> None:
+        """Try curves, and curves and surfaces, as thoroughly as the budget allows."""
+        wanted = [method for method in ("curves", "surfaces") if self._is_wanted(method)]
+        if not wanted:
+            return
+        if self._is_sparse:
+            self.skipped.append("curves and surfaces: X is sparse")
+            return
+        scalings = ["none"]
+        linear = [trial for trial in self.trials if trial.candidate.needs_queries]
+        if linear and self.chosen is linear[0]:
+            scalings.append(linear[0].candidate.scaling)
+        levels = list(ADDITIVE if "surfaces" in wanted else [{"interactions": 0}, ADDITIVE[-1]])
+        for scaling in scalings:
+            settings = self._affordable_level(levels)
+            if settings is not None:
+                self._search_additive(wanted, scaling, settings)
 
-    def is_close(self, method: str) -> bool:
-        """Tell whether the best candidate of a method may be the best of all."""
-        trials = self.search.trials
-        own = [trial for trial in trials if trial.candidate.method == method]
-        return bool(own) and self.search.is_close(self.search.best(own), self.search.best(trials), _CLOSE)
+    def _affordable_level(self, levels: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+        """Return the most thorough settings that fit in the budget; of methods that were asked for the least."""
+        costs = [self.size.additive(level) for level in levels]
+        room = self._room()
+        found = next((number for number, cost in enumerate(costs) if cost <= room), None)
+        if found != 0:
+            words = "the full search for curves and surfaces" if found is not None else "curves"
+            self._skip(words, costs[0 if found is not None else -1])
+        if found is None and (self.methods is None or self.time_limit is not None) and self.trials:
+            return None
+        return levels[-1 if found is None else found]
 
-    def ranker(self, candidate: Candidate) -> FittedRanker:
-        """Return what was fitted for a candidate, with what it chose."""
-        return next(trial.ranker for trial in self.search.trials if trial.candidate == candidate)
+    def _search_additive(self, wanted: Sequence[str], scaling: str, settings: dict[str, Any]) -> None:
+        """Run the additive search; its best setting and its best curves are two candidates."""
+        method = wanted[-1] if settings.get("interactions", 1) != 0 else "curves"
+        candidate = Candidate(method, scaling)
+        if self.target is not None and self.target not in exportable_to(candidate):
+            return
+        self._show(candidate)
+        start = time.monotonic()
+        with warnings.catch_warnings(record=True) as warned:
+            warnings.simplefilter("always")
+            scalers, X, scored = self.problem.columns.get(scaling)
+            selector = self._selector(candidate, settings)
+            assert isinstance(selector, AdditiveRankerCV)
+            selector.watch = watch = Watch(self._deadline())
+            self.problem.fit(selector, X, scored)
+            del selector.watch
+        search = watch.search
+        if search is None:  # the squared loss knows all alphas at once
+            self._keep(candidate, scalers, selector, start, list(warned), self.size.additive(settings))
+            return
+        best = search.best
+        if best.n_pairs == 0 and "curves" in wanted:
+            candidate = Candidate("curves", scaling)
+        held_out = self._held_out_of(search, best)
+        cost = self.size.additive(settings)
+        self._keep(candidate, scalers, selector, start, list(warned), cost, held_out)
+        if best.n_pairs and "curves" in wanted:
+            curves = min(one for one in search.tried if one.n_pairs == 0)
+            estimator = METHODS["curves"].fixed(selector).set_params(
+                alpha=curves.alpha, n_knots=curves.knots.curve, interactions=0,
+                adaptive=curves.rounds.steps, selective=curves.rounds.terms,
+            )  # fmt: skip
+            scores = self._held_out_of(search, curves)
+            if scores is not None:
+                figure = self.problem.figure(scores)
+                self.trials.append(
+                    Trial(Candidate("curves", scaling), figure, scores, 0.0, scalers, estimator, None)
+                )
 
-    def promising(self, scalings: Sequence[str]) -> list[str]:
-        """Sort scalings by how well linear models did on them, without those that are clearly worse."""
-        search = self.search
-        plain = {
-            trial.candidate.scaling: trial
-            for trial in reversed(search.trials)
-            if METHODS[trial.candidate.method].form == "linear" and not trial.candidate.options
-        }
-        known = sorted((way for way in scalings if way in plain), key=lambda way: search.loss(plain[way]))
-        close = [way for way in known if search.is_close(plain[way], plain[known[0]], CLEARLY)]
-        return [*close, *(way for way in scalings if way not in plain)]
+    def _held_out_of(self, search: AdditiveSearch, setting: AdditiveSetting) -> Floats | None:
+        return self.problem.assembled(search.held_out[setting.key])
+
+    def _try_kernels(self) -> None:
+        """Try both kernels on the largest reduced set that fits in the budget."""
+        if not self._is_wanted("kernel", default=self.prefer == "accuracy"):
+            return
+        basis = self.fixed.get("basis")
+        sizes = _BASES if basis is None else (int(str(basis)),)
+        for kernel, scaling in KERNELS.items():
+            if self._is_sparse and kernel != "rbf":
+                continue
+            affordable = [one for one in sizes if self.size.kernel(one) <= self._room()]
+            used = (affordable or sizes[-1:])[0]
+            candidate = Candidate(
+                "kernel",
+                "none" if self._is_sparse else scaling,
+                (("kernel", kernel), ("basis", used if used < REDUCED * self.size.n_rows else None)),
+            )
+            self._try(candidate, self.size.kernel(used))
+
+    def _try_means(self) -> None:
+        """Score the means of the best two and of the best three forms that come close to the best candidate."""
+        if not self.trials or not self._is_wanted(AVERAGE, default=self.prefer == "accuracy"):
+            return
+        order = sorted(self.trials, key=lambda trial: self.loss(trial.figure))
+        best_of_form: dict[str, Trial] = {}
+        for trial in order:
+            form = trial.candidate.form
+            if self.is_close(trial, order[0], _CLOSE):
+                best_of_form.setdefault("curves" if form == "surfaces" else form, trial)
+        parts = list(best_of_form.values())
+        for number in range(2, len(parts) + 1):
+            self._try_mean(parts[:number])
+
+    def _try_mean(self, parts: Sequence[Trial]) -> None:
+        candidate = Candidate(AVERAGE, parts=tuple(part.candidate for part in parts))
+        spreads = [self.problem.spread(part.held_out) for part in parts]
+        if not all(spreads) or (self.target is not None and self.target not in exportable_to(candidate)):
+            return
+        held_out = np.sum(
+            [part.held_out / spread for part, spread in zip(parts, spreads, strict=True)], axis=0
+        )
+        seconds = sum(part.seconds for part in parts)
+        estimator = AverageRanker([part.estimator for part in parts])
+        figure = self.problem.figure(held_out)
+        self.trials.append(Trial(candidate, figure, held_out, seconds, [], estimator, None))
+
+    def _try_rivals(self) -> None:
+        """Fit estimators of other packages without each fold, and score them."""
+        problem = self.problem
+        if not self.rivals:
+            return
+        if not isinstance(problem, LabelledRows) or problem.cv is None:
+            raise InvalidInputError(
+                "rivals are compared on folds of labelled rows.",
+                "leave rivals out, or fit without an eval_set.",
+            )
+        X, y, ids, weight = problem.columns.X, problem.y, problem.qid, problem.weight
+        for rival in self.rivals:
+            start, scores = time.monotonic(), np.zeros(y.size)
+            for train, test in problem.cv:
+                own = None if weight is None else weight[train]
+                fitted = fit_ranker(
+                    clone(rival), X[train], y[train], None if ids is None else ids[train], own
+                )
+                scores[test] = predict_scores(fitted, X[test], None if ids is None else ids[test])
+            name = type(rival).__name__
+            self.compared.append((name, problem.figure(scores), time.monotonic() - start))
+
+    # --- one candidate ---
+
+    def _try(self, candidate: Candidate, cost: float) -> None:
+        """Try a candidate, if it fits in the budget and can run where it must."""
+        if self.target is not None and self.target not in exportable_to(candidate):
+            return
+        is_asked = self.methods is not None and self.time_limit is None
+        if self.trials and not is_asked and cost > self._room():
+            self._skip(candidate.describe(), cost)
+            return
+        self._show(candidate)
+        start, by_rank = time.monotonic(), candidate.method == "kernel" and self._counts_pairs
+        try:
+            with warnings.catch_warnings(record=True) as warned:
+                warnings.simplefilter("always")
+                scalers, X, scored = self.problem.columns.get(candidate.scaling)
+                selector = self._selector(candidate, dict(candidate.options))
+                self.problem.fit(selector, X, scored, by_rank=by_rank)
+        except MemoryLimitError as error:
+            if not self.trials:
+                raise
+            self.skipped.append(f"{candidate.describe()}: {error.problem}")
+            return
+        self._keep(candidate, scalers, selector, start, list(warned), cost, by_rank=by_rank)
+
+    def _keep(
+        self,
+        candidate: Candidate,
+        scalers: list[Scaler],
+        selector: FittedRanker,
+        start: float,
+        warned: list[warnings.WarningMessage],
+        cost: float,
+        held_out: Floats | None = None,
+        *,
+        by_rank: bool = False,
+    ) -> None:
+        """Keep a fitted selector as a trial; without held-out scores it is fitted without each fold."""
+        problem, estimator = self.problem, METHODS[candidate.method].fixed(selector)
+        if held_out is None:
+            _, X, scored = problem.columns.get(candidate.scaling)
+            held_out = problem.held_out(clone(estimator), selector, X, scored, by_rank=by_rank)
+        seconds = time.monotonic() - start
+        self._estimated, self._taken = self._estimated + cost, self._taken + seconds
+        figure = problem.figure(held_out)
+        self.trials.append(Trial(candidate, figure, held_out, seconds, scalers, estimator, selector, warned))
+
+    @property
+    def _counts_pairs(self) -> bool:
+        """Whether labels may be replaced by their ranks: the metric counts pairs."""
+        return isinstance(self.problem, LabelledRows) and self.problem.metric.takes_weights
+
+    def _selector(self, candidate: Candidate, options: dict[str, Any]) -> FittedRanker:
+        """Make the estimator that chooses the regularisation of a candidate."""
+        setting = Setting(
+            self.problem.metric,
+            self.problem.cv,
+            self.alphas,
+            self.size.n_rows,
+            self.size.n_columns,
+            self.random_state,
+            self.n_threads,
+        )
+        made = METHODS[candidate.method].selector(setting, options)
+        known = made.get_params(deep=False)
+        made.set_params(**{k: v for k, v in self.fixed.items() if k in known and k != "basis"})
+        return made
+
+    def _fitted(self, trial: Trial) -> Trial:
+        """Return a trial whose model is fitted to all rows."""
+        if trial.ranker is not None:
+            return trial
+        if trial.candidate.parts:
+            tried = {one.candidate: one for one in self.trials}
+            parts = [tried[part] for part in trial.candidate.parts]
+            spreads = [self.problem.spread(part.held_out) for part in parts]
+            return replace(trial, ranker=mean_of([self._fitted(part).model for part in parts], spreads))
+        self._progress.update(f"fitting {trial.candidate.describe()} to all rows")
+        _, X, _ = self.problem.columns.get(trial.candidate.scaling)
+        trial.ranker = self.problem.fit(clone(trial.estimator), X)
+        return trial
+
+    # --- budget ---
+
+    def _room(self) -> float:
+        """Return the estimated seconds that are left."""
+        if self.time_limit is None:
+            return self.budget - self._estimated
+        left = _USED * self.time_limit - (time.monotonic() - self._start)
+        # Estimates are corrected by the time that candidates took so far.
+        return left * (self._estimated / self._taken if self._taken > 0 else 1.0)
+
+    def _deadline(self) -> float | None:
+        """Return when a search has to end to leave time for the fit to all rows."""
+        if self.time_limit is None:
+            return None
+        now = time.monotonic()
+        return now + 0.7 * (_USED * self.time_limit - (now - self._start))
+
+    def _skip(self, words: str, cost: float) -> None:
+        room = max(self._room(), 0.0)
+        if self.time_limit is not None:
+            reason = f"the time limit of {self.time_limit:g} s leaves less than it is expected to take"
+        else:
+            larger = int(np.ceil(self.effort * (self._estimated + cost) / self.budget))
+            reason = (
+                f"about {cost:.0f} s, and {room:.0f} s of the budget are left; effort={larger} includes it"
+            )
+        self.skipped.append(f"{words}: {reason}")
+
+    def _show(self, candidate: Candidate) -> None:
+        name = self.problem.metric.name
+        best = f"; best {name} {self.best(self.trials).figure.value:.4f}" if self.trials else ""
+        self._progress.update(f"{candidate.describe()}{best}")

@@ -59,20 +59,17 @@ def choose(train: Rows, valid: Rows | None, options: argparse.Namespace) -> Choi
     options : Namespace
         What the group "choosing" of the arguments holds.
     """
-    from rankwise.automatic.ranker import AutoRanker  # noqa: PLC0415 - a second of imports
-    from rankwise.automatic.targets import check_encoder  # noqa: PLC0415
+    from rankwise.automatic.ranker import AutoRanker, check_encoder  # noqa: PLC0415 - a second of imports
 
     check_encoder(train.encoder, options.serve)
     _check(train, valid, options)
     # One alpha has different meanings in different methods, and margins know neither ties nor costs.
     is_of_rls = options.alpha or any(getattr(options, name) is not None for name in _OF_LABELS)
     methods = options.method if options.method != "auto" or not is_of_rls else "rls"
-    given = {name: getattr(options, name) for name in (*_OF_LABELS, "query_weight", "gamma")}
+    given = {name: getattr(options, name) for name in (*_OF_LABELS, "query_weight", "gamma", "basis")}
     ranker = AutoRanker(
         options.metric or "auto",
-        rule=options.rule,
         methods=methods,
-        scalings=options.scaling,
         alphas=options.alpha,
         target=options.serve,
         cv="auto" if options.folds is None else options.folds,
@@ -82,8 +79,6 @@ def choose(train: Rows, valid: Rows | None, options: argparse.Namespace) -> Choi
         random_state=options.seed,
         n_threads=options.threads,
     )
-    if options.basis is not None:
-        ranker.set_params(basis=options.basis)
     try:
         if train.pairs is not None:
             ranker.fit_pairs(train.X, train.pairs, train.magnitude, train.weight, eval_set=_eval_set(valid))

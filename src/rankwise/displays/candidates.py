@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["CandidatesDisplay"]
 
 _SHOWN = 20
-_COLOURS = {"chosen": "crimson", "rival": "black", "all": "tab:blue", "fold": "tab:cyan", "sample": "0.6"}
+_COLOURS = {"chosen": "crimson", "rival": "black", "other": "tab:blue"}
 
 
 @dataclass
@@ -81,7 +81,7 @@ class CandidatesDisplay:
             ax = pyplot.subplots(figsize=(8.0, 1.2 + 0.3 * len(shown)), layout="constrained")[1]
         self.ax_, self.figure_ = ax, check_axes(ax).figure
         for place, entry in enumerate(shown):
-            kind = "chosen" if entry.is_chosen else "rival" if entry.is_rival else entry.judged
+            kind = "chosen" if entry.is_chosen else "rival" if entry.is_rival else "other"
             error = entry.standard_error if np.isfinite(entry.standard_error) else 0.0
             options = {"fmt": "*" if entry.is_chosen else "o", "color": _COLOURS[kind], "capsize": 3}
             ax.errorbar(entry.value, place, xerr=error, **{**options, **kwargs})

@@ -166,7 +166,7 @@ def print_encoding(rows: Rows) -> None:
 def print_tried(choice: Choice) -> None:
     """Print what was tried, and mark the choice."""
     board = choice.ranker.candidates_
-    print_table(board.header(), board.lines(), left=(0, 1, 4, 6))
+    print_table(board.header(), board.lines(), left=(0, 1))
     for line in board.remarks():
         write(line)
 
@@ -177,13 +177,6 @@ def chosen_facts(choice: Choice) -> dict[str, str]:
     facts = {"chose": best.summary}
     facts |= {" " * number: f"- {part}" for number, part in enumerate(best.parts, 1)}
     board = ranker.candidates_
-    if ranker.rule == "best" and board.reason:
-        facts["because"] = board.reason
-    single = board.best_single
-    if best.parts and ranker.rule == "best" and single is not None:
-        facts["or one"] = (
-            f"--rule one-standard-error prefers a single model; --method {single.method} takes the best of them"
-        )
     if hasattr(ranker, "nested_score_"):
         facts["expect"] = (
             f"{choice.metric.name} {figure(ranker.nested_score_)} ± {figure(ranker.nested_error_)} on new data: outer "
@@ -193,8 +186,6 @@ def chosen_facts(choice: Choice) -> dict[str, str]:
         facts["expect"] = (
             "a little worse than its figure, which was selected on the same rows (--nested says what)"
         )
-    if ranker.stopped_:
-        facts["stopped"] = f"by {ranker.stopped_}, before everything was tried; the best so far is kept"
     for number, words in enumerate(ranker.skipped_):
         facts[f"left out{' ' * number}"] = words
     return facts
@@ -212,8 +203,8 @@ def choice_json(choice: Choice, *, times: bool = True) -> dict[str, object]:
         "metric": choice.metric.name,
         "convention": choice.convention,
         "judged_by": choice.scored_by,
-        "rule": ranker.rule,
-        "stopped": ranker.stopped_,
+        "prefer": ranker.prefer,
+        "skipped": ranker.skipped_,
         **nested,
         "constant": ranker.candidates_.constant,
         "is_clear": ranker.candidates_.is_clear,

@@ -13,8 +13,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.model_selection import PredefinedSplit
 
-from rankwise.automatic.labelled_rows import LabelledRows
-from rankwise.automatic.problems import Problem
+from rankwise.automatic.problems import LabelledRows, Problem
 from rankwise.automatic.search import Trial
 from rankwise.cli.choosing import Choice, choose
 from rankwise.cli.commands.fit import (
@@ -44,7 +43,7 @@ def run(options: argparse.Namespace) -> int:
     choice = choose(train, valid, options)
     # Only least squares has a surface; where another method was chosen, the same scaling shows one.
     search = choice.ranker.search_
-    best = search.choose(search.rule)
+    best = search.chosen
     squares = [one for one in search.trials if one.candidate.method == "rls"]
     related = [one for one in squares if one.candidate.scaling == best.candidate.scaling] or squares
     shown = best if best.candidate.method == "rls" else next(iter(related), None)
@@ -91,9 +90,9 @@ def _with_surface(trial: Trial, problem: Problem) -> Trial:
     """Fit least squares once more, on the same folds, by the iterations that draw the surface."""
     ranker = clone(trial.ranker)
     if isinstance(problem, LabelledRows) and problem.scored is None:
-        ranker.set_params(cv=PredefinedSplit(problem.folds[0]))
+        ranker.set_params(cv=PredefinedSplit(problem.fold))
     _, X, scored = problem.columns.get(trial.candidate.scaling)
-    return replace(trial, ranker=problem.fit(ranker, X, scored, by_rank=trial.candidate.ranks_labels))
+    return replace(trial, ranker=problem.fit(ranker, X, scored))
 
 
 def _print_surface(surface: Reading, marked: str) -> None:
