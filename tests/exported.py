@@ -328,7 +328,9 @@ def run_json(source, X, qid):
     document = json.loads(source)
     rows, names = columns_of(X)
     if document["format"] == "rankwise formula":
-        return _read_formula(document, names).evaluate(X, qid)
+        assert document["names"] == names
+        tree = {key: part for key, part in document.items() if key not in {"format", "rankwise", "score"}}
+        return _read_tree(tree).evaluate(X, qid)
     assert document["format"] == "rankwise linear weights"
     weights = [document["weights"][name] for name in names]
     return np.array(
@@ -336,41 +338,18 @@ def run_json(source, X, qid):
     )
 
 
-def _read_formula(document, names):
-    assert [column["name"] for column in document["columns"]] == names
-
-    def column(part):
-        made = [
-            getattr(steps, one["kind"])(
-                **{key: _tuples(value) for key, value in one.items() if key != "kind"}
-            )
-            for one in part["steps"]
-        ]
-        source = Product(*map(column, part["product"])) if "product" in part else part["column"]
-        return Column(source, tuple(made))
-
-    kernel = document["kernel"]
-    return Formula(
-        tuple(names),
-        tuple(one["kind"] == "text" for one in document["columns"]),
-        document["constant"],
-        tuple(Term(one["weight"], column(one)) for one in document["terms"]),
-        tuple(
-            Surface(tuple(map(column, one["columns"])), _tuples(one["knots"]), _tuples(one["values"]))
-            for one in document["surfaces"]
-        ),
-        kernel
-        and KernelSum(
-            Kernel(kernel["name"], kernel["parameters"]),
-            tuple(map(column, kernel["columns"])),
-            np.array(kernel["basis"]),
-            np.array(kernel["dual"]),
-        ),
-    )
+KINDS = {one.__name__: one for one in (Column, Formula, Kernel, KernelSum, Product, Surface, Term)}
 
 
-def _tuples(value):
-    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+def _read_tree(part):
+    if isinstance(part, list):
+        return tuple(map(_read_tree, part))
+    if not isinstance(part, dict) or "kind" not in part:
+        return part
+    entries = {key: _read_tree(value) for key, value in part.items() if key != "kind"}
+    if part["kind"] == "KernelSum":
+        entries |= {key: np.array(entries[key]) for key in ("basis", "dual")}
+    return (KINDS.get(part["kind"]) or getattr(steps, part["kind"]))(**entries)
 
 
 def run(target, made, X, qid, is_query, folder):

@@ -96,7 +96,6 @@ INTERNAL = {
     "TARGETS",
     "METRICS",
     "check_exportable",
-    "export_formula",
     "exportable_to",
     "__version__",
     "Change",

@@ -15,7 +15,7 @@ from command_line import call, call_json
 from exported import insert_statements, run, run_all
 from rankwise import AdditiveRanker, AutoRanker, AverageRanker, KernelRankRLS, RankRLS
 from rankwise.exceptions import InvalidInputError
-from rankwise.exporters import TARGETS, export_formula
+from rankwise.exporters import TARGETS
 from rankwise.formula.folding import folded
 from rankwise.formula.formula import Column, Formula, Product, Table, Term
 from rankwise.formula.reading import formula_of, rows_for
@@ -388,7 +388,7 @@ def test_products_are_lifted_by_what_they_can_be(name, weight):
     formula = Formula(("a", "b"), (False, False), terms=(Term(weight, CASES[name]),))
     if formula.takes_missing:
         grid = np.concatenate([grid, np.column_stack([grid[:, 0], np.full(len(grid), np.nan)])])
-    made = export_formula(formula, "python", nonnegative=True, bounds=ends)
+    made = rankwise.export(formula, "python", nonnegative=True, bounds=ends)
     found = run("python", made, pd.DataFrame(grid, columns=list(ends)), None, False, None)
     least = np.nanmin(found)
     assert least >= 0
@@ -400,13 +400,13 @@ def test_bounds_of_either_side_are_asked_for(name):
     formula = Formula(("a", "b"), (False, False), terms=(Term(1.0, CASES[name]),))
     for known, unknown in ("ab", "ba"):
         with pytest.raises(InvalidInputError, match=f"bounds of '{unknown}', which are not known"):
-            export_formula(formula, "python", nonnegative=True, bounds={known: (0.0, 1.0)})
+            rankwise.export(formula, "python", nonnegative=True, bounds={known: (0.0, 1.0)})
 
 
 def test_no_bounds_are_asked_for_where_none_matter():
     for name in ("a curve of it", "marks"):
         formula = Formula(("a", "b"), (False, False), terms=(Term(1.0, CASES[name]),))
-        assert export_formula(formula, "python", nonnegative=True, bounds={"a": (-1.0, 0.0)})
+        assert rankwise.export(formula, "python", nonnegative=True, bounds={"a": (-1.0, 0.0)})
 
 
 @pytest.mark.parametrize("target", ["python", "javascript", "c", "onnx", "vespa", "duckdb", "json"])
@@ -416,7 +416,7 @@ def test_products_round_trip(target, tmp_path):
     for column in CASES.values():
         formula = Formula(("x0", "x1"), (False, False), 0.25, (Term(-1.5, column), Term(1.0, Column(0))))
         for filled in (False, True):
-            cases.append((export_formula(formula, target, filled=filled), X, np.zeros(40), False))
+            cases.append((rankwise.export(formula, target, filled=filled), X, np.zeros(40), False))
             wanted.append(formula.evaluate(X))
     all_close(target, cases, wanted, tmp_path)
 
@@ -431,23 +431,22 @@ def test_a_side_may_be_scaled_inside_queries(target, tmp_path):
     formula = Formula(
         ("x0", "x1"), (False, False), terms=(Term(2.0, inner), Term(1.0, Column(0, (QueryScale("minmax"),))))
     )
-    made = export_formula(formula, target, whole_query=True)
+    made = rankwise.export(formula, target, whole_query=True)
     np.testing.assert_allclose(
         run(target, made, X, qid, True, tmp_path), formula.evaluate(X, qid), atol=1e-12
     )
     with pytest.raises(InvalidInputError, match="goes on"):
-        export_formula(Formula(("x0", "x1"), (False, False), terms=(Term(1.0, product_of(
+        rankwise.export(Formula(("x0", "x1"), (False, False), terms=(Term(1.0, product_of(
             Column(0, (QueryScale("minmax"),)), Column(1))),)), "vespa")  # fmt: skip
 
 
 def test_json_says_what_is_multiplied(models):
     document = json.loads(rankwise.export(models["linear"], "json"))
-    names = [column["name"] for column in document["columns"]]
-    crossed = [term for term in document["terms"] if "product" in term]
-    assert {tuple(names[side["column"]] for side in term["product"]) for term in crossed} >= {
-        ("price", "season")
-    }
-    assert all("column" not in term and "steps" in term for term in crossed)
+    inputs = [term["column"]["input"] for term in document["terms"]]
+    crossed = [one for one in inputs if isinstance(one, dict)]
+    assert all(one["kind"] == "Product" for one in crossed)
+    sides = {tuple(document["names"][one[side]["input"]] for side in ("first", "second")) for one in crossed}
+    assert ("price", "season") in sides
 
 
 def test_every_target_takes_crosses_or_says_why_not():

@@ -13,7 +13,6 @@ from command_line import call, call_json
 from exported import run, run_all
 from rankwise import AdditiveRanker, AutoRanker, KernelRankRLS, RankRLS
 from rankwise.exceptions import InvalidInputError
-from rankwise.exporters import export_formula
 from rankwise.formula.formula import Column, Formula, Term
 from rankwise.formula.steps import Levels
 from rankwise.preprocessing import QueryScaler, TableEncoder
@@ -155,16 +154,16 @@ def test_explanations_are_of_the_columns_of_the_table(models, name):
 
 def test_json_says_what_becomes_of_each_column(models):
     document = json.loads(rankwise.export(models["linear"], "json"))
-    assert {"name": "colour", "kind": "text"} in document["columns"]
-    assert "sku" not in [column["name"] for column in document["columns"]]
-    steps = [step for term in document["terms"] for step in term["steps"]]
+    names = document["names"]
+    assert document["is_text"][names.index("colour")]
+    assert "sku" not in names
+    steps = [step for term in document["terms"] for step in term["column"]["steps"]]
     assert {"Fill", "IsMissing", "Levels"} <= {step["kind"] for step in steps}
     rows = as_given(fresh()[0])
-    names = [column["name"] for column in document["columns"]]
     total = np.full(len(rows), document["constant"])
     for term in document["terms"]:
-        values = [None if pd.isna(one) else one for one in rows[names[term["column"]]]]
-        for step in term["steps"]:
+        values = [None if pd.isna(one) else one for one in rows[names[term["column"]["input"]]]]
+        for step in term["column"]["steps"]:
             values = [apply(step, value) for value in values]
         total += term["weight"] * np.array(values, dtype=float)
     np.testing.assert_allclose(total, scores(models["linear"], *fresh()), atol=1e-9)
@@ -239,5 +238,5 @@ def test_codes_of_texts_may_have_levels_of_their_own(target, tmp_path):
     )
     formula = Formula(("x0", "x1"), (True, False), terms=(Term(2.0, Column(0, (codes, values))),))
     X = pd.DataFrame({"x0": ["red", "blue", "green", None], "x1": [1.0, 2.0, 3.0, 4.0]})
-    found = run(target, export_formula(formula, target), X, np.zeros(4), False, tmp_path)
+    found = run(target, rankwise.export(formula, target), X, np.zeros(4), False, tmp_path)
     assert found.tolist() == [10.0, 1.0, -2.0, 8.0]

@@ -76,7 +76,7 @@ def test_wins_and_losses_are_counted():
     page = report.html()
     balanced(page)
     chance = model.predict_pairs(items, pairs)
-    duels = look_at_duels(pairs, None, report.scores, lambda d: 1 / (1 + np.exp(-d)), None)
+    duels = look_at_duels(pairs, np.ones(len(pairs)), report.scores, lambda d: 1 / (1 + np.exp(-d)), None)
     for record in duels.records:
         item = int(record.called.removeprefix("row "))
         assert record.won == (pairs[:, 0] == item).sum()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -19,9 +19,10 @@ from rankwise.formula.reading import formula_of, rows_for
 
 __all__ = ["contributions", "explain", "explain_pair"]
 
+Inputs = tuple[tuple[int, ...], ...]
 
-@dataclass(frozen=True)
-class _Contributions:
+
+class _Contributions(NamedTuple):
     """What each part contributes to the score of some rows.
 
     Attributes
@@ -34,7 +35,7 @@ class _Contributions:
     """
 
     names: list[str]
-    inputs: list[tuple[tuple[int, ...], ...]]
+    inputs: list[Inputs]
     values: Floats
     constant: float
 
@@ -82,20 +83,13 @@ def explain(
     >>> bool(abs(sum(part.contribution for part in why.parts) - model.predict(X)[2]) < 1e-12)
     True
     """
-    formula = _formula(model, feature_names, output, qid)
-    X = _rows(formula, model, X, qid)
+    formula, X = _read(model, X, qid, feature_names, output)
     chosen = _chosen(X.shape[0], rows)
-    found = contributions(formula, X, qid, chosen)
-    table = Table(X, qid)
-    totals = found.values.sum(axis=1) + found.constant
+    found, table = contributions(formula, X, qid, chosen), Table(X, qid)
+    totals = (found.values.sum(axis=1) + found.constant).tolist()
     return [
-        Explanation(
-            f"row {number}",
-            float(totals[place]),
-            found.constant,
-            _parts(found, found.values[place], [_values(table, one, [number]) for one in found.inputs]),
-        )
-        for place, number in enumerate(chosen)
+        Explanation(f"row {row}", total, found.constant, _parts(found, numbers, table, [row]))
+        for row, total, numbers in zip(chosen, totals, found.values, strict=True)
     ]
 
 
@@ -128,8 +122,7 @@ def explain_pair(
     >>> [part.name for part in why.parts], bool(np.isclose(why.total, np.subtract(*model.predict(X)[[3, 0]])))
     (['rating'], True)
     """
-    formula = _formula(model, feature_names, output, qid)
-    X = _rows(formula, model, X, qid)
+    formula, X = _read(model, X, qid, feature_names, output)
     chosen = _chosen(X.shape[0], [i, j])
     queries = check_qid(qid, X.shape[0]).codes
     if queries[chosen[0]] != queries[chosen[1]]:
@@ -139,8 +132,7 @@ def explain_pair(
         )
     found = contributions(formula, X, qid, chosen)
     difference = found.values[0] - found.values[1]
-    table = Table(X, qid)
-    parts = _parts(found, difference, [_values(table, one, chosen) for one in found.inputs])
+    parts = _parts(found, difference, Table(X, qid), chosen)
     return Explanation(f"row {i} against row {j}", float(difference.sum()), 0.0, parts)
 
 
@@ -149,15 +141,14 @@ def contributions(
 ) -> _Contributions:
     """Return what every part of a formula contributes to the scores of some rows; queries are scaled by all of X."""
     table = Table(X, qid)
-    parts: dict[tuple[tuple[int, ...], ...], Floats] = {}
+    parts: dict[Inputs, Floats] = {}
     for term in formula.terms:
-        key: tuple[tuple[int, ...], ...] = (term.column.inputs,)
         added = term.weight * table.numbers(term.column)[list(rows)]
-        parts[key] = parts[key] + added if key in parts else added
+        parts[(term.column.inputs,)] = parts.get((term.column.inputs,), 0.0) + added
     for surface in formula.surfaces:
         key = tuple(column.inputs for column in surface.columns)
         added = surface.apply(*(table.values(column)[list(rows)] for column in surface.columns))
-        parts[key] = parts[key] + added if key in parts else added
+        parts[key] = parts.get(key, 0.0) + added
     inputs = list(parts)
     names = [formula.title(key) for key in inputs]
     values = np.column_stack(list(parts.values())) if parts else np.zeros((len(rows), 0))
@@ -169,20 +160,20 @@ def contributions(
     return _Contributions(names, inputs, values, formula.constant)
 
 
-def _formula(
-    model: BaseEstimator, names: Sequence[str] | None, output: int | None, qid: ArrayLike | None
-) -> Formula:
+def _read(
+    model: BaseEstimator,
+    given: MatrixLike,
+    qid: ArrayLike | None,
+    names: Sequence[str] | None,
+    output: int | None,
+) -> tuple[Formula, Matrix]:
+    """Return the formula of a model, and the rows as it takes them."""
     formula = folded(formula_of(model, names, output=output))
     if formula.needs_whole_queries and qid is None:
         raise MissingQueriesError(
             "The model scales columns inside queries, and the rows came without query ids.",
             "pass whole queries and qid=.",
         )
-    return formula
-
-
-def _rows(formula: Formula, model: BaseEstimator, given: MatrixLike, qid: ArrayLike | None) -> Matrix:
-    """Look at rows before anything is taken from them."""
     X: Matrix = as_rows("X", rows_for(model, given))
     if X.shape[1] != len(formula.names):
         raise InvalidInputError(
@@ -190,37 +181,30 @@ def _rows(formula: Formula, model: BaseEstimator, given: MatrixLike, qid: ArrayL
             "pass rows with the columns of the fit, in their order.",
         )
     check_qid(qid, X.shape[0])
-    return X
+    return formula, X
 
 
 def _chosen(n_rows: int, rows: Sequence[int] | None) -> list[int]:
-    given = np.arange(n_rows) if rows is None else as_array("rows", rows)
+    if rows is None:
+        return list(range(n_rows))
+    given = as_array("rows", rows)
     if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
         raise InvalidInputError(f"{rows!r} are no row numbers.", f"name rows from 0 to {n_rows - 1}.")
-    chosen = [int(row) for row in given.tolist()]
-    for row in chosen:
+    for row in given.tolist():
         if not -n_rows <= row < n_rows:
             raise InvalidInputError(
-                f"There is no row {row} among {n_rows}.", f"name rows from 0 to {n_rows - 1}."
+                f"There is no row {row} of {n_rows}.", f"name rows from 0 to {n_rows - 1}."
             )
-    return [row % n_rows for row in chosen]
+    return [row % n_rows for row in given.tolist()]
 
 
-def _parts(found: _Contributions, numbers: Floats, values: list[tuple[object, ...]]) -> tuple[Part, ...]:
-    order = np.argsort(-np.abs(numbers), kind="stable")
-    return tuple(
-        Part(found.names[at], values[at], float(numbers[at])) for at in order.tolist() if numbers[at] != 0
-    )
-
-
-def _values(table: Table, inputs: tuple[tuple[int, ...], ...], rows: Sequence[int]) -> tuple[object, ...]:
-    """Return what the rows have in the columns of a part."""
-    if not inputs:
-        return ()
-    columns = [table.values(Column(number)) for own in inputs for number in own]
-    found = [tuple(_plain(column[row]) for column in columns) for row in rows]
-    return tuple(values[0] if len(values) == 1 else values for values in found)
-
-
-def _plain(value: object) -> object:
-    return value.item() if hasattr(value, "item") else value
+def _parts(found: _Contributions, numbers: Floats, table: Table, rows: Sequence[int]) -> tuple[Part, ...]:
+    """Return the parts that contribute, the largest first, with what the rows have in their columns."""
+    out = []
+    for at in np.argsort(-np.abs(numbers), kind="stable").tolist():
+        if numbers[at] != 0:
+            columns = [table.values(Column(number)) for own in found.inputs[at] for number in own]
+            values = zip(*(column[list(rows)].tolist() for column in columns), strict=True)
+            shown = tuple(one[0] if len(one) == 1 else one for one in values)
+            out.append(Part(found.names[at], shown, float(numbers[at])))
+    return tuple(out)

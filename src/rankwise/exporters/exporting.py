@@ -2,37 +2,43 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from rankwise.exceptions import InvalidInputError
+import rankwise
+from rankwise.arrays import AnyArray, ArrayLike, Floats
+from rankwise.exceptions import Change, InvalidInputError
 from rankwise.exporters.code import CSource, JavaScript, PythonSource
-from rankwise.exporters.engines import is_linear, plug_in, solr
-from rankwise.exporters.json_source import json_source
-from rankwise.exporters.lifting import lifted
+from rankwise.exporters.engines import is_linear, plug_in, solr, trees_of
 from rankwise.exporters.onnx_model import onnx_model
 from rankwise.exporters.sql import Sql
 from rankwise.exporters.targets import TARGETS, check_exportable
-from rankwise.exporters.trees import trees_of
 from rankwise.exporters.vespa import Vespa
 from rankwise.files import replacing
-from rankwise.formula.folding import folded
-from rankwise.formula.formula import Formula
+from rankwise.formula.folding import folded, raw
+from rankwise.formula.formula import Column, Formula, Term
 from rankwise.formula.reading import formula_of
-from rankwise.formula.steps import Fill, IsMissing
+from rankwise.formula.steps import Fill, IsMissing, Levels, Pieces, Step
+from rankwise.json_values import json_value
 
-__all__ = ["export", "export_formula"]
+__all__ = ["export"]
 
+Ends = tuple[float, float]
+Limits = Mapping[int, Ends]
+
+_ROUNDING = 1e-12
 _ENGINES = {"solr": solr, "elasticsearch-ltr": plug_in, "opensearch-ltr": plug_in}
 _CODE = {"c": CSource, "javascript": JavaScript, "python": PythonSource}
 
 
 def export(
-    model: BaseEstimator,
+    model: BaseEstimator | Formula,
     format: str,  # noqa: A002 - the word of the field
     *,
     path: str | os.PathLike[str] | None = None,
@@ -53,7 +59,7 @@ def export(
 
     Parameters
     ----------
-    model : estimator or sklearn.pipeline.Pipeline
+    model : estimator, sklearn.pipeline.Pipeline or Formula
         A fitted ranker, a pipeline that ends in one, or an `AutoRanker`; what encodes a table goes along: missing
         values, categories (texts), truth values as 1 and 0, dates as days since 1970 (in SQL also as they are stored),
         lists as a column per place.
@@ -98,49 +104,16 @@ def export(
     >>> sorted(json.loads(made)["params"]["weights"])
     ['age', 'bm25']
     """
-    made = export_formula(
-        formula_of(model, feature_names, output=output),
-        format,
-        name=name,
-        table=table,
-        qid=qid,
-        error=error,
-        bounds=bounds,
-        nonnegative=nonnegative,
-        filled=filled,
-        whole_query=whole_query,
-    )
-    if path is not None:
-        with replacing(path) as stream:
-            stream.write(made if isinstance(made, bytes) else made.encode())
-    return made
-
-
-def export_formula(  # noqa: C901 - one branch per kind of target
-    formula: Formula,
-    format: str,  # noqa: A002
-    *,
-    name: str | None = None,
-    table: str = "rows",
-    qid: str = "qid",
-    error: float | None = None,
-    bounds: Mapping[str, tuple[float, float]] | None = None,
-    nonnegative: bool = False,
-    filled: bool = False,
-    whole_query: bool = False,
-) -> str | bytes:
-    """Write a formula; see `export`."""
-    if not isinstance(format, str) or format not in TARGETS:
-        if isinstance(format, str) and format == "sql":
-            raise InvalidInputError("SQL is written in a dialect.", "use sqlite, postgresql or duckdb.")
+    if format not in TARGETS:
         raise InvalidInputError(f"{format!r} is no format to export to.", f"use one of {', '.join(TARGETS)}.")
     if error is not None and not error > 0:
         raise InvalidInputError(f"error must be positive, got {error}.", "use a small positive number.")
+    formula = model if isinstance(model, Formula) else formula_of(model, feature_names, output=output)
     check_exportable(formula, format, whole_query=whole_query, filled=filled)
     formula = folded(_filled(formula) if filled else formula)
     limits = _limits(formula, bounds)
     if nonnegative:
-        formula = lifted(formula, limits)
+        formula = _lifted(formula, limits)
         if format in _ENGINES and is_linear(formula):
             raise InvalidInputError(
                 f"Weights have no constant in {TARGETS[format].title}, so that none can lift the scores.",
@@ -148,22 +121,56 @@ def export_formula(  # noqa: C901 - one branch per kind of target
             )
         if format in _ENGINES:  # leaves stand for the middle of what a tree may be off by
             formula = replace(formula, constant=formula.constant + trees_of(formula, error)[1])
-    if format in _ENGINES:
-        return _ENGINES[format](formula, name or "rankwise_model", error)
-    if format == "vespa":
+    made = _written(formula, format, name, error, table, qid)
+    if path is not None:
+        with replacing(path) as stream:
+            stream.write(made if isinstance(made, bytes) else made.encode())
+    return made
+
+
+def _written(
+    formula: Formula, target: str, name: str | None, error: float | None, table: str, qid: str
+) -> str | bytes:
+    if target in _ENGINES:
+        return _ENGINES[target](formula, name or "rankwise_model", error)
+    if target == "vespa":
         return Vespa().render(formula, name or "rankwise_model")
-    if format == "json":
-        return json_source(formula)
-    if format in _CODE:
-        return _CODE[format]().render(formula, name or "score")
-    if format == "onnx":
+    if target == "json":
+        return _json(formula)
+    if target == "onnx":
         return onnx_model(formula, name or "score")
-    return Sql(format, table, qid).render(formula, name or "score")
+    language = _CODE[target]() if target in _CODE else Sql(target, table, qid)
+    return language.render(formula, name or "score")
 
 
-def _limits(
-    formula: Formula, bounds: Mapping[str, tuple[float, float]] | None
-) -> dict[int, tuple[float, float]]:
+def _json(formula: Formula) -> str:
+    """Return the weights of a linear model, or the tree of any other: each part by its kind and its fields."""
+    plain = raw(formula)
+    document: dict[str, object] = {"format": "rankwise formula", "rankwise": rankwise.__version__}
+    if plain.weights is not None:
+        document |= {
+            "format": "rankwise linear weights",
+            "score": "intercept + sum of weight * value over columns; higher is better inside a query",
+            "intercept": plain.constant,
+            "weights": dict(zip(plain.names, plain.weights.tolist(), strict=True)),
+        }
+    else:
+        document["score"] = (
+            "constant + sum of weight * column after its steps + surfaces + kernel; higher is better"
+        )
+        document |= _tree(formula)
+    return json.dumps(json_value(document), indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _tree(part: Any) -> Any:
+    if isinstance(part, tuple):
+        return list(map(_tree, part))
+    if not is_dataclass(part):
+        return part
+    return {"kind": type(part).__name__, **{one.name: _tree(getattr(part, one.name)) for one in fields(part)}}
+
+
+def _limits(formula: Formula, bounds: Mapping[str, Ends] | None) -> Limits:
     """Return the bounds of columns by their numbers."""
     found = {}
     for name, (low, high) in (bounds or {}).items():
@@ -194,3 +201,102 @@ def _filled(formula: Formula) -> Formula:
             kept = tuple(step for step in steps if not isinstance(step, Fill))
             terms.append(replace(term, column=replace(term.column, steps=kept)))
     return replace(formula, constant=constant, terms=tuple(terms))
+
+
+def _lifted(formula: Formula, limits: Limits) -> Formula:
+    """Add what makes no score negative while columns keep to their limits."""
+    if formula.kernel is not None or formula.needs_whole_queries:
+        raise InvalidInputError(
+            "How small a score can be is known of sums of columns only.",
+            "add a constant yourself: the order stays the same.",
+        )
+    lowest, size = formula.constant, abs(formula.constant)
+    for term in formula.terms:
+        least = _least(term, formula.is_text, limits)
+        if not np.isfinite(least):
+            inputs = term.column.inputs
+            unknown = [at for at in inputs if at not in limits and not formula.is_text[at]] or inputs
+            name = formula.names[unknown[0]]
+            raise InvalidInputError(
+                f"How small a score can be depends on the bounds of {name!r}, which are not known.",
+                "pass bounds={name: (smallest, largest)} of every column.",
+                Change("bounds"),
+            )
+        lowest, size = lowest + least, size + abs(least)
+    lowest += sum(float(np.min(surface.values)) for surface in formula.surfaces)
+    # Somebody else adds up in another order.
+    return replace(formula, constant=formula.constant - lowest + _ROUNDING * size)
+
+
+def _least(term: Term, is_text: Sequence[bool], limits: Limits) -> float:
+    """Return the smallest value of a term, NaN where it is not known."""
+    with np.errstate(invalid="ignore"):
+        alone, between = _range(term.column, is_text, limits)
+        found = term.weight * np.append(np.asarray(alone, dtype=np.float64), between or ())
+    # A value that is missing where the model takes none has no score; a number without one has no bound.
+    return float(np.nanmin(found)) if between is None or not np.isnan(between).any() else np.nan
+
+
+def _range(column: Column, is_text: Sequence[bool], limits: Limits) -> tuple[AnyArray, Ends | None]:
+    """Return what a column can be: a range of numbers goes through its steps, and single values beside it."""
+    alone: Any = np.array([np.nan])
+    between: Ends | None = None
+    if column.sides:
+        alone, between = _product(*(_range(side, is_text, limits) for side in column.sides))
+    elif is_text[column.number]:
+        levels = [level for step in column.steps for level in getattr(step, "levels", ())]
+        alone = np.array([*levels, "", None], dtype=object)
+    else:
+        between = limits.get(column.number, (-np.inf, np.inf))
+    for step in column.steps:
+        alone = step.apply(alone, None)
+        if between is None:
+            continue
+        values = step.apply(_places(step, *between), None)
+        is_stairs = isinstance(step, Pieces) and step.is_constant.all()
+        if isinstance(step, Levels) or is_stairs:  # what comes after sees these values, and none between
+            alone, between = np.concatenate((alone, values)), None
+        else:
+            between = float(values.min()), float(values.max())
+    return alone, between
+
+
+def _product(
+    first: tuple[AnyArray, Ends | None], second: tuple[AnyArray, Ends | None]
+) -> tuple[Floats, Ends | None]:
+    """Return what the product of two can be, whatever one is beside the other."""
+    (alone, between), (other, beside) = first, second
+    single = [np.unique(np.asarray(one, dtype=np.float64)) for one in (alone, other)]
+    known = [one[~np.isnan(one)] for one in single]
+    pairs = ((between, beside), (between, known[1]), (known[0], beside))
+    ends = np.concatenate([[], *(_times(a, b) for a, b in pairs if a is not None and b is not None)])
+    return _times(*single), (float(ends.min()), float(ends.max())) if ends.size else None
+
+
+def _times(first: ArrayLike, second: ArrayLike) -> Floats:
+    """Multiply each with each; what has no end is still a number, and nothing of it is nothing."""
+    a, b = np.broadcast_arrays(np.asarray(first)[:, None], np.asarray(second)[None])
+    found: Floats = np.where((a == 0) & np.isinf(b) | (b == 0) & np.isinf(a), 0.0, a * b)
+    return found.ravel()
+
+
+def _places(step: Step, low: float, high: float) -> AnyArray:
+    """Return numbers of a range at which a step is smallest and largest, and at which it takes every single value."""
+    bends: list[float] = []
+    if isinstance(step, Levels):
+        bends = [*(level for level in step.levels if not isinstance(level, str)), np.nextafter(low, high)]
+    elif isinstance(step, Pieces):
+        bends = [*step.breaks, *_turns(step)]
+    inside = np.asarray(bends, dtype=np.float64)
+    return np.concatenate(([low, high], inside[(inside >= low) & (inside <= high)]))
+
+
+def _turns(step: Pieces) -> list[float]:
+    """Return where a polynomial turns inside its piece."""
+    found = []
+    ends = (-np.inf, *step.breaks, np.inf)
+    for low, high, start, coefficients in zip(ends, ends[1:], step.starts, step.coefficients, strict=False):
+        roots = np.roots(np.polyder(np.asarray(coefficients)))
+        places = roots[np.abs(roots.imag) < 1e-9].real + start
+        found += places[(places > low) & (places < high)].tolist()
+    return found

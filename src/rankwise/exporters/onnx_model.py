@@ -15,7 +15,6 @@ import numpy as np
 import rankwise
 from rankwise.arrays import ArrayLike
 from rankwise.exceptions import InvalidInputError, MissingPackageError
-from rankwise.exporters.code import kernel_parts
 from rankwise.exporters.printing import Program, Source, Value
 from rankwise.formula.formula import Formula, KernelSum, Surface
 from rankwise.formula.steps import Affine, Fill, IsMissing, Levels, Pieces, Power, QueryScale
@@ -271,7 +270,7 @@ class _Graph:
         return self.node("Concat", self.node("Mul", hats, self.node("Sub", 1.0, gone)), gone, axis=1)
 
     def _kernel(self, kernel: KernelSum) -> str:
-        kind, gamma, offset, degree = kernel_parts(kernel)
+        kind, gamma, offset, degree = kernel.settings
         basis, rows = kernel.basis, self._together(self._program.kernel_inputs)
         if kind == "rbf":
             # Around the mean of the basis, so that squares are small and their differences lose nothing.

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rankwise.exceptions import Change, InvalidInputError
-from rankwise.exporters.code import kernel_parts
 from rankwise.formula.formula import Column, Formula
 from rankwise.formula.steps import (
     Affine,
@@ -86,7 +85,7 @@ def check_exportable(
         Whether values are never missing where the model runs.
     """
     target = TARGETS[format]
-    if formula.kernel is not None and (kind := kernel_parts(formula.kernel)[0]) not in target.kernels:
+    if formula.kernel is not None and (kind := formula.kernel.settings[0]) not in target.kernels:
         instead = "onnx, c, javascript or python"
         if format == "vespa":
             instead = "ONNX, which Vespa evaluates as a model (onnx-model)"

@@ -121,6 +121,14 @@ class KernelSum:
     basis: Floats
     dual: Floats
 
+    @property
+    def settings(self) -> tuple[str, float, float, float]:
+        """Return the name of the kernel, its gamma, its offset and its degree."""
+        parameters = self.kernel.parameters
+        name = str(self.kernel.name).replace("polynomial", "poly")
+        gamma, offset = (float(parameters.get(key, 1.0)) for key in ("gamma", "coef0"))
+        return name, gamma, offset, float(parameters.get("degree", 3))
+
 
 @dataclass(frozen=True)
 class Formula:
@@ -296,32 +304,20 @@ def sum_of(columns: Sequence[Column], weights: Floats) -> tuple[Term, ...]:
 
 def weighted_sum(formulas: Sequence[Formula], weights: Sequence[float]) -> Formula:
     """Return the formula of a weighted sum of scores of the same columns; at most one of them may have a kernel."""
-    kernels = [
-        replace(one.kernel, dual=weight * one.kernel.dual)
-        for one, weight in zip(formulas, weights, strict=True)
-        if one.kernel is not None
-    ]
-    if len(kernels) > 1:
+    if sum(one.kernel is not None for one in formulas) > 1:
         raise InvalidInputError(
             "The mean of several models with kernels has no formula.",
             "average models of which one has a kernel.",
         )
-    terms, surfaces, constant = [], [], 0.0
+    terms, surfaces, kernel, constant = [], [], None, 0.0
     for one, weight in zip(formulas, weights, strict=True):
         constant += weight * one.constant
         terms += [replace(term, weight=weight * term.weight) for term in one.terms]
-        surfaces += [
-            replace(surface, values=tuple(tuple(weight * value for value in line) for line in surface.values))
-            for surface in one.surfaces
-        ]
-    first = formulas[0]
+        for surface in one.surfaces:
+            grid = weight * np.asarray(surface.values)
+            surfaces.append(replace(surface, values=tuple(map(tuple, grid.tolist()))))
+        if one.kernel is not None:
+            kernel = replace(one.kernel, dual=weight * one.kernel.dual)
     is_text = tuple(any(column) for column in zip(*(one.is_text for one in formulas), strict=True))
-    kernel = kernels[0] if kernels else None
-    return replace(
-        first,
-        is_text=is_text,
-        constant=constant,
-        terms=tuple(terms),
-        surfaces=tuple(surfaces),
-        kernel=kernel,
-    )
+    names, dates = formulas[0].names, formulas[0].dates
+    return Formula(names, is_text, constant, tuple(terms), tuple(surfaces), kernel, dates)

@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 import numpy as np
 import scipy.sparse as sp
 import sklearn.preprocessing as sk
-from scipy.interpolate import BSpline, PPoly
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import MissingIndicator, SimpleImputer
@@ -64,14 +63,10 @@ def _each(make: Callable[[Fitted, int], tuple[Step, ...]]) -> Callable[[Fitted, 
     return lambda step, columns: [column.then(*make(step, at)) for at, column in enumerate(columns)]
 
 
-def _standard(step: sk.StandardScaler, at: int) -> tuple[Affine]:
+def _standard(step: sk.StandardScaler | sk.RobustScaler, at: int) -> tuple[Affine]:
     scale = 1.0 if step.scale_ is None else 1.0 / float(step.scale_[at])
-    return (Affine(float(step.mean_[at]) if step.with_mean else 0.0, scale),)
-
-
-def _robust(step: sk.RobustScaler, at: int) -> tuple[Affine]:
-    scale = 1.0 if step.scale_ is None else 1.0 / float(step.scale_[at])
-    return (Affine(0.0 if step.center_ is None else float(step.center_[at]), scale),)
+    centers = step.center_ if isinstance(step, sk.RobustScaler) else step.mean_ if step.with_mean else None
+    return (Affine(0.0 if centers is None else float(centers[at]), scale),)
 
 
 def _min_max(step: sk.MinMaxScaler, at: int) -> tuple[Step, ...]:
@@ -145,77 +140,57 @@ def _check_marker(step: SimpleImputer | MissingIndicator) -> None:
 def _one_hot(step: sk.OneHotEncoder, columns: Columns) -> Columns:
     out = []
     for at, (column, categories) in enumerate(zip(columns, step.categories_, strict=True)):
-        levels = _levels(step, categories)
-        groups = _groups(step, at, levels)
-        has_rare = bool(_rare(step, at))
-        dropped = _dropped(step, at, levels, groups)
-        for number, group in enumerate(groups):
-            # Values that were not there in training go to the rare ones where the encoder says so.
-            takes_new = (
-                has_rare and number == len(groups) - 1 and step.handle_unknown == "infrequent_if_exist"
-            )
-            if number != dropped:
-                out.append(column.then(_one_of(group, levels, takes_new=takes_new)))
+        levels, groups, has_rare = _groups(step, at, categories)
+        dropped = None if step.drop_idx_ is None else step.drop_idx_[at]
+        # Values that were not there in training go to the rare ones where the encoder says so.
+        for_new = groups[-1] if has_rare and step.handle_unknown == "infrequent_if_exist" else None
+        for group in groups:
+            if dropped is None or levels[int(dropped)] not in group:
+                takes_new = group is for_new
+                # What takes new values must know the old ones that are not its own.
+                known = [level for level in (levels if takes_new else group) if level is not None]
+                missing = float(None in group) if None in levels else float(takes_new)
+                values = tuple(float(level in group) for level in known)
+                out.append(column.then(Levels(tuple(known), values, float(takes_new), missing)))
     return out
-
-
-def _dropped(
-    step: sk.OneHotEncoder, at: int, levels: Sequence[Level | None], groups: list[list[Level | None]]
-) -> int | None:
-    number = None if step.drop_idx_ is None else step.drop_idx_[at]
-    if number is None:
-        return None
-    return next(place for place, group in enumerate(groups) if levels[int(number)] in group)
-
-
-def _one_of(group: list[Level | None], every: Sequence[Level | None], *, takes_new: bool) -> Levels:
-    # What takes new values must know the old ones that are not its own.
-    listed = every if takes_new else group
-    answers = {level: float(level in group) for level in listed if level is not None}
-    missing = float(None in group) if None in every else float(takes_new)
-    return Levels(tuple(answers), tuple(answers.values()), float(takes_new), missing)
 
 
 def _ordinal(step: sk.OrdinalEncoder, columns: Columns) -> Columns:
     out = []
     unknown = np.nan if step.unknown_value is None else float(step.unknown_value)
     for at, (column, categories) in enumerate(zip(columns, step.categories_, strict=True)):
-        levels = _levels(step, categories)
         # NaN has a value of its own and no place among the codes; None is numbered like any other level.
         has_nan = any(level is not None and _is_gone(level) for level in categories.tolist())
-        numbered = [level for level in levels if level is not None or not has_nan]
-        codes = {
-            level: float(code) for code, group in enumerate(_groups(step, at, numbered)) for level in group
-        }
+        groups = [group for group in _groups(step, at, categories)[1] if not has_nan or group != [None]]
+        codes = {level: float(code) for code, group in enumerate(groups) for level in group}
         missing = float(step.encoded_missing_value) if has_nan else codes.pop(None, unknown)
         out.append(column.then(Levels(tuple(codes), tuple(codes.values()), unknown, missing)))  # type: ignore[arg-type]
     return out
 
 
-def _levels(step: sk.OneHotEncoder | sk.OrdinalEncoder, categories: AnyArray) -> list[Level | None]:
-    """Return the values that an encoder knows, with None for what is missing."""
-    levels = [None if _is_gone(level) else level for level in categories.tolist()]
+def _groups(
+    step: sk.OneHotEncoder | sk.OrdinalEncoder, at: int, categories: AnyArray
+) -> tuple[list[Level | None], list[list[Level | None]], bool]:
+    """Return the values that an encoder knows, and those that it does not tell apart: each alone, the rare ones last.
+
+    What is missing is None; the last entry tells whether there are rare ones.
+    """
+    every = getattr(step, "infrequent_categories_", None)
+    listed = None if every is None else every[at]
+    levels, rare = (
+        [None if _is_gone(level) else level for level in given]
+        for given in (categories.tolist(), [] if listed is None else listed.tolist())
+    )
     if levels.count(None) > 1:
         raise InvalidInputError(
             f"{type(step).__name__} tells None and NaN apart, and a formula has one way to be missing.",
             "write missing values as NaN everywhere before the fit.",
         )
-    return levels
-
-
-def _groups(
-    step: sk.OneHotEncoder | sk.OrdinalEncoder, at: int, levels: Sequence[Level | None]
-) -> list[list[Level | None]]:
-    """Return the values that an encoder does not tell apart: each alone, and the rare ones together, last."""
-    rare = _rare(step, at)
-    return [[level] for level in levels if level not in rare] + ([rare] if rare else [])
-
-
-def _rare(step: sk.OneHotEncoder | sk.OrdinalEncoder, at: int) -> list[Level | None]:
-    known = getattr(step, "infrequent_categories_", None)
-    if known is None or known[at] is None:
-        return []
-    return [None if _is_gone(level) else level for level in known[at].tolist()]
+    return (
+        levels,
+        [*([level] for level in levels if level not in rare), *([rare] if rare else [])],
+        bool(rare),
+    )
 
 
 def _is_gone(level: object) -> bool:
@@ -237,73 +212,40 @@ def _bins(step: sk.KBinsDiscretizer, columns: Columns) -> Columns:
 
 
 def _spline(step: sk.SplineTransformer, columns: Columns) -> Columns:
+    """Read polynomials off as many values of each piece as determine them.
+
+    scikit-learn 1.9 extrapolates columns after the first from an inner knot where degree <= 1 and extrapolation is
+    "linear". The values that it computes are the only description that agrees with every version.
+    """
     if step.extrapolation == "periodic":
         raise InvalidInputError(
             "SplineTransformer(extrapolation='periodic') repeats without end, and pieces do not.",
             "use another extrapolation, or bring the column into one period where it is made.",
         )
+    knots = [np.unique(spline.t[step.degree : spline.t.size - step.degree]) for spline in step.bsplines_]
+    powers, shares = np.arange(step.degree, -1, -1), (np.arange(step.degree + 1) + 0.5) / (step.degree + 1)
     out = []
-    for at, (column, spline) in enumerate(zip(columns, step.bsplines_, strict=True)):
-        if step.degree <= 1 and step.extrapolation == "linear":
-            out += [column.then(pieces) for pieces in _observed_lines(step, at)]
-            continue
-        n_splines = spline.c.shape[1]
-        kept = n_splines if step.include_bias else n_splines - 1
+    for at, (column, own) in enumerate(zip(columns, knots, strict=True)):
+        breaks, starts, widths = own[1:-1], own[:-1], np.diff(own)
+        # A piece more on either side, the first before its start; scikit-learn fails there where the degree is 0.
+        if step.extrapolation == "linear" or (step.degree and step.extrapolation != "error"):
+            ends = own[0] - own[1], own[-1] - own[-2]
+            breaks, starts, widths = own, np.append(own[0], own), np.concatenate((ends[:1], widths, ends[1:]))
+        X = np.tile([one[0] for one in knots], (starts.size * shares.size, 1))
+        X[:, at] = np.add.outer(starts, np.zeros(shares.size)).ravel() + np.outer(widths, shares).ravel()
+        made = step.transform(X)
+        table = np.hsplit(made.toarray() if sp.issparse(made) else made, len(knots))[at]
+        values = table.reshape(starts.size, shares.size, -1)
+        found = np.linalg.solve(np.vander(shares), values) / widths[:, None, None] ** powers[:, None]
+        is_flat = np.ptp(values, axis=1, keepdims=True) == 0
+        found = np.where(is_flat, np.where(powers[:, None] == 0, values[:, :1], 0.0), found)
         out += [
-            column.then(_pieces(spline, number, step.degree, step.extrapolation)) for number in range(kept)
+            column.then(
+                Pieces(tuple(breaks.tolist()), tuple(starts.tolist()), tuple(map(tuple, one.tolist())))
+            )
+            for one in np.moveaxis(found, 2, 0)
         ]
     return out
-
-
-def _observed_lines(step: sk.SplineTransformer, at: int) -> list[Pieces]:
-    """Return the lines of a column by two values of each.
-
-    scikit-learn 1.9 extrapolates columns after the first from an inner knot where degree <= 1 and extrapolation is
-    "linear". The values that it computes are the only description that agrees with every version.
-    """
-    knots = [np.unique(spline.t[step.degree : spline.t.size - step.degree]) for spline in step.bsplines_]
-    own = knots[at]
-    starts = np.concatenate(([own[0]], own))
-    widths = np.diff(own, prepend=own[0] - 1.0, append=own[-1] + 1.0)
-    shares = widths * np.where(
-        np.arange(widths.size) == 0, -1.0, 1.0
-    )  # the first line goes down from its start
-    X = np.tile([column[0] for column in knots], (2 * starts.size, 1))
-    X[:, at] = np.concatenate([starts + shares / 4, starts + shares / 2])
-    made = step.transform(X)
-    table = made.toarray() if sp.issparse(made) else made
-    n_out = table.shape[1] // len(knots)
-    near, far = np.split(table[:, at * n_out : (at + 1) * n_out], 2)
-    slopes = (far - near) / (shares / 4)[:, None]
-    levels = near - slopes * (shares / 4)[:, None]
-    lines = np.stack([slopes, levels], axis=2)
-    return [
-        Pieces(tuple(own.tolist()), tuple(starts.tolist()), tuple(map(tuple, lines[:, number].tolist())))
-        for number in range(n_out)
-    ]
-
-
-def _pieces(spline: BSpline, number: int, degree: int, extrapolation: str) -> Pieces:
-    """Return one function of a basis as polynomials, with those outside as the extrapolation says."""
-    one = type(spline)(spline.t, spline.c[:, number], spline.k)
-    found = PPoly.from_spline(one)
-    low, high = spline.t[degree], spline.t[-degree - 1]
-    inside = np.flatnonzero((found.x[:-1] >= low) & (found.x[1:] <= high) & (np.diff(found.x) > 0))
-    breaks, starts = found.x[inside], found.x[inside]
-    table = found.c[:, inside].T
-    if extrapolation in {"constant", "linear"}:
-        ends = np.zeros((2, degree + 1))
-        slopes = one.derivative()(np.array([low, high])) if degree and extrapolation == "linear" else 0.0
-        ends[:, -1] = one(np.array([low, high]))
-        if degree:
-            ends[:, -2] = slopes
-        table = np.vstack([ends[:1], table, ends[1:]])
-        breaks, starts = np.append(breaks, high), np.concatenate(([low], starts, [high]))
-    else:
-        breaks = breaks[1:]
-    return Pieces(
-        tuple(breaks.tolist()), tuple(starts.tolist()), tuple(tuple(piece) for piece in table.tolist())
-    )
 
 
 def _column_transformer(step: ColumnTransformer, columns: Columns) -> Columns:
@@ -361,7 +303,7 @@ _READERS: Mapping[type, Callable[[Any, Columns], Columns]] = {
     sk.PowerTransformer: _each(_power),
     sk.QuantileTransformer: _each(_quantile),
     QueryScaler: _query_scaler,
-    sk.RobustScaler: _each(_robust),
+    sk.RobustScaler: _each(_standard),
     SimpleImputer: _imputer,
     sk.SplineTransformer: _spline,
     sk.StandardScaler: _each(_standard),

@@ -6,18 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from rankwise.arrays import ArrayLike, Floats, Ints, MatrixLike
+from rankwise.arrays import ArrayLike, Floats, MatrixLike
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_numbers
 from rankwise.formula.view import ModelView
-from rankwise.metrics import Comparison, Interval, bootstrap_interval, compare_rankings, get_metric
-from rankwise.metrics.comparison import compare_over_pairs, p_text
-from rankwise.metrics.intervals import mean_over_pairs
-from rankwise.metrics.pairwise import wrong_pairs
-from rankwise.report.evidence import Evidence, Figure, title_of, verdict
+from rankwise.metrics import Comparison, Interval, get_metric
+from rankwise.metrics.comparison import p_text
+from rankwise.report.evidence import ByPairs, Evidence, Figure, Judge, title_of, verdict
 from rankwise.report.markup import brackets, decimals, details, listing, name, number, section, text
 
-__all__ = ["Against", "against_section", "compare_labels", "compare_pairs", "read_other"]
+__all__ = ["Against", "against_section", "compare", "read_other"]
 
 _QUERIES = 5  # on either side that are named
 
@@ -55,42 +53,23 @@ def read_other(
     return check_numbers("the scores of against", scores, n_rows), called or view.describe()
 
 
-def compare_labels(
-    called: str,
-    y: Floats,
-    queries: Queries,
-    scores: tuple[Floats, Floats],
-    evidence: Evidence,
-    seed: int,
-) -> Against:
-    """Compare two models by the metrics of labels, query by query."""
+def compare(called: str, judge: Judge, scores: tuple[Floats, Floats], evidence: Evidence) -> Against:
+    """Compare two models by the metrics of the page, pair by pair or query by query."""
     rows = [
-        (
-            figure,
-            bootstrap_interval(y, scores[1], queries, metric=figure.metric, random_state=seed),
-            compare_rankings(y, *scores, queries, metric=figure.metric, random_state=seed),
-        )
+        (figure, judge.interval(figure.metric, scores[1]), judge.compare(figure.metric, *scores))
         for figure in evidence.figures
     ]
-    metric = evidence.figures[0].metric
-    first, second = (metric.prepare(y, queries).per_query(one) for one in scores)
+    if isinstance(judge, ByPairs):
+        sides = [np.sign(one[judge.pairs[:, 0]] - one[judge.pairs[:, 1]]) for one in scores]
+        return Against(called, rows, [], float(np.average(sides[0] == sides[1], weights=judge.weight)))
+    metric, queries = judge.metrics[0], judge.queries
+    first, second = (metric.prepare(judge.y, queries).per_query(one) for one in scores)
     better = 1.0 if metric.greater_is_better else -1.0
     difference = np.where(first.counted, better * (first.values - second.values), 0.0)
     order = np.argsort(-difference, kind="stable")
     named = [*order[:_QUERIES], *order[-_QUERIES:]] if len(queries) > 2 * _QUERIES else list(order)
     moved = [(str(queries.ids[at]), float(difference[at])) for at in named if difference[at] != 0]
     return Against(called, rows, moved if len(queries) > 1 else [], _same_order(*scores, queries))
-
-
-def compare_pairs(
-    called: str, pairs: Ints, weight: Floats, scores: tuple[Floats, Floats], evidence: Evidence
-) -> Against:
-    """Compare two models by preferences, pair by pair."""
-    wrong = [wrong_pairs(one, pairs) for one in scores]
-    other = mean_over_pairs(wrong[1], pairs, weight)
-    row = (evidence.figures[0], other, compare_over_pairs(wrong[0], wrong[1], pairs, weight))
-    sides = [np.sign(one[pairs[:, 0]] - one[pairs[:, 1]]) for one in scores]
-    return Against(called, [row], [], float(np.average(sides[0] == sides[1], weights=weight)))
 
 
 def _same_order(first: Floats, second: Floats, queries: Queries) -> float:

@@ -13,7 +13,7 @@ import scipy.sparse as sp
 from rankwise.arrays import AnyArray, Floats, Ints, MatrixLike, is_sparse
 from rankwise.data.queries import Queries
 from rankwise.explanations.explaining import contributions
-from rankwise.exporters.trees import edges_of
+from rankwise.exporters.engines import edges_of
 from rankwise.formula.formula import Column, Formula, Surface, Table, Term
 from rankwise.formula.steps import Affine, Levels, QueryScale, Step, is_missing
 from rankwise.report.charts import plot, span, ticks

@@ -9,9 +9,8 @@ from itertools import pairwise
 import numpy as np
 from scipy.special import expit
 
-from rankwise.arrays import ArrayLike, Floats, Ints
+from rankwise.arrays import Floats, Ints
 from rankwise.automatic.calibration import Calibration
-from rankwise.data.validation import check_pairs
 from rankwise.losses import LOSSES
 from rankwise.report.markup import alike, counted, decimals, listing, name, number, section
 
@@ -59,17 +58,12 @@ class Duels:
         How probable the model held its favourite, and in which share of the pairs that one won; empty where it has
         no probabilities.
     log_loss : float or None
-    pairs : (pairs, 2) int64
-        Winner and loser.
-    weight : (pairs,) float64
     """
 
     records: list[Record]
     n_items: int
     bins: list[Bin]
     log_loss: float | None
-    pairs: Ints
-    weight: Floats
 
 
 def probability_of(ranker: object, calibration: Sequence[Sequence[float]] | None) -> Probability | None:
@@ -83,17 +77,14 @@ def probability_of(ranker: object, calibration: Sequence[Sequence[float]] | None
 
 
 def look_at_duels(
-    given: ArrayLike,
-    shares: ArrayLike | None,
+    pairs: Ints,
+    weight: Floats,
     scores: Floats,
     probability: Probability | None,
     names: Sequence[str] | None,
 ) -> Duels:
     """Count wins and losses, and compare them with what the model expected."""
-    checked = check_pairs(given, scores.size, weight=shares)
-    winner, loser = checked.winner, checked.loser
-    pairs = np.column_stack([winner, loser])
-    weight = np.ones(len(checked)) if checked.weight is None else checked.weight
+    winner, loser = pairs.T
     won, lost = (np.bincount(side, weights=weight, minlength=scores.size) for side in (winner, loser))
     fought = np.flatnonzero(won + lost)
     order = fought[np.argsort(-scores[fought], kind="stable")]
@@ -116,7 +107,7 @@ def look_at_duels(
         )
         for row, rank in zip(order, ranks, strict=True)
     ]
-    return Duels(records[:_ITEMS], fought.size, bins, log_loss, pairs, weight)
+    return Duels(records[:_ITEMS], fought.size, bins, log_loss)
 
 
 def reliability(chance: Floats, weight: Floats) -> list[Bin]:

@@ -33,10 +33,12 @@ from rankwise.report.duels import record_errors
 from rankwise.report.markup import brackets, decimals, details, listing, name, number, section, text
 
 __all__ = [
+    "ByLabels",
+    "ByPairs",
     "Evidence",
     "Figure",
-    "evaluate_labels",
-    "evaluate_pairs",
+    "Judge",
+    "evaluate",
     "in_words",
     "look_at_top",
     "metrics_section",
@@ -154,111 +156,140 @@ def suitable_metrics(labels: Floats, n_queries: int) -> tuple[str, ...]:
     return ("pairwise_error", "kendall_tau")
 
 
-def evaluate_labels(
-    given: MatrixLike,
-    y: Floats,
-    queries: Queries,
-    scores: Floats,
-    metrics: Sequence[str | Metric],
-    seed: int,
-) -> Evidence:
-    """Evaluate scores by labels inside queries."""
+class ByLabels:
+    """Judges scores by labels inside queries; the page leads with the first metric."""
+
+    def __init__(
+        self, y: Floats, queries: Queries, metrics: Sequence[str | Metric] | None, seed: int
+    ) -> None:
+        if metrics is not None and not isinstance(metrics, (list, tuple)):
+            raise InvalidInputError(
+                f"metrics={metrics!r} is no list.", "pass names, such as ['ndcg@10', 'map']."
+            )
+        named = suitable_metrics(y, len(queries)) if metrics is None else metrics
+        if not named:
+            raise InvalidInputError("metrics is empty.", "name at least one, such as 'ndcg@10'.")
+        self.metrics, self.y, self.queries, self._seed = list(map(get_metric, named)), y, queries, seed
+
+    def figure(self, metric: Metric, scores: Floats) -> Figure:
+        """Return the figure of scores, beside a random order."""
+        # Tied scores are averaged over all orders: exactly the expectation of a random order.
+        random = self.interval(metric, np.zeros(self.y.size))
+        return Figure(metric, metric.describe(), self.interval(metric, scores), random)
+
+    def interval(self, metric: Metric, scores: Floats) -> Interval:
+        """Return the metric of scores with its interval."""
+        return bootstrap_interval(self.y, scores, self.queries, metric=metric, random_state=self._seed)
+
+    def compare(self, metric: Metric, one: Floats, other: Floats) -> Comparison:
+        """Compare two scores, query by query."""
+        return compare_rankings(self.y, one, other, self.queries, metric=metric, random_state=self._seed)
+
+    def values(self, block: Floats) -> Floats:
+        """Return the first metric of each column."""
+        return self.metrics[0].prepare(self.y, self.queries).many(block)
+
+    def column(self, X: InMemory, best: tuple[int, int]) -> Floats:
+        """Score each query by the column that ranks best on the other queries, so that the choice is not rewarded."""
+        scores = _signed_column(X, best)
+        if len(self.queries) < _FOLDS:
+            return scores
+        fold = self.queries.codes % _FOLDS
+        for held_out in range(_FOLDS):
+            others, own = np.flatnonzero(fold != held_out), fold == held_out
+            try:
+                rest = ByLabels(self.y[others], self.queries.subset(others), self.metrics[:1], self._seed)
+                chosen = best_column(rest, X[others])
+            except InvalidInputError:  # too little is left to evaluate a column on
+                continue
+            if chosen is not None:
+                scores[own] = _signed_column(X, chosen)[own]
+        return scores
+
+
+class ByPairs:
+    """Judges scores by a list of preferences."""
+
+    def __init__(self, pairs: npt.ArrayLike, weight: npt.ArrayLike | None, n_rows: int) -> None:
+        checked = check_pairs(pairs, n_rows, weight=weight)
+        self.weight = np.ones(len(checked)) if checked.weight is None else checked.weight
+        self.pairs = np.column_stack([checked.winner, checked.loser])
+        self.metrics, self._n_rows = [get_metric("pairwise_error")], n_rows
+
+    def figure(self, metric: Metric, scores: Floats) -> Figure:
+        """Return the figure of scores, beside a random order and the records of the items."""
+        record = record_errors(self.pairs, self.weight, self._n_rows)
+        return Figure(
+            metric,
+            "Pairwise error: share of the listed preferences that the scores contradict; tied scores count one half",
+            self.interval(metric, scores),
+            Interval(0.5, np.nan, np.nan, 0.95, len(self.pairs), "pairs"),
+            record=None if record is None else mean_over_pairs(record, self.pairs, self.weight),
+        )
+
+    def interval(self, metric: Metric, scores: Floats) -> Interval:
+        """Return the error of scores with its interval."""
+        return mean_over_pairs(wrong_pairs(scores, self.pairs), self.pairs, self.weight)
+
+    def compare(self, metric: Metric, one: Floats, other: Floats) -> Comparison:
+        """Compare two scores, pair by pair."""
+        wrong = [wrong_pairs(scores, self.pairs) for scores in (one, other)]
+        return compare_over_pairs(wrong[0], wrong[1], self.pairs, self.weight)
+
+    def values(self, block: Floats) -> Floats:
+        """Return the error of each column."""
+        return np.array([np.average(wrong_pairs(x, self.pairs), weights=self.weight) for x in block.T])
+
+    def column(self, X: InMemory, best: tuple[int, int]) -> Floats:
+        """Return the best column, which was chosen on the same pairs."""
+        return _signed_column(X, best)
+
+
+Judge = ByLabels | ByPairs
+
+
+def evaluate(judge: Judge, given: MatrixLike, scores: Floats) -> Evidence:
+    """Measure scores beside the baselines."""
     X: InMemory = given.tocsr() if is_sparse(given) else np.asarray(given)
-    if not isinstance(metrics, (list, tuple)):
-        raise InvalidInputError(f"metrics={metrics!r} is no list.", "pass names, such as ['ndcg@10', 'map'].")
-    chosen = [get_metric(metric) for metric in metrics]
-    if not chosen:
-        raise InvalidInputError("metrics is empty.", "name at least one, such as 'ndcg@10'.")
-    best = _best_column(X, y, queries, chosen[0])
-    column = None if best is None else _single_column(X, y, queries, chosen[0], best)
-    figures = [_figure(metric, y, queries, scores, column, seed) for metric in chosen]
+    best = best_column(judge, X)
+    figures = [judge.figure(metric, scores) for metric in judge.metrics]
+    if best is not None:
+        column = judge.column(X, best)
+        figures = [
+            replace(
+                figure,
+                single=judge.interval(figure.metric, column),
+                against_single=judge.compare(figure.metric, scores, column),
+            )
+            for figure in figures
+        ]
+    if isinstance(judge, ByPairs):
+        return Evidence(figures, None, best)
+    y, queries = judge.y, judge.queries
     top = look_at_top(y, queries, scores) if is_graded(y) and len(queries) > 1 else None
-    return Evidence(figures, chosen[0].prepare(y, queries).per_query(scores), best, top)
+    return Evidence(figures, judge.metrics[0].prepare(y, queries).per_query(scores), best, top)
 
 
-def _figure(
-    metric: Metric, y: Floats, queries: Queries, scores: Floats, column: Floats | None, seed: int
-) -> Figure:
-    def interval(values: Floats) -> Interval:
-        return bootstrap_interval(y, values, queries, metric=metric, random_state=seed)
-
-    # Tied scores are averaged over all orders: exactly the expectation of a random order.
-    figure = Figure(metric, metric.describe(), interval(scores), interval(np.zeros(y.size)))
-    if column is None:
-        return figure
-    compared = compare_rankings(y, scores, column, queries, metric=metric, random_state=seed)
-    return replace(figure, single=interval(column), against_single=compared)
-
-
-def evaluate_pairs(
-    given: MatrixLike, pairs: npt.ArrayLike, weight: npt.ArrayLike | None, scores: Floats
-) -> Evidence:
-    """Evaluate scores by a list of preferences."""
-    X: InMemory = given.tocsr() if is_sparse(given) else np.asarray(given)
-    checked = check_pairs(pairs, scores.shape[0], weight=weight)
-    share = np.ones(len(checked)) if checked.weight is None else checked.weight
-    edges = np.column_stack([checked.winner, checked.loser])
-
-    def interval(values: Floats) -> Interval:
-        return mean_over_pairs(values, edges, share)
-
-    tried = columns_to_try(X)
-    errors = np.array([np.average(wrong_pairs(x, edges), weights=share) for x in take_columns(X, tried).T])
-    sign = 1 if errors.min() <= 1 - errors.max() else -1
-    best = (int(tried[np.argmin(errors) if sign > 0 else np.argmax(errors)]), sign)
-    own = wrong_pairs(scores, edges)
-    single = wrong_pairs(sign * take_columns(X, np.array([best[0]]))[:, 0], edges)
-    record = record_errors(edges, share, scores.size)
-    figure = Figure(
-        get_metric("pairwise_error"),
-        "Pairwise error: share of the listed preferences that the scores contradict; tied scores count one half",
-        interval(own),
-        Interval(0.5, np.nan, np.nan, 0.95, len(checked), "pairs"),
-        interval(single),
-        compare_over_pairs(own, single, edges, share),
-        None if record is None else interval(record),
-    )
-    return Evidence([figure], None, best)
-
-
-def _best_column(X: InMemory, y: Floats, queries: Queries, metric: Metric) -> tuple[int, int] | None:
+def best_column(judge: Judge, X: InMemory) -> tuple[int, int] | None:
     """Find the column, and its sign, that alone ranks best."""
-    evaluator = metric.prepare(y, queries)
-    better = 1.0 if metric.greater_is_better else -1.0
+    better = 1.0 if judge.metrics[0].greater_is_better else -1.0
     best, found = -np.inf, None
     tried = columns_to_try(X)
-    at_once = max(1, 4_000_000 // y.size)
+    at_once = max(1, 4_000_000 // X.shape[0])
     for start in range(0, tried.size, at_once):
         columns = tried[start : start + at_once]
         block = take_columns(X, columns)
         complete = np.isfinite(block).all(axis=0)  # a column with missing entries orders nothing by itself
         columns, block = columns[complete], block[:, complete]
         for sign in (1, -1) if columns.size else ():
-            values = better * evaluator.many(sign * block)
+            values = better * judge.values(sign * block)
             if values.max() > best:
                 best, found = float(values.max()), (int(columns[np.argmax(values)]), sign)
     return found
 
 
-def _single_column(X: InMemory, y: Floats, queries: Queries, metric: Metric, best: tuple[int, int]) -> Floats:
-    """Score each query by the column that ranks best on the other queries, so that the choice is not rewarded."""
-
-    def values(choice: tuple[int, int]) -> Floats:
-        return choice[1] * take_columns(X, np.array([choice[0]]))[:, 0]
-
-    scores = values(best)
-    if len(queries) < _FOLDS:
-        return scores
-    fold = queries.codes % _FOLDS
-    for held_out in range(_FOLDS):
-        others = np.flatnonzero(fold != held_out)
-        try:
-            own = _best_column(X[others], y[others], queries.subset(others), metric)
-        except InvalidInputError:  # too little is left to evaluate a column on
-            own = None
-        if own is not None:
-            scores[fold == held_out] = values(own)[fold == held_out]
-    return scores
+def _signed_column(X: InMemory, chosen: tuple[int, int]) -> Floats:
+    return chosen[1] * take_columns(X, np.array([chosen[0]]))[:, 0]
 
 
 def columns_to_try(X: InMemory) -> npt.NDArray[np.int64]:

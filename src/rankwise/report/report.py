@@ -27,18 +27,19 @@ from rankwise.formula.tables import rows_as_read
 from rankwise.formula.view import ModelView
 from rankwise.json_values import Json
 from rankwise.metrics import Metric
-from rankwise.report.against import Against, against_section, compare_labels, compare_pairs, read_other
+from rankwise.report.against import against_section, compare, read_other
 from rankwise.report.charts import alpha_name
 from rankwise.report.choice import alpha_of, choice_section, read_curve, read_surface
 from rankwise.report.columns import Parts, columns_section, marks_of, pictures_of, pictures_section
 from rankwise.report.duels import duels_section, look_at_duels, probability_of
 from rankwise.report.evidence import (
+    ByLabels,
+    ByPairs,
     Evidence,
-    evaluate_labels,
-    evaluate_pairs,
+    Judge,
+    evaluate,
     in_words,
     metrics_section,
-    suitable_metrics,
     verdict,
 )
 from rankwise.report.markup import (
@@ -162,16 +163,17 @@ class Report:
             raise InvalidInputError("The model has several outputs.", "report on models of one output each.")
         n_rows, seed = self.scores.size, read_seed(random_state)
         self._row_names = _checked_row_names(row_names, n_rows)
-        labels = None if y is None else check_numbers("y", y, n_rows)
-        queries = one_query(n_rows) if labels is None else check_qid(qid, n_rows)
+        labels, queries = None, one_query(n_rows)
         names = view.names(shape_of(numbers)[1], feature_names)
-        self.parts = _parts(view, X, numbers, names, qid, queries)
-        if labels is None:
-            assert pairs is not None
-            self.evidence = evaluate_pairs(numbers, pairs, weight, self.scores)
+        judge: Judge
+        if pairs is not None:
+            judge = ByPairs(pairs, weight, n_rows)
         else:
-            chosen = suitable_metrics(labels, len(queries)) if metrics is None else metrics
-            self.evidence = evaluate_labels(numbers, labels, queries, self.scores, chosen, seed)
+            labels = check_numbers("y", y, n_rows)
+            queries = check_qid(qid, n_rows)
+            judge = ByLabels(labels, queries, metrics, seed)
+        self.evidence = evaluate(judge, numbers, self.scores)
+        self.parts = _parts(view, X, numbers, names, qid, queries)
         best = self.evidence.best_column
         self._best = None if best is None else names[best[0]]
         self.opened = open_queries(self.parts, self.scores, labels, queries, self.evidence, self._row_names)
@@ -180,11 +182,14 @@ class Report:
         self._naming = RowNaming(thing, row_names is not None, *_range_of(labels))
         self._own_name = own_name or view.describe()
         self._duels, self._other = None, None
-        if pairs is not None:
+        if isinstance(judge, ByPairs):
             chances = probability_of(view.ranker, calibration or getattr(model, "calibration_", None))
-            self._duels = look_at_duels(pairs, weight, self.scores, chances, self._row_names)
+            self._duels = look_at_duels(judge.pairs, judge.weight, self.scores, chances, self._row_names)
         if against is not None:
-            self._other = self._beside(against, against_name, X, qid, labels, queries, seed)
+            other, called = read_other(against, against_name, X, qid, n_rows)
+            if called == self._own_name:
+                self._own_name, called = f"{called} (this one)", f"{called} (the other)"
+            self._other = compare(called, judge, (self.scores, other), self.evidence)
         self._facts = _data_facts(
             numbers, labels, queries, None if pairs is None else shape_of(pairs)[0], thing
         )
@@ -193,26 +198,6 @@ class Report:
         self._title = title or f"Report of {view.describe()}"
         commands = [command] if isinstance(command, str) else () if command is None else command
         self._commands = [one for one in check_names("command", commands) if one]
-
-    def _beside(
-        self,
-        against: object,
-        against_name: str | None,
-        X: MatrixLike,
-        qid: ArrayLike | None,
-        labels: Floats | None,
-        queries: Queries,
-        seed: int,
-    ) -> Against:
-        """Compare with another model of the same rows."""
-        other, called = read_other(against, against_name, X, qid, self.scores.size)
-        if called == self._own_name:
-            self._own_name, called = f"{called} (this one)", f"{called} (the other)"
-        both = (self.scores, other)
-        if labels is not None:
-            return compare_labels(called, labels, queries, both, self.evidence, seed)
-        assert self._duels is not None
-        return compare_pairs(called, self._duels.pairs, self._duels.weight, both, self.evidence)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page to a file; one that is there is replaced, and never left half-written."""
