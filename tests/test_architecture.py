@@ -251,3 +251,25 @@ def test_context_variables_hold_flags_only():
         for found in re.findall(r"\bContextVar\[(.*?)\] =", path.read_text(encoding="utf-8"))
     }
     assert held <= {"bool"}
+
+
+def test_nothing_above_asks_which_pairs_it_has():
+    """Labels inside queries and listed preferences are two implementations of `Pairs`."""
+    kinds = {
+        "LabelPairs",
+        "PreferencePairs",
+        "LabelGraph",
+        "PreferenceGraph",
+        "LabelFolds",
+        "PreferenceFolds",
+    }
+    kinds |= {"LabelFactor", "ComponentFactor", "IncidenceFactor"}
+    asked = [
+        f"{name}:{node.lineno}"
+        for name, tree in modules()
+        if name.split(".")[0] not in {"pairs", "automatic"}
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance"
+        if kinds & {one.id for one in ast.walk(node.args[1]) if isinstance(one, ast.Name)}
+    ]
+    assert asked == []

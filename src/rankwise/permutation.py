@@ -17,7 +17,7 @@ from rankwise.data.validation import check_count, check_numbers, check_qid, read
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
 from rankwise.model_selection import fit_ranker, predict_scores
-from rankwise.selection.scorers import resolve_scoring
+from rankwise.selection.result import resolve_scoring
 
 __all__ = ["PermutationTest", "permutation_test"]
 

@@ -10,7 +10,6 @@ from rankwise.design import AdditiveDesign
 from rankwise.design.terms import Curve, Surface, Terms
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import get_metric
-from rankwise.selection.folds import assigner_of
 from rankwise.selection.result import Selection
 from rankwise.solvers.choose import choose_solver
 from rankwise.solvers.solution import Status
@@ -29,7 +28,7 @@ def make(rows=120, seed=0):
 
 def held_out_errors(model, X, y, qid, fold, interactions):
     """Refit without each fold over listed pairs, with the penalty of all rows; mean errors of queries, by alpha."""
-    data = model._training_data(X, y, qid, None, None)
+    data = model._labelled(X, y, qid, None, None)
     blueprint = model._blueprints(data).at(model.n_knots_, model.surface_knots_)
     layout = blueprint.layout(interactions or ())
     Z = hat_matrix(X, layout.terms) @ layout.coordinates.to_values(np.eye(layout.coordinates.n_coordinates))
@@ -69,7 +68,7 @@ def test_folds_and_an_evaluation_set_know_every_alpha_after_every_iteration():
     options = {"loss": "squared", "interactions": 0, "n_knots": 4}
     model = AdditiveRankerCV(ALPHAS, cv=3, **options).fit(X, y, qid=qid)
     assert model.cv_ == "3 folds of queries"
-    fold = assigner_of(model._problem(model._training_data(X, y, qid, None, None), 4, 5).data).folds(3, 0)
+    fold = model._labelled(X, y, qid, None, None).pairs.units().folds(3, 0)
     expected = held_out_errors(model, X, y, qid, fold, 0)
     np.testing.assert_allclose(model.cv_errors_, expected, atol=1e-9)
     np.testing.assert_allclose(np.nanmin(model.surface_[:, -1]), min(expected), atol=1e-9)
@@ -123,7 +122,7 @@ def test_the_second_alpha_forms_the_matrix_that_the_others_share():
     rng = np.random.default_rng(0)
     X, y, qid = rng.normal(size=(2000, 100)), rng.normal(size=2000), np.arange(2000) // 4
     model = AdditiveRankerCV(loss="squared", tol=1e-10)
-    problem = model._problem(model._training_data(X, y, qid, None, None), 4, 5)
+    problem = model._problem(model._labelled(X, y, qid, None, None), 4, 5)
     layout = problem.blueprints.at(4, 5).curves
     solver = problem.training().on(layout.design, layout.coordinates.nonnegative)
     pairs = label_pairs(y, qid, query_weight="equal", ties="include")

@@ -28,7 +28,8 @@ from rankwise.displays import CandidatesDisplay
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.metrics import get_metric, pairwise_error, per_query
 from rankwise.model_selection import QueryKFold, make_ranking_scorer
-from rankwise.problems.training import PairData
+from rankwise.pairs.listed import PreferencePairs
+from rankwise.problems.problem import Problem
 
 
 @parametrize_with_checks([AutoRanker(methods=["rls"], cv=3)])
@@ -392,7 +393,8 @@ def test_preferences(curved):
     assert model.cv_ == f"5 folds of pairs, all {len(pairs):,} pairs"
     # By hand: the scores of the models that did not see a pair.
     entry, Z = entry_of(model, "rls"), standardised(X)
-    data = PairData.listed(as_design(X), check_pairs(pairs, len(X)), "include", "magnitude")
+    listed = PreferencePairs.listed(check_pairs(pairs, len(X)), len(X), "include", "magnitude")
+    data = Problem(as_design(X), listed)
     problem = listed_pairs(data, get_metric("pairwise_error"), "auto", 0, None, np.asarray)
     wrong = np.zeros(len(pairs))
     for train, test in problem.cv:

@@ -14,7 +14,6 @@ from rankwise.additive import problem as additive_problem
 from rankwise.additive.fitting import AdditiveFit
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import get_metric
-from rankwise.selection.folds import assigner_of
 from rankwise.selection.result import Selection
 
 
@@ -100,7 +99,7 @@ def read_axis(surface, axis, x, values):
 
 def plain_objective(model, X, y, qid):
     """The objective of the curves and surfaces of a model, over listed pairs, as a function of coordinates."""
-    data = model._training_data(X, y, qid, None, None)
+    data = model._labelled(X, y, qid, None, None)
     blueprint = model._blueprints(data).at(model.n_knots, model.surface_knots)
     number = {curve.column: place for place, curve in enumerate(blueprint.plan.curves)}
     pairs = [(number[a], number[b]) for a, b in model.interactions_]
@@ -328,8 +327,8 @@ def test_cv_chooses_by_held_out_rows_and_never_pairs_by_them():
     assert model.best_score_ == results["score"][best]
     # The same folds by hand.
     again = []
-    data = model._problem(model._training_data(X, y, qid, None, None), 8, 5).data
-    fold = assigner_of(data).folds(3, 0)
+    data = model._problem(model._labelled(X, y, qid, None, None), 8, 5).data
+    fold = data.pairs.units().folds(3, 0)
     for number in range(3):
         train, test = fold != number, fold == number
         own = AdditiveRanker(model.alpha_, interactions=0).fit(X[train], y[train], qid=qid[train])

@@ -12,9 +12,9 @@ from rankwise.design import as_design
 from rankwise.exceptions import InvalidInputError, NoPairsError
 from rankwise.metrics import concordance, get_metric, preference_error
 from rankwise.objectives import ScaledObjective, SquaredObjective, prior_scale
+from rankwise.pairs.labelled import units_of_rows
 from rankwise.pairs.labels import label_graph
 from rankwise.pairs.preferences import preference_graph
-from rankwise.selection.folds import FoldAssigner
 from rankwise.solvers.choose import ITERATIVE, SOLVERS, SolverOptions
 
 METHODS = [*ITERATIVE, "cg-jacobi"]
@@ -95,7 +95,7 @@ def test_a_share_of_the_training_data_is_held_out(method, with_qid, scoring):
     best = np.argmin if scoring == "pairwise_error" else np.argmax
     assert model.best_iteration_ == int(best(model.history_)) + 1
     # The rows that score do not depend on the solver, and those that weigh nothing are not among them.
-    held = FoldAssigner(y, check_qid(qid, 300), weight).share(0.2, 0)
+    held = units_of_rows(y, check_qid(qid, 300), weight).share(0.2, 0)
     assert not held[weight == 0].any()
     scorer = get_metric(scoring).prepare(
         y[held], qid if qid is None else qid[held], sample_weight=weight[held]

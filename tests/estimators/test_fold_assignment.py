@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 
 from rankwise import KernelRankRLSCV, RankRLS, RankRLSCV, RankSVM, RankSVMCV
 from rankwise.data.validation import check_qid
-from rankwise.selection.folds import FoldAssigner, PairAssigner
+from rankwise.pairs.labelled import units_of_rows
+from rankwise.pairs.plan import Units
 
 ALPHAS = [0.1, 1.0, 10.0]
 
@@ -25,7 +26,7 @@ def rows(seed, n_queries, levels=2, outputs=1, n_rows=60):
 
 
 def assigned_to(y, qid, weight=None):
-    assigner = FoldAssigner(y, check_qid(qid, len(y)), weight)
+    assigner = units_of_rows(y, check_qid(qid, len(y)), weight)
     return np.column_stack([assigner.folds(3, 0), assigner.share(0.3, 1), assigner.sample(20, 2)])
 
 
@@ -43,7 +44,7 @@ def test_names_of_queries_and_units_of_labels_change_no_fold(seed, n_queries, ou
 @pytest.mark.parametrize("n_queries", [1, 7])
 def test_folds_are_even_and_follow_the_seed(n_queries):
     _, y, qid = rows(0, n_queries)
-    assigner = FoldAssigner(y, check_qid(qid, 60))
+    assigner = units_of_rows(y, check_qid(qid, 60))
     fold = assigner.folds(3, 0)
     np.testing.assert_array_equal(assigner.folds(3, 0), fold)
     assert any((assigner.folds(3, seed) != fold).any() for seed in range(1, 5))
@@ -74,13 +75,13 @@ def test_rows_that_weigh_nothing_are_not_there(seed, n_queries):
 def test_pairs_of_a_unit_stay_together():
     rng = np.random.default_rng(0)
     unit, weight = rng.integers(0, 30, size=80), rng.integers(0, 3, size=80).astype(float)
-    assigner = PairAssigner(unit, weight)
+    assigner = Units.of_codes(unit, weight)
     fold, present = assigner.folds(4, 0), weight > 0
     assert all(len(set(fold[unit == one])) == 1 for one in np.unique(unit))
     sizes = [len(set(unit[present & (fold == number)])) for number in range(4)]
     assert max(sizes) - min(sizes) <= 1
     assert sum(sizes) == assigner.n_units
-    np.testing.assert_array_equal(PairAssigner(unit[present]).folds(4, 0), fold[present])
+    np.testing.assert_array_equal(Units.of_codes(unit[present]).folds(4, 0), fold[present])
 
 
 CHOOSING = [
@@ -136,8 +137,8 @@ def test_a_sample_that_scores_is_named(n_queries, monkeypatch):
     X, y, qid = rows(5, n_queries)
     unit = "rows" if qid is None else "queries"
     assert RankRLSCV(ALPHAS).fit(X, y, qid).cv_ == f"5 folds of {unit}"
-    monkeypatch.setattr("rankwise.estimators.base.SCORED_ROWS", 20)
-    taken = int(FoldAssigner(y, check_qid(qid, 60)).sample(20, 1).sum())
+    monkeypatch.setattr("rankwise.estimators.base.SCORED_ENTRIES", 20)
+    taken = int(units_of_rows(y, check_qid(qid, 60)).sample(20, 1).sum())
     pairs = np.random.default_rng(0).permuted(np.tile(np.arange(60), (80, 1)), axis=1)[:, :2]
     for model in (RankRLSCV(ALPHAS), RankSVMCV(ALPHAS, loss="squared_hinge")):
         assert model.fit(X, y, qid).cv_ == f"5 folds of {unit}, scored by {taken} of 60 rows"

@@ -11,7 +11,7 @@ from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError
 from rankwise.kernels.basis import choose_basis
 from rankwise.metrics import get_metric, pairwise_error
-from rankwise.selection.folds import FoldAssigner
+from rankwise.pairs.labelled import units_of_rows
 from strategies import make_problem
 
 ALPHAS = [0.01, 1.0, 10.0]
@@ -79,7 +79,7 @@ def test_folds_of_one_ranking(settings):
     X, y, _ = data(1)
     model = KernelRankRLSCV(alphas=ALPHAS, gamma=0.5, cv=4, **settings).fit(X, y)
     assert model.cv_ == "4 folds of rows"
-    fold = FoldAssigner(y, check_qid(None, 60)).folds(4, 0)
+    fold = units_of_rows(y, check_qid(None, 60)).folds(4, 0)
     for a, alpha in enumerate(ALPHAS):
         expected = refit_value(X, y, None, fold, "pairwise_error", fold, gamma=0.5, alpha=alpha, **settings)
         assert model.cv_errors_[a] == pytest.approx(expected, abs=1e-9)
@@ -156,7 +156,7 @@ def test_pooled_auc_of_refits(settings, weighted):
     model = KernelRankRLSCV(
         alphas=ALPHAS, gamma=0.5, cv=5, averaging="pooled", scoring="auc", **settings
     ).fit(X, y, **given)
-    fold = FoldAssigner(y, check_qid(None, 60)).folds(5, 0)
+    fold = units_of_rows(y, check_qid(None, 60)).folds(5, 0)
     for a, alpha in enumerate(ALPHAS):
         scores = np.empty(60)
         for k in range(5):

@@ -13,7 +13,7 @@ from rankwise.exceptions import InvalidInputError
 from rankwise.holdout import leave_pair_out
 from rankwise.holdout.leave_pair_out import refusal
 from rankwise.permutation import permutation_test
-from rankwise.selection import cv as selection_cv
+from rankwise.selection import plan as selection_plan
 from terminal import make_terminal, on_screen
 
 ALPHAS = [0.01, 1.0, 10.0]
@@ -155,14 +155,12 @@ def test_a_reduced_set():
 
 
 @pytest.mark.parametrize(
-    ("settings", "words"),
-    [({"ties": "exclude"}, "ties='exclude'"), ({"ties": "exclude", "cost": "relative"}, "cost='relative'")],
-    ids=["ties", "relative"],
+    "settings", [{"ties": "exclude"}, {"ties": "exclude", "cost": "relative"}], ids=["ties", "relative"]
 )
 @pytest.mark.parametrize("kind", ["linear", "kernel"])
-def test_ties_left_out_and_relative_cost_have_no_closed_form(kind, settings, words):
+def test_ties_left_out_and_relative_cost_have_no_closed_form(kind, settings):
     X, y = data(5)
-    words = f"has no closed form for {words}"
+    words = "has no closed form for ties='exclude' or cost='relative'"
     model = chooser(kind, **settings).fit(X, y)
     # Two rows in each, at least: one alone judges nothing.
     assert model.cv_ == f"{5 if kind == 'linear' else ROWS // 2} folds of rows (leave-pair-out {words})"
@@ -221,7 +219,7 @@ def test_the_memory_that_is_asked_for_is_about_what_is_taken(options, levels, n_
         asked.append(max(form.n_bytes for form in forms))
         return refusal(forms, **options)
 
-    monkeypatch.setattr(selection_cv, "refusal", noting)
+    monkeypatch.setattr(selection_plan, "refusal", noting)
     model = RankRLSCV(alphas=[1.0], cv="leave-pair-out", **options)
     tracemalloc.start()
     model.fit(X, y)
@@ -247,10 +245,10 @@ def test_many_pairs_are_told_of_before_they_are_scored(monkeypatch):
     model = chooser("linear", cv="leave-pair-out")
     model.fit(X, y)  # few pairs: no warning, which would be an error here
     n_pairs = int((y[:, None] > y).sum())
-    monkeypatch.setattr(selection_cv, "_MANY_PAIRS", n_pairs * len(ALPHAS))
+    monkeypatch.setattr(selection_plan, "_MANY_PAIRS", n_pairs * len(ALPHAS))
     told = rf"scores {n_pairs} pairs with each of 3 alphas, which takes about 0 s or more\. Hint: use cv=10"
     with pytest.warns(UserWarning, match=told):
         model.fit(X, y)
-    monkeypatch.setattr(selection_cv, "_PAIRS_PER_SECOND", n_pairs * len(ALPHAS) / 7200)
+    monkeypatch.setattr(selection_plan, "_PAIRS_PER_SECOND", n_pairs * len(ALPHAS) / 7200)
     with pytest.warns(UserWarning, match="takes about 2 h or more"):
         RankRLSCV(ALPHAS, method="tikhonov", cv="leave-pair-out", n_threads=1).fit(X, y)

@@ -12,9 +12,9 @@ from rankwise import KernelRankRLS, KernelRankRLSCV, RankRLS, RankRLSCV
 from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import get_metric
-from rankwise.selection.folds import FoldAssigner
+from rankwise.pairs.labelled import units_of_rows
+from rankwise.pairs.plan import oriented
 from rankwise.selection.grids import best_positions
-from rankwise.selection.scorers import oriented
 from strategies import make_problem
 
 ALPHAS = [0.01, 1.0, 10.0]
@@ -106,7 +106,7 @@ def test_several_outputs_and_scaling():
             60,
             False,
             {"ties": "exclude"},
-            "5 folds of rows (leave-pair-out has no closed form for ties='exclude')",
+            "5 folds of rows (leave-pair-out has no closed form for ties='exclude' or cost='relative')",
         ),
     ],
 )
@@ -132,7 +132,7 @@ def test_pooled_folds_of_rows_are_ridge_with_an_intercept(model, rows, offset):
     X, y, _ = data(5, rows=rows)
     X = X + offset
     model = clone(model).set_params(averaging="pooled").fit(X, y)
-    fold = FoldAssigner(y, check_qid(None, y.size)).folds(10, 0)
+    fold = units_of_rows(y, check_qid(None, y.size)).folds(10, 0)
     for a, alpha in enumerate(ALPHAS):
         scores = np.empty(y.size)
         for k in range(10):
@@ -266,5 +266,5 @@ def test_bad_input(options, with_qid, rows, message):
 
 def test_pairs_that_cannot_be_grouped():
     X, pairs = np.eye(3), [[0, 1], [1, 2]]
-    with pytest.raises(InvalidInputError, match="Hint: pass groups"):
+    with pytest.raises(InvalidInputError, match="Hint: pass qid, or groups"):
         RankRLSCV(cv="leave-query-out").fit_pairs(X, pairs)

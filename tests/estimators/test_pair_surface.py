@@ -15,7 +15,7 @@ from rankwise import RankRLS, RankRLSCV
 from rankwise.exceptions import InvalidInputError, NoPairsError
 from rankwise.metrics import get_metric, preference_error
 from rankwise.model_selection import PreferenceKFold
-from rankwise.selection.cv import Sampling, held_out_share, plan_of
+from rankwise.selection.plan import held_out_share, plan_of
 from strategies import make_problem
 
 GRID = 2.0 ** np.arange(-6, 7, 3)
@@ -132,7 +132,7 @@ def test_folds_in_lockstep_equal_separate_fits(cv, averaging, cost):
 def split(cv, model, data, groups):
     if not isinstance(cv, (str, int)):
         return list(cv.split(data.pairs, None, groups))
-    plan = plan_of(cv, model._pair_data(data.X, *data.lists, groups), model._metric, Sampling(0, None))
+    plan = plan_of(cv, model._listed(data.X, *data.lists, groups).pairs, model._metric, 0)
     out, words = plan, plan.description
     assert words == model.cv_ == f"{out.n_folds} folds of groups"
     tests = [out.held[out.fold == c] for c in range(out.n_folds)]
@@ -145,7 +145,7 @@ def split(cv, model, data, groups):
 def test_comparisons_of_the_same_rows_share_a_fold():
     data = Drawn(5, rows=12)
     model = RankRLSCV(GRID, cv=3).fit_pairs(data.X, *data.lists)
-    plan = plan_of(3, model._pair_data(data.X, *data.lists), model._metric, Sampling(0, None))
+    plan = plan_of(3, model._listed(data.X, *data.lists).pairs, model._metric, 0)
     out, words = plan, plan.description
     assert words == model.cv_ == "3 folds of pairs"
     fold = np.empty(len(data.pairs), dtype=int)
@@ -179,7 +179,7 @@ def test_listing_the_pairs_of_labels_gives_the_surface_of_the_labels(method, spa
 def test_few_judging_pairs_are_a_fixed_choice(monkeypatch):
     data = Drawn(6)
     whole = RankRLSCV(GRID).fit_pairs(data.X, *data.lists)
-    monkeypatch.setattr("rankwise.estimators.base.SCORED_ROWS", 80)
+    monkeypatch.setattr("rankwise.estimators.base.SCORED_ENTRIES", 80)
     model, again = (RankRLSCV(GRID).fit_pairs(data.X, *data.lists) for _ in range(2))
     assert model.best_score_ == again.best_score_
     assert model.best_score_ != whole.best_score_
@@ -207,8 +207,8 @@ def test_early_stopping_holds_a_share_of_the_pairs_out():
     model = RankRLS(0.5, early_stopping=True, validation_fraction=0.25, scoring="concordance")
     model.fit_pairs(data.X, *data.lists)
     n_components, n_pairs = model.n_components_, model.n_pairs_
-    out = held_out_share(model._pair_data(data.X, *data.lists), 0.25, 0)
-    assert out.held.size == pytest.approx(0.25 * len(data.pairs), rel=0.1)
+    out = held_out_share(model._listed(data.X, *data.lists).pairs, 0.25, 0)
+    assert out.held.size == pytest.approx(0.25 * (data.weight > 0).sum(), rel=0.1)
     train = np.setdiff1d(np.arange(len(data.pairs)), out.held)
     fitted = cg(0.5, model.best_iteration_, data.X, *data.some(train))
     close(model.coef_, fitted.coef_)

@@ -15,8 +15,8 @@ from rankwise import RankRLS, RankRLSCV
 from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError
 from rankwise.metrics import get_metric
 from rankwise.selection import krylov_run
-from rankwise.selection.cv import Sampling, plan_of
 from rankwise.selection.krylov_run import SurfaceRun
+from rankwise.selection.plan import plan_of
 from strategies import make_problem
 
 GRID = 2.0 ** np.arange(-6, 7, 3)
@@ -127,7 +127,7 @@ def test_folds_are_judged_by_models_that_did_not_see_them():
 
 
 def folds_of_rows(cv, data):
-    return plan_of(cv, data, get_metric("pairwise_error"), Sampling(0, None)).groups
+    return plan_of(cv, data.pairs, get_metric("pairwise_error"), 0).groups
 
 
 @pytest.mark.parametrize("averaging", ["folds", "pooled"])
@@ -136,7 +136,7 @@ def test_rows_of_one_ranking_averaged_or_pooled(averaging):
     model = RankRLSCV(GRID, cv=3, averaging=averaging, method="tikhonov", tol=1e-10)
     model.fit(problem.X, problem.y)
     assert model.cv_ == "3 folds of rows"
-    fold = folds_of_rows(3, model._training_data(problem.X, problem.y, None, None, None))
+    fold = folds_of_rows(3, model._labelled(problem.X, problem.y, None, None, None))
     metric = get_metric("pairwise_error")
     for index, alpha in enumerate(GRID):
         scores, errors = np.empty(300), []
@@ -165,7 +165,7 @@ def test_several_outputs_choose_for_themselves(sparse, ties):
     assert model.coef_.shape == (2, 30)
     for output in range(2):
         alone = RankRLSCV(GRID, cv=3, ties=ties)
-        fold = folds_of_rows(3, model._training_data(X, Y, problem.qid, None, None))
+        fold = folds_of_rows(3, model._labelled(X, Y, problem.qid, None, None))
         alone.cv = FixedFolds(fold)
         alone.fit(X, Y[:, output], problem.qid)
         assert alone.alpha_ == model.alpha_[output]
@@ -265,7 +265,7 @@ def test_pickled_models_predict_and_say_what_they_lost():
 def test_few_judging_rows_are_a_fixed_choice_of_whole_queries(monkeypatch):
     problem = noisy(14)
     whole = RankRLSCV(GRID).fit(problem.X, problem.y, problem.qid)
-    monkeypatch.setattr("rankwise.estimators.base.SCORED_ROWS", 100)
+    monkeypatch.setattr("rankwise.estimators.base.SCORED_ENTRIES", 100)
     model = RankRLSCV(GRID).fit(problem.X, problem.y, problem.qid)
     again = RankRLSCV(GRID).fit(problem.X, problem.y, problem.qid)
     assert model.best_score_ == again.best_score_
@@ -334,7 +334,7 @@ def test_a_splitter_by_query_needs_queries():
 
 
 def test_a_splitter_whose_test_sets_overlap():
-    with pytest.raises(InvalidInputError, match=r"holds a row out twice.*Hint: use KFold"):
+    with pytest.raises(InvalidInputError, match=r"holds rows out twice.*Hint: use KFold"):
         RankRLSCV(cv=ShuffleSplit(3, test_size=0.5, random_state=0)).fit(X6, Y6)
 
 

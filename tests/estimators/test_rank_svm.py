@@ -17,7 +17,7 @@ from rankwise.fitting import margins
 from rankwise.metrics import get_metric, pairwise_error
 from rankwise.model_selection import PreferenceKFold, QueryKFold
 from rankwise.selection import alpha_path
-from rankwise.selection.cv import Sampling, plan_of
+from rankwise.selection.plan import plan_of
 from rankwise.solvers.solution import Solution, Status
 from strategies import make_problem
 
@@ -488,11 +488,11 @@ class TestChoosingAlpha:
         X, y, qid = self.problem()
         model = RankSVMCV(random_state=1).fit(X, y, qid)
         assert model.alphas_.size == 6
-        data, metric = model._training_data(X, y, qid, None, None), get_metric("pairwise_error")
-        plan = plan_of(5, data, metric, Sampling(0, None))
+        data, metric = model._labelled(X, y, qid, None, None), get_metric("pairwise_error")
+        plan = plan_of(5, data.pairs, metric, 0)
         errors = []
         for order in ([1e-2, 1e-3, 1e-1], [1e-1, 1e-2, 1e-3]):
-            whole = [margins.margins_of(data, "hinge")]
+            whole = [margins.margins_of(data.pairs, "hinge")]
             problems = alpha_path.margin_problems(model._margin_fit(whole[0]), data, whole)
             (path,) = alpha_path.paths_of(problems, data, plan, metric)
             errors.append({alpha: path.errors(np.array([alpha]))[0, 0] for alpha in order})

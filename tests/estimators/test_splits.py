@@ -6,12 +6,10 @@ from sklearn.base import clone
 
 from rankwise import AdditiveRankerCV, KernelRankRLSCV, RankRLSCV, RankSVMCV
 from rankwise.data.queries import encode_queries
-from rankwise.design import as_design
 from rankwise.exceptions import InvalidInputError, NoPairsError
 from rankwise.model_selection import PreferenceKFold
-from rankwise.problems.training import TrainingData
-from rankwise.selection.cv import Plan
-from rankwise.selection.held_out import require_pairs_left
+from rankwise.pairs.labelled import LabelPairs
+from rankwise.pairs.plan import Plan
 
 ROWS = np.arange(24)
 FIRST, SECOND = ROWS[:12], ROWS[12:]
@@ -129,16 +127,15 @@ def test_folds_with_all_pairs_are_those_that_leave_none():
         y, qid = rng.integers(0, 3, n_rows).astype(float), rng.integers(0, rng.integers(1, 4), n_rows)
         weight = rng.integers(0, 2, n_rows).astype(float) if rng.random() < 0.5 else None
         plan = Plan.of_folds(rng.integers(-1, 3, n_rows))
-        design = as_design(np.ones((n_rows, 1)))
         try:
-            data = TrainingData(design, y, encode_queries(qid), weight, None, "include", "magnitude", "size")
+            pairs = LabelPairs(y, encode_queries(qid), weight, None, "include", "magnitude", "size")
         except NoPairsError:
             continue
-        leaves_none = [not data.has_pairs(0, plan.trained(fold)) for fold in range(plan.n_folds)]
+        leaves_none = [not pairs.only(plan.trained(fold)).has_pairs(0) for fold in range(plan.n_folds)]
         found += sum(leaves_none)
         if any(leaves_none):
             with pytest.raises(NoPairsError, match=f"fold {np.argmax(leaves_none)} "):
-                require_pairs_left(data, plan)
+                pairs.require_pairs_left(plan)
         else:
-            require_pairs_left(data, plan)
+            pairs.require_pairs_left(plan)
     assert found > 20

@@ -14,7 +14,6 @@ from all_pairs import pairwise
 from oracles import label_pairs
 from rankwise.data.validation import check_qid
 from rankwise.holdout import (
-    ComparedRows,
     DualHoldOut,
     PrimalHoldOut,
     compared_pair_out_differences,
@@ -22,6 +21,7 @@ from rankwise.holdout import (
     compared_pairs,
 )
 from rankwise.holdout.compared_pairs import Interpolation
+from rankwise.pairs.compared import ComparedRows
 from rankwise.pairs.factor import LabelFactor
 from rankwise.pairs.labels import label_graph
 from rankwise.solvers.direct import DualSpectrum

@@ -23,9 +23,9 @@ from rankwise.holdout import (
 )
 from rankwise.holdout.lockstep import solve_in_lockstep
 from rankwise.holdout.portions import leaves_one_level
-from rankwise.holdout.spaces import _group_of_rows
 from rankwise.pairs.factor import LabelFactor
 from rankwise.pairs.labels import label_graph
+from rankwise.pairs.listed import PreferencePairs
 from rankwise.pairs.preferences import preference_graph
 from rankwise.runtime.threads import LARGE_MATRIX
 from rankwise.solvers.direct import DualSpectrum
@@ -95,7 +95,7 @@ def test_groups_of_queries(settings, kind, features, weighted, folds):
     sees_pairs = (np.abs(factor.apply(np.eye(36))) > 1e-12).any(axis=1)
     residual = held_out_residuals(decompose(kind, X, factor), target, groups, ALPHAS, n_threads=2)
     for a, alpha in enumerate(ALPHAS):
-        predicted = factor.solve(target[:, 0] - residual[a, :, 0])
+        predicted = factor.values(target[:, 0] - residual[a, :, 0])
         for rows in groups:
             refit = refit_without(X, y, qid, weight, rows, alpha, settings)
             judged = rows[sees_pairs[rows]]
@@ -278,21 +278,24 @@ def test_an_offset_of_all_labels_changes_nothing(weighted):
     np.testing.assert_allclose(far, near, atol=1e-9)
 
 
+def factored(graph, group):
+    return PreferencePairs(None, graph).factored(graph, group)
+
+
 @given(st.lists(st.tuples(st.integers(0, 8), st.integers(1, 2)), min_size=6, max_size=24))
 def test_rows_have_the_group_of_their_own_pairs(found):
     """Groups of three rows each, some in no pair; as many pairs as rows, and one fewer."""
     winner, step = np.array(found).T
     loser = winner // 3 * 3 + (winner + step) % 3
     paired = np.isin(np.arange(9), [winner, loser])
-    of_row = _group_of_rows(preference_graph(winner, loser, 9), winner // 3)
-    if winner.size < 9:
-        assert of_row is None
-    else:
+    factor, of_row = factored(preference_graph(winner, loser, 9), winner // 3)
+    assert factor.is_square == (winner.size >= 9)
+    if factor.is_square:
         assert of_row.tolist() == np.where(paired, np.arange(9) // 3, -1).tolist()
         group = np.append(winner // 3, 0)  # one more pair, between two groups
         graph = preference_graph(np.append(winner, 0), np.append(loser, winner.max()), 9)
         is_divided = winner.max() // 3 > 0 and paired[winner.max()]
-        assert (_group_of_rows(graph, group) is None) == is_divided
+        assert factored(graph, group)[0].is_square != is_divided
 
 
 def test_what_has_converged_in_lockstep_is_solved_to_the_last_digits():
@@ -372,8 +375,8 @@ def test_rows_have_a_group_where_no_two_groups_share_one(found):
     winner, loser, group = np.array(found).T
     graph = preference_graph(winner, loser, 6)
     groups_of_row = [set(group[(winner == row) | (loser == row)].tolist()) for row in range(6)]
-    of_row = _group_of_rows(graph, group)
+    factor, of_row = factored(graph, group)
     if len(found) < 6 or any(len(own) > 1 for own in groups_of_row):
-        assert of_row is None
+        assert not factor.is_square
     else:
         assert of_row.tolist() == [min(own, default=-1) for own in groups_of_row]

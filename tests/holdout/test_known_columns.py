@@ -10,7 +10,7 @@ from all_pairs import pairwise
 from oracles import pairwise_error
 from rankwise import KernelRankRLSCV, RankRLS, RankRLSCV
 from rankwise.metrics import preference_error
-from rankwise.problems.known_columns import codes_of_groups, differing_pairs
+from rankwise.pairs.known_columns import codes_of_groups, differing_pairs
 
 ALPHAS = [0.01, 0.1, 1.0, 10.0]
 STORAGES = {"dense": np.asarray, "sparse": sp.csr_matrix, "far from zero": lambda X: X + 1e6}
@@ -95,8 +95,8 @@ def known_without(X, qid, others):
 
 @pytest.fixture(params=[1, 10**6], ids=["in blocks", "at once"])
 def _blocks(request, monkeypatch):
-    monkeypatch.setattr("rankwise.problems.known_columns._BLOCK", 8 * request.param)
-    monkeypatch.setattr("rankwise.problems.known_columns._ROWS", 3 * request.param)
+    monkeypatch.setattr("rankwise.pairs.known_columns._BLOCK", 8 * request.param)
+    monkeypatch.setattr("rankwise.pairs.known_columns._ROWS", 3 * request.param)
 
 
 @pytest.mark.usefixtures("_blocks")

@@ -12,7 +12,9 @@ from rankwise.data.validation import check_qid
 from rankwise.design import as_design
 from rankwise.holdout.spaces import ColumnSpace, KernelSpace
 from rankwise.kernels import Kernel
+from rankwise.pairs.factor import LabelFactor
 from rankwise.pairs.labels import label_graph
+from rankwise.pairs.listed import PreferencePairs
 from rankwise.pairs.preferences import preference_graph
 from rankwise.problems.kernel import KernelProblem
 from rankwise.runtime.memory import MemoryBudget
@@ -50,7 +52,8 @@ def kernel_problem(X, basis=None):
 def test_columns_of_labelled_rows(columns, storage, power):
     X, (Y, qid) = rows_of(columns), labelled()
     space = ColumnSpace.of_design(as_design(storage(X)), power)
-    decomposed = space.of_rows(label_graph(Y, check_qid(qid, ROWS)))
+    graph = label_graph(Y, check_qid(qid, ROWS))
+    decomposed = space.decompose(graph, LabelFactor(graph.blocks))
     for output in range(2):
         pairs = label_pairs(Y[:, output], qid)
         for alpha in ALPHAS:
@@ -68,8 +71,9 @@ def test_columns_of_listed_pairs(storage, power, shares):
     X, (listing, weight, magnitude, block) = rows_of(4), listed()
     graph = preference_graph(*listing.T, ROWS, magnitude=magnitude, weight=weight)
     space = ColumnSpace.of_design(as_design(storage(X)), power)
-    decomposed = space.of_pairs(graph, np.arange(40) if shares else block)
-    assert (decomposed.root is not None) == shares
+    factor, _ = PreferencePairs(None, graph).factored(graph, np.arange(40) if shares else block)
+    decomposed = space.decompose(graph, factor)
+    assert factor.is_square != shares
     pairs = Pairs(*listing.T, weight, magnitude, ROWS)
     for alpha in ALPHAS:
         w = decomposed.model(0, alpha)
@@ -81,7 +85,7 @@ def test_columns_of_listed_pairs(storage, power, shares):
             np.testing.assert_allclose(w, same.coef_, rtol=1e-6, atol=1e-9)
         fitted = decomposed.target - decomposed.hold_out.residual(decomposed.target, np.array([alpha]))[0]
         expected = np.where(weight > 0, X[listing[:, 0]] @ w - X[listing[:, 1]] @ w, 0.0)
-        found = decomposed.differences(fitted.T)[0]
+        found = factor.values(fitted)[:, 0]
         np.testing.assert_allclose(np.where(weight > 0, found, 0.0), expected, atol=1e-9)
         assert not shares or found[7] == 0
 
@@ -92,13 +96,14 @@ def test_a_kernel_of_labelled_rows(basis):
     K, problem = kernel_problem(rows_of(3), basis)
     Y, qid = labelled()
     space = KernelSpace(problem)
-    decomposed = space.of_rows(label_graph(Y, check_qid(qid, ROWS)))
+    graph = label_graph(Y, check_qid(qid, ROWS))
+    decomposed = space.decompose(graph, LabelFactor(graph.blocks))
     columns = np.arange(ROWS) if basis is None else basis
     values, vectors = np.linalg.eigh(K[np.ix_(columns, columns)])
     Z = K[:, columns] @ (vectors / np.sqrt(values))  # its features
     train, test = np.flatnonzero(np.arange(ROWS) % 3), np.flatnonzero(np.arange(ROWS) % 3 == 0)
     own = label_graph(Y[train, :1], check_qid(qid[train], train.size))
-    refitted = space.refitted(train, own)
+    refitted = space.refitted(train, own, LabelFactor(own.blocks))
     for alpha in ALPHAS:
         for output in range(2):
             w = solve_rankrls(Z, label_pairs(Y[:, output], qid), alpha)
@@ -118,7 +123,8 @@ def test_a_kernel_of_listed_pairs(basis, shares):
     listing, weight, magnitude, block = listed()
     graph = preference_graph(*listing.T, ROWS, magnitude=magnitude, weight=weight)
     space = KernelSpace(problem)
-    decomposed = space.of_pairs(graph, np.arange(40) if shares else block)
+    factor, _ = PreferencePairs(None, graph).factored(graph, np.arange(40) if shares else block)
+    decomposed = space.decompose(graph, factor)
     # The dual has an unknown a row; else the features of the reduced set, or of all rows as one, are decomposed.
     assert set(space.extremes) == {"on the pairs" if basis is None and not shares else "between basis rows"}
     columns = np.arange(ROWS) if basis is None else basis

@@ -10,31 +10,33 @@ from rankwise.data.validation import check_qid
 from rankwise.design import as_design
 from rankwise.exceptions import MemoryLimitError
 from rankwise.holdout import leave_pair_out
-from rankwise.holdout.compared_pairs import ComparedRows, _survey
-from rankwise.holdout.leave_pair_out import PairForm, counted_rows, pair_forms, refusal
+from rankwise.holdout.compared_pairs import _survey
+from rankwise.holdout.leave_pair_out import PairForm, pair_forms, refusal
 from rankwise.holdout.spaces import (
     ColumnSpace,
     KernelSpace,
     _demand,
-    _pairs_of_features,
+    _of_features,
     exact_bytes,
 )
 from rankwise.kernels import Kernel
+from rankwise.pairs.compared import ComparedRows
+from rankwise.pairs.factor import LabelFactor
+from rankwise.pairs.labelled import LabelPairs
 from rankwise.pairs.labels import label_graph
+from rankwise.pairs.listed import PreferencePairs
 from rankwise.pairs.preferences import preference_graph
 from rankwise.problems.kernel import KernelProblem
-from rankwise.problems.training import TrainingData
 from rankwise.runtime import memory
 from rankwise.runtime.memory import MemoryBudget
 
 GIB = 2**30
 
 
-def training_data(y, weight=None, **options):
+def compared(y, weight=None, **options):
     y = np.asarray(y, dtype=float)
     settings = {"ties": "include", "cost": "magnitude", "query_weight": "size", **options}
-    design = as_design(np.zeros((len(y), 1)))
-    return TrainingData(design, y, check_qid(None, len(y)), weight, None, **settings)
+    return LabelPairs(y, check_qid(None, len(y)), weight, None, **settings).compared()
 
 
 def bytes_of(*shapes):
@@ -50,7 +52,7 @@ UNEVEN = np.array([1.0, 2.0, 1.0, 3.0, 1.0, 1.5, 1.0])
 )  # fmt: skip
 def test_where_every_two_rows_are_compared(cost, query_weight, weight, y, rank, n_alphas):
     """A product of the coordinates for each pair of rows, and two more with the steps of its labels."""
-    (form,) = pair_forms(training_data(y, weight, cost=cost, query_weight=query_weight), rank, n_alphas)
+    (form,) = pair_forms(compared(y, weight, cost=cost, query_weight=query_weight), rank, n_alphas)
     rank = min(rank, 7)  # no more coordinates than rows
     sizes = np.unique(y, return_counts=True)[1]
     changes_alpha_alike = query_weight == "size" or (
@@ -77,11 +79,11 @@ def test_the_nodes_that_are_counted_are_about_those_that_there_are(query_weight)
 
 def test_rows_that_weigh_nothing_take_nothing():
     y, weight = np.array([0.0, 1.0, 1.0, 4.0, 2.0]), np.array([1.0, 1.0, 0.0, 1.0, 1.0])
-    data = training_data(y, weight, ties="exclude", cost="unit")
-    kept = counted_rows(data)
+    data = compared(y, weight, ties="exclude", cost="unit")
+    kept = data[0].rows
     assert kept.tolist() == [0, 1, 3, 4]
-    assert counted_rows(training_data(y)).tolist() == list(range(5))
-    assert pair_forms(data, 9, 3) == pair_forms(training_data(y[kept], ties="exclude", cost="unit"), 9, 3)
+    assert compared(y)[0].rows.tolist() == list(range(5))
+    assert pair_forms(data, 9, 3) == pair_forms(compared(y[kept], ties="exclude", cost="unit"), 9, 3)
 
 
 def form(price=0.0, n_bytes=0.0, description="is dear"):
@@ -115,10 +117,10 @@ def test_what_auto_affords():
 
     def refused(n_rows, weight=None, **options):
         y = rng.permutation(n_rows) % 3 + 0.0
-        forms = pair_forms(training_data(y, weight, **options), n_rows, n_alphas)
+        forms = pair_forms(compared(y, weight, **options), n_rows, n_alphas)
         return refusal(forms, is_asked_for=False)
 
-    assert refused(100, ties="exclude") == "has no closed form for ties='exclude'"
+    assert refused(100, ties="exclude").startswith("has no closed form for ties='exclude'")
     assert refused(1500, rng.lognormal(size=1500), query_weight="pairs") is None
     assert "operations" in refused(3000, rng.lognormal(size=3000), query_weight="pairs")
 
@@ -140,6 +142,10 @@ def listed_pairs(n_rows, size):
     return preference_graph(winner, loser, n_rows), np.concatenate([first, first])
 
 
+def factor_of(graph, group):
+    return PreferencePairs(None, graph).factored(graph, group)[0]
+
+
 @pytest.mark.parametrize("work", ["rows", "pairs"])
 def test_a_kernel_asks_for_the_memory_that_its_decomposition_takes(work):
     rng, n = np.random.default_rng(0), 200
@@ -148,8 +154,10 @@ def test_a_kernel_asks_for_the_memory_that_its_decomposition_takes(work):
     def decompose(limit=None):
         problem = KernelProblem(Kernel("linear"), X, None, MemoryBudget(limit), 1)
         if work == "rows":
-            return KernelSpace(problem).of_rows(label_graph(y, check_qid(None, n)))
-        return KernelSpace(problem).of_pairs(*listed_pairs(n, n))
+            graph = label_graph(y, check_qid(None, n))
+            return KernelSpace(problem).decompose(graph, LabelFactor(graph.blocks))
+        graph, group = listed_pairs(n, n)
+        return KernelSpace(problem).decompose(graph, factor_of(graph, group))
 
     decompose()  # what is imported or cached stays
     peak = peak_of(decompose)
@@ -170,7 +178,7 @@ def test_pairs_of_explicit_columns_ask_for_what_they_take(n_rows, n_columns, sha
     X = np.random.default_rng(0).normal(size=(n_rows, n_columns))
 
     def decompose(limit=None):
-        return _pairs_of_features(X, graph, group, MemoryBudget(limit), np.asarray)
+        return _of_features(X, graph, factor_of(graph, group), np.asarray, MemoryBudget(limit))
 
     decompose()
     assert asked / 2 < peak_of(decompose) < asked
@@ -197,8 +205,9 @@ def test_columns_ask_for_what_their_decomposition_takes(shape, monkeypatch):
         label_graph(rng.normal(size=n_rows), check_qid(None, n_rows)),
     )
     space = ColumnSpace.of_design(design, 0.0)
-    space.of_rows(graph)
-    assert asked / 2 < peak_of(lambda: space.of_rows(graph)) < 1.2 * asked
+    factor = LabelFactor(graph.blocks)
+    space.decompose(graph, factor)
+    assert asked / 2 < peak_of(lambda: space.decompose(graph, factor)) < 1.2 * asked
     monkeypatch.setattr(memory, "_ALWAYS_FITS", 0)
     monkeypatch.setattr(memory, "available_memory", lambda: asked)  # of which a part may be used
     with pytest.raises(MemoryLimitError, match=rf"{n_rows} rows and {n_columns} columns.*Hint: use cv=5"):

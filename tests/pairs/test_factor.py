@@ -38,7 +38,7 @@ def test_factor_of_explicit_pairs(settings, weighted, queries):
     np.testing.assert_allclose(F.T @ factor.target(graph.pull), pairs.pull, atol=1e-10)
     np.testing.assert_allclose(factor.target(F.T @ F[:, 3]), F[:, 3], atol=1e-10)
     v = np.random.default_rng(0).normal(size=m)
-    np.testing.assert_allclose(F @ factor.solve(F @ v), F @ v, atol=1e-10)
+    np.testing.assert_allclose(F @ factor.values(F @ v), F @ v, atol=1e-10)
     assert factor.apply(v).shape == (m,)
     K = np.random.default_rng(1).normal(size=(m, m))
     np.testing.assert_allclose(factor.sandwich(K.copy()), F @ K @ F.T, atol=1e-10)
@@ -65,7 +65,16 @@ def test_factors_of_listed_pairs(cost):
         np.testing.assert_allclose(factor.sandwich(K.copy()), F @ K @ F.T, atol=1e-10)
     symmetric = ComponentFactor(graph)
     v = rng.normal(size=(20, 2))
-    np.testing.assert_allclose(
-        symmetric.apply(symmetric.solve(symmetric.apply(v))), symmetric.apply(v), atol=1e-10
-    )
+    kept = graph.pair_weight > 0
+    expected = np.where(kept[:, None], v[edges[:, 0]] - v[edges[:, 1]], 0.0)
+    for factor in (symmetric, IncidenceFactor(graph)):
+        np.testing.assert_allclose(
+            np.where(kept[:, None], factor.values(factor.apply(v)), 0.0), expected, atol=1e-10
+        )
+    keeps = rng.integers(2, size=(kept.size, 2)).astype(float)
+    masked, whole = IncidenceFactor(graph, keeps), IncidenceFactor(graph)
+    np.testing.assert_allclose(masked.apply(v), keeps * whole.apply(v))
+    u = rng.normal(size=keeps.shape)
+    np.testing.assert_allclose(masked.transposed(u), whole.transposed(keeps * u))
+    np.testing.assert_allclose(masked.model(1, u[:, 1]), whole.transposed(keeps[:, 1] * u[:, 1]))
     assert not symmetric.apply(np.eye(20))[18:].any()

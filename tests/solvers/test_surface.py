@@ -12,13 +12,12 @@ from rankwise.data.validation import check_qid
 from rankwise.design import as_design
 from rankwise.metrics import get_metric
 from rankwise.objectives import ScaledObjective, SquaredObjective, prior_scale
+from rankwise.pairs.labelled import LabelPairs, units_of_rows
 from rankwise.pairs.labels import label_graph
-from rankwise.problems.training import TrainingData
-from rankwise.selection.cv import Plan
+from rankwise.pairs.plan import Plan, Scorer
+from rankwise.problems.problem import Problem
 from rankwise.selection.equations import GraphEquations, LinearCoordinates
-from rankwise.selection.folds import FoldAssigner
 from rankwise.selection.krylov_run import SurfaceRun
-from rankwise.selection.scorers import MetricScorer
 from rankwise.selection.systems import HeldOutSystem, held_out_systems
 from rankwise.selection.tables import have_steps
 from rankwise.solvers.krylov import conjugate_gradients
@@ -105,7 +104,7 @@ def test_validation_scores_move_with_the_coefficients():
     _, objective = problem_and_objective(3)
     validation = make_problem(30, rows=50, features=12)
     metric = get_metric("pairwise_error")
-    scorer = MetricScorer(metric.prepare(validation.y, validation.qid), greater_is_better=False)
+    scorer = Scorer(metric.prepare(validation.y, validation.qid), greater_is_better=False)
     run = SurfaceRun(evaluated(objective, validation, scorer), ALPHAS, tol=1e-10, max_iter=500)
     run.advance(partial(have_steps, 9))
     table = run.surfaces[0].table
@@ -125,11 +124,11 @@ def test_folds_in_lockstep_equal_separate_fits(storage, queries, options, scalin
     problem = make_problem(4, rows=60, features=6, queries=queries)
     encoded = check_qid(problem.qid, 60)
     design = as_design(storage(problem.X))
-    fold = FoldAssigner(problem.y, encoded).folds(3, seed=0)
+    fold = units_of_rows(problem.y, encoded).folds(3, seed=0)
     whole = label_graph(problem.y, encoded, **options)
     scale = prior_scale(SquaredObjective(design, whole), scaling)
     pairs = {"ties": "include", "cost": "magnitude", "query_weight": "size", **options}
-    data = TrainingData(design, problem.y, encoded, None, None, **pairs)
+    data = Problem(design, LabelPairs(problem.y, encoded, None, None, **pairs))
     plan = Plan.of_folds(fold)
     metric, coordinates = get_metric("pairwise_error"), LinearCoordinates(design, scaling)
     (system,) = held_out_systems(data, plan, metric, "folds", coordinates)
@@ -182,7 +181,7 @@ def test_more_iterations_without_starting_over():
 def test_alphas_that_come_later_are_as_if_they_had_been_there(later):
     _, objective = problem_and_objective(6)
     validation = make_problem(31, features=12)
-    scorer = MetricScorer(
+    scorer = Scorer(
         get_metric("pairwise_error").prepare(validation.y, validation.qid), greater_is_better=False
     )
     system = evaluated(objective, validation, scorer)

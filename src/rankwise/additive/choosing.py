@@ -285,7 +285,7 @@ class Search:
             held_out.append(self._scores(number, layout, solution.coef))
             solutions.append(solution)
         scored = zip(self.splits, held_out, strict=True)
-        errors = [float(split.scorer.errors(scores[None, :])[0]) for split, scores in scored]
+        errors = [float(split.scorer.errors_of_rows(scores[None, :])[0]) for split, scores in scored]
         error = float(np.average(errors, weights=[split.share for split in self.splits]))
         self._solutions[key], self.held_out[key] = solutions, held_out
         self.tried.append(Candidate(error, count, self._knots, rounds, -alpha, step))

@@ -13,7 +13,7 @@ from rankwise.additive.alphas import Ladder
 from rankwise.additive.coordinates import PLAIN, Rounds
 from rankwise.additive.training import Training
 from rankwise.arrays import Ints
-from rankwise.selection.scorers import Scorer
+from rankwise.pairs.plan import Scorer
 
 __all__ = ["PATIENCE", "Candidate", "Knots", "Split", "Wanted"]
 

@@ -20,14 +20,13 @@ from rankwise.additive.settings import PATIENCE, Candidate, Knots, Wanted
 from rankwise.arrays import Floats
 from rankwise.holdout.spaces import ColumnSpace, exact_bytes
 from rankwise.metrics import Metric
-from rankwise.problems.training import PairData, TrainingProblem
+from rankwise.pairs.plan import Plan
+from rankwise.problems.problem import Problem
 from rankwise.runtime.memory import fits
-from rankwise.selection.closed_form import choose_in_closed_form
 from rankwise.selection.equations import LinearCoordinates
+from rankwise.selection.exact import choose_exactly
 from rankwise.selection.grids import is_default_grid
-from rankwise.selection.held_out import HeldOut
 from rankwise.selection.result import Choice, Selection
-from rankwise.selection.scorers import EvalSet
 from rankwise.selection.surface import EXACT, SurfaceSearch
 
 __all__ = ["SquaredSearch"]
@@ -46,7 +45,7 @@ class SquaredSearch:
     ----------
     problem : AdditiveProblem
         Of the squared loss, without monotone curves.
-    held_out : HeldOut
+    held_out : Plan
     metric : Metric
     wanted : Wanted
         Its numbers of surfaces do not count, only those that are fixed.
@@ -58,7 +57,7 @@ class SquaredSearch:
     """
 
     problem: AdditiveProblem
-    held_out: HeldOut
+    held_out: Plan
     metric: Metric
     wanted: Wanted
     best: Knots = field(init=False)
@@ -93,7 +92,7 @@ class SquaredSearch:
 
     @property
     def _is_exact(self) -> bool:
-        return not isinstance(self.held_out, EvalSet) and self.held_out.is_exact
+        return self.held_out.is_exact
 
     def _layout(self, knots: Knots) -> Layout:
         blueprint = self.problem.blueprints.at(*knots)
@@ -102,9 +101,9 @@ class SquaredSearch:
     def _choose(self, knots: Knots, layout: Layout | None = None) -> tuple[Layout, Selection]:
         """Choose alpha for some knots, and fit everything."""
         layout = layout or self._layout(knots)
-        data: TrainingProblem = replace(self.problem.data, design=layout.design)
+        data = replace(self.problem.data, design=layout.design)
         # RankRLS minimises the sum over pairs.
-        weight = (data.graph if isinstance(data, PairData) else data.graphs()[0]).weight
+        weight = data.pairs.graphs()[0].weight
         grid = np.sort(self.wanted.ladder.alphas)
         default = (
             tuple(weight * np.sort(DEFAULT_ALPHAS)) if is_default_grid(grid, DEFAULT_ALPHAS) else (np.inf,)
@@ -120,19 +119,19 @@ class SquaredSearch:
         return layout, found
 
     def _in_sums(
-        self, data: TrainingProblem, layout: Layout, alphas: Floats, default: tuple[float, ...]
+        self, data: Problem, layout: Layout, alphas: Floats, default: tuple[float, ...]
     ) -> Selection:
         """Choose among alphas of sums over pairs."""
         held_out = self.held_out
-        if not isinstance(held_out, EvalSet) and held_out.is_exact:
+        if held_out.is_exact:
             space = ColumnSpace.of_design(layout.design, 0.0)
-            found = choose_in_closed_form(
-                space, data, held_out, self.metric, "folds", alphas, default=default
-            )
+            found = choose_exactly(space, data, held_out, self.metric, "folds", alphas, default=default)
             return found.with_facts(n_iter_=0)
-        if isinstance(held_out, EvalSet):
-            rows = encode(held_out.rows.stored(), layout.terms, layout.coordinates, data.design.n_threads)
-            held_out = replace(held_out, rows=rows)
+        if held_out.has_eval_set:
+            rows = encode(
+                held_out.eval_rows.stored(), layout.terms, layout.coordinates, data.design.n_threads
+            )
+            held_out = replace(held_out, eval_rows=rows)
         is_narrow = layout.design.nnz <= _NARROW * layout.design.shape[0]
         tol = min(self.problem.tol, EXACT) if is_narrow else self.problem.tol
         max_iter = self.problem.max_iter

@@ -17,7 +17,6 @@ from rankwise.fitting.margins import MarginFit
 from rankwise.losses import HingeLoss, SquaredHingeLoss, SquaredLoss
 from rankwise.objectives import MeanLoss, SquaredObjective
 from rankwise.pairs.graph import MarginPairs, PairGraph
-from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.solvers.bounded import Bounds, minimise_bounded
 from rankwise.solvers.choose import SOLVERS, SolverOptions, choose_solver
 from rankwise.solvers.direct import DirectFactor
@@ -103,7 +102,7 @@ class SquaredTraining:
     def slopes(self, scores: Floats) -> tuple[Floats, Floats]:
         """Return slope and curvature of the mean loss."""
         point = SquaredLoss().at(self.graph, scores)
-        return point.gradient / self.graph.weight, 2 * row_degrees(self.graph) / self.graph.weight
+        return point.gradient / self.graph.weight, 2 * self.graph.degrees() / self.graph.weight
 
 
 # How many alphas are counted on once a second one is asked for: a search tries those on both sides of the best.
@@ -174,16 +173,3 @@ class _MeanSquaresPoint:
 
     def hessian_product(self, v: Floats) -> Floats:
         return 2 * self._objective.product(v) / self._weight
-
-
-def row_degrees(graph: PairGraph) -> Floats:
-    """Return the total weight of each row's pairs: the diagonal of the Laplacian, but for a row's pair with itself."""
-    blocks = graph.blocks
-    if blocks is None:
-        assert isinstance(graph, PreferenceGraph)
-        both = np.concatenate([graph.winner, graph.loser])
-        return np.bincount(both, np.tile(graph.pair_weight, 2), graph.n_rows).astype(np.float64)
-    degree = np.repeat(blocks.degree, np.diff(blocks.segment_start))
-    out = np.zeros(graph.n_rows)
-    out[blocks.order] = degree if blocks.row_weight is None else degree * blocks.row_weight
-    return out

@@ -35,10 +35,11 @@ from rankwise.estimators.base import Ranker
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric, get_metric
 from rankwise.metrics.metric import Evaluator
-from rankwise.problems.training import PairData, TrainingData, TrainingProblem
-from rankwise.selection.cv import Sampling, plan_of
-from rankwise.selection.folds import FoldAssigner, PairAssigner, assigner_of
-from rankwise.selection.splits import as_splitter, count_folds, read_splits
+from rankwise.pairs.labelled import LabelPairs, units_of_rows
+from rankwise.pairs.listed import PreferencePairs
+from rankwise.pairs.plan import Units
+from rankwise.problems.problem import Problem as RankingProblem
+from rankwise.selection.plan import as_splitter, count_folds, plan_of, read_splits
 
 __all__ = [
     "Figure",
@@ -438,16 +439,16 @@ def splits_of(fold: npt.NDArray[np.integer]) -> Splits:
 # --- from what `fit` and `fit_pairs` were given ---
 
 
-def resolve_metric(scoring: str | Metric, data: TrainingProblem, *, with_qid: bool) -> Metric:
+def resolve_metric(scoring: str | Metric, data: RankingProblem, *, with_qid: bool) -> Metric:
     """Return the metric that `scoring` names; "auto" is NDCG@10 for grades inside queries, else the pairwise error."""
     is_auto = isinstance(scoring, str) and scoring == "auto"
-    if isinstance(data, TrainingData):
-        if data.importance is not None:
+    if isinstance(pairs := data.pairs, LabelPairs):
+        if pairs.importance is not None:
             raise InvalidInputError(
                 "Candidates are compared by queries that count alike, so there is no query_importance.",
                 "leave it out, or use RankRLSCV, which takes it.",
             )
-        by_grades = is_auto and with_qid and is_graded(data.y)
+        by_grades = is_auto and with_qid and is_graded(pairs.y)
         return get_metric("ndcg@10" if by_grades else "pairwise_error" if is_auto else scoring)
     metric = get_metric("pairwise_error" if is_auto else scoring)
     if metric.base_name not in {"pairwise_error", "concordance"}:
@@ -459,7 +460,7 @@ def resolve_metric(scoring: str | Metric, data: TrainingProblem, *, with_qid: bo
 
 
 def labelled_rows(
-    data: TrainingData,
+    data: RankingProblem,
     metric: Metric,
     cv: object,
     seed: int,
@@ -469,7 +470,9 @@ def labelled_rows(
     with_qid: bool,
 ) -> LabelledRows:
     """Assign rows to folds, and those of one ranking to blocks inside them; or read the evaluation set."""
-    X, y, queries, weight = data.design.stored(), data.y, data.queries, data.row_weight
+    pairs = data.pairs
+    assert isinstance(pairs, LabelPairs)
+    X, y, queries, weight = data.design.stored(), pairs.y, pairs.queries, pairs.row_weight
     ids = queries.codes if len(queries) > 1 else None
     if eval_set is not None:
         rows, given, qid = rows_of_eval_set(eval_set, with_qid=with_qid)
@@ -477,11 +480,11 @@ def labelled_rows(
         labels = check_numbers("y of eval_set", given, X_scored.shape[0]).reshape(-1)
         scored = check_qid(qid, X_scored.shape[0])
         columns = ScaledColumns(X, ids, weight, (X_scored, scored.codes if ids is not None else None))
-        block = _blocks(FoldAssigner(labels, scored), 1, seed)
+        block = _blocks(units_of_rows(labels, scored), 1, seed)
         fold, none = np.full(queries.n_rows, -1, dtype=np.int32), np.zeros(queries.n_rows, dtype=np.int64)
         return LabelledRows(columns, y, queries, weight, metric, fold, none, "", (labels, scored, block))
-    assigner = assigner_of(data)
-    plan = plan_of(cv, data, metric, Sampling(seed, None), rows=assigner)
+    assigner = units_of_rows(y, queries, pairs.fold_weight)
+    plan = plan_of(cv, pairs, metric, seed)
     fold, n_folds, description = plan.groups.astype(np.int32), plan.n_folds, plan.description
     if isinstance(cv, str) and cv == "auto":
         n_scored = n_scored_folds(queries.n_rows, len(queries), n_folds)
@@ -492,22 +495,24 @@ def labelled_rows(
     return LabelledRows(columns, y, queries, weight, metric, fold, block, description)
 
 
-def _blocks(assigner: FoldAssigner, n_folds: int, seed: int) -> Ints:
+def _blocks(assigner: Units, n_folds: int, seed: int) -> Ints:
     """Assign the rows of one ranking to blocks, as many in each fold as make good observations."""
     n_blocks = int(np.clip(assigner.n_units // (n_folds * _BLOCK_ROWS), 1, _BLOCKS))
     return np.maximum(assigner.folds(n_blocks, seed + 2), 0).astype(np.int64)
 
 
 def listed_pairs(
-    data: PairData, metric: Metric, cv: object, seed: int, eval_set: object, check_matrix: CheckMatrix
+    data: RankingProblem, metric: Metric, cv: object, seed: int, eval_set: object, check_matrix: CheckMatrix
 ) -> ListedPairs:
     """Assign pairs to folds, all comparisons of two rows, or of a group, together; rows of equal content are one."""
-    X, found, code = data.design.stored(), data.preferences, data.row_codes
+    own = data.pairs
+    assert isinstance(own, PreferencePairs)
+    X, found, code = data.design.stored(), own.preferences, data.row_codes
     winner, loser = code[found.winner], code[found.loser]
     same_two = np.minimum(winner, loser) * np.int64(code.size) + np.maximum(winner, loser)
     unit, word, groups = np.unique(same_two, return_inverse=True)[1].reshape(-1), "pairs", None
-    if data.groups is not None:
-        unit, word, groups = data.groups.codes, "groups", np.asarray(data.groups)
+    if own.groups is not None:
+        unit, word, groups = own.groups.codes, "groups", np.asarray(own.groups)
     if eval_set is not None:
         given, listed, weight = pairs_of_eval_set(eval_set)
         rows, pairs = read_duels(given, listed)
@@ -522,5 +527,5 @@ def listed_pairs(
         splits = list(read_splits(splitter, _edges(found), None, groups, "pairs"))
         return ListedPairs(columns, found, unit, metric, splits, f"the test sets of {splitter}")
     n_folds = count_folds(cv, int(np.unique(unit).size), word)
-    fold = PairAssigner(unit, found.weight).folds(n_folds, seed)
+    fold = Units.of_codes(unit, found.weight).folds(n_folds, seed)
     return ListedPairs(columns, found, unit, metric, splits_of(fold), f"{n_folds} folds of {word}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import ClassVar, Never
+from typing import Any, ClassVar, Never
 
 import numpy as np
 import numpy.typing as npt
@@ -34,10 +34,10 @@ from rankwise.exporters.targets import exportable_to as formula_exportable_to
 from rankwise.formula.reading import formula_of_encoder
 from rankwise.metrics import Metric
 from rankwise.model_selection import predict_scores
+from rankwise.pairs.labelled import units_of_rows
 from rankwise.pairs.labels import Cost, QueryWeight, Ties
 from rankwise.preprocessing.table_encoder import TableEncoder
-from rankwise.problems.training import PairData, TrainingData, TrainingProblem
-from rankwise.selection.folds import FoldAssigner
+from rankwise.problems.problem import Problem as RankingProblem
 
 __all__ = ["AutoRanker", "check_encoder", "keep_encoder"]
 
@@ -196,29 +196,29 @@ class AutoRanker(CalibratedRanker):
 
     # --- rows on their way in ---
 
-    def _training_data(
+    def _labelled(
         self,
         X: MatrixLike,
         y: Labels,
         qid: ArrayLike | None,
         sample_weight: ArrayLike | None,
         query_importance: Importance | None,
-    ) -> TrainingData:
+    ) -> RankingProblem:
         self._require_labels(y)
-        data = super()._training_data(self._encode(X, qid), y, qid, sample_weight, query_importance)
+        data = super()._labelled(self._encode(X, qid), y, qid, sample_weight, query_importance)
         _name_given_columns(self)
         return data
 
-    def _pair_data(
+    def _listed(
         self,
         X: MatrixLike,
         pairs: ArrayLike | MatrixLike | None,
         magnitude: ArrayLike | None,
         weight: ArrayLike | None,
         groups: ArrayLike | None = None,
-    ) -> PairData:
+    ) -> RankingProblem:
         rows, edges = read_duels(X, pairs)
-        data = super()._pair_data(self._encode(rows, None), edges, magnitude, weight, groups)
+        data = super()._listed(self._encode(rows, None), edges, magnitude, weight, groups)
         _name_given_columns(self)
         return data
 
@@ -251,9 +251,15 @@ class AutoRanker(CalibratedRanker):
 
     # --- the choice ---
 
-    def _learn(self, data: TrainingProblem, eval_set: object) -> None:
+    def _labelled_eval_set(self, problem: RankingProblem, eval_set: object) -> Any:
+        return eval_set
+
+    def _listed_eval_set(self, problem: RankingProblem, eval_set: object) -> Any:
+        return eval_set
+
+    def _learn(self, data: RankingProblem, eval_set: Any) -> None:
         """Assign rows or pairs to folds once, try every candidate on them, and keep the best."""
-        if self.nested and (isinstance(data, PairData) or eval_set is not None or not data.design.has_rows):
+        if self.nested and (not data.pairs.has_blocks or eval_set is not None or not data.design.has_rows):
             raise InvalidInputError(
                 "nested makes outer folds of labelled rows of X, so it takes neither pairs nor an eval_set.",
                 "use nested=False and score the model on rows of its own.",
@@ -261,7 +267,7 @@ class AutoRanker(CalibratedRanker):
         self._forget("nested_score_", "nested_error_", "calibration_", "log_loss_")
         metric = resolve_metric(self.scoring, data, with_qid=self.fitted_with_qid_)
         how = (metric, self.cv, read_seed(self.random_state), eval_set, self._encoded)
-        if isinstance(data, PairData):
+        if not data.pairs.has_blocks:
             listed = listed_pairs(data, *how)
             chosen = self._choose(listed)
             if listed.scored is None:
@@ -302,7 +308,7 @@ class AutoRanker(CalibratedRanker):
     def _nested(self, problem: LabelledRows) -> tuple[float, float]:
         """Choose and fit without each outer fold, and score that fold; return the value and its standard error."""
         X, y, ids = problem.columns.X, problem.y, problem.qid
-        assigner = FoldAssigner(y, problem.queries, problem.weight)
+        assigner = units_of_rows(y, problem.queries, problem.weight)
         n_outer = min(assigner.n_units, _OUTER_FOLDS if self.nested is True else int(self.nested))
         fold = assigner.folds(n_outer, read_seed(self.random_state) + 1)
         inner = clone(self).set_params(nested=False, rivals=(), scoring=problem.metric)

@@ -13,8 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import Estimator, Floats, Ints
 from rankwise.exceptions import InvalidInputError, MissingPackageError
-from rankwise.selection.result import Selection
-from rankwise.selection.scorers import oriented, resolve_scoring
+from rankwise.selection.result import Selection, oriented, resolve_scoring
 
 __all__ = ["Reading", "axes_to_draw_on", "check_axes", "has_surface", "import_pyplot", "write_alphas"]
 

@@ -18,8 +18,8 @@ from rankwise.estimators.additive_model import AUTO_COUNTS, AdditiveModel
 from rankwise.estimators.base import say
 from rankwise.exceptions import NoPairsError, UndefinedMetricError
 from rankwise.metrics import Metric
-from rankwise.problems.training import PairData, TrainingProblem
-from rankwise.selection.folds import assigner_of
+from rankwise.pairs.plan import Plan
+from rankwise.problems.problem import Problem
 
 __all__ = ["AdditiveRanker"]
 
@@ -146,7 +146,7 @@ class AdditiveRanker(AdditiveModel):
     # An `eval_set` is of use to ``interactions="auto"`` alone, and of no harm otherwise.
     _looks_at_eval_set = True
 
-    def _learn(self, data: TrainingProblem, eval_set: object) -> None:
+    def _learn(self, data: Problem, eval_set: Plan | None) -> None:
         """Choose how many surfaces help, where that is asked for, and fit all terms together."""
         knots = Knots(int(self.n_knots), int(self.surface_knots))
         problem, alpha = (
@@ -170,7 +170,7 @@ class AdditiveRanker(AdditiveModel):
         )
         say(self._finish(*found, blueprints))
 
-    def _choose_count(self, problem: AdditiveProblem, knots: Knots, eval_set: object) -> int:
+    def _choose_count(self, problem: AdditiveProblem, knots: Knots, eval_set: Plan | None) -> int:
         """Return how many surfaces lower the error of held-out rows."""
         splits = self._splits(problem, eval_set)
         if not splits or len(problem.blueprints.at(*knots).plan.curves) < 2:
@@ -178,12 +178,13 @@ class AdditiveRanker(AdditiveModel):
         wanted = Wanted(Ladder([float(self.alpha)]), knots[:1], knots[1:], AUTO_COUNTS)
         return Search(problem.blueprints, splits, wanted, problem.tol).run().n_pairs
 
-    def _splits(self, problem: AdditiveProblem, eval_set: object) -> list[Split]:
+    def _splits(self, problem: AdditiveProblem, eval_set: Plan | None) -> list[Split]:
         """Return what scores numbers of surfaces; nothing where too few rows can be held out."""
         data, metric = problem.data, self._metric
-        if eval_set is not None or isinstance(data, PairData):
-            return problem.splits(self._watched(data, eval_set), metric)
-        if assigner_of(data).n_units < 2:
+        if eval_set is not None:
+            return problem.splits(eval_set, metric)
+        units = data.pairs.units()
+        if units is None or units.n_units < 2:
             return []
         try:
             return problem.splits(self._watched(data, None), metric)

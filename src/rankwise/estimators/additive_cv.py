@@ -21,10 +21,11 @@ from rankwise.data.validation import check_alphas, check_choice
 from rankwise.estimators.additive_model import AUTO_COUNTS, AdditiveModel
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import Metric
-from rankwise.problems.training import TrainingProblem
-from rankwise.selection.closed_form import exact_for_columns
-from rankwise.selection.scorers import oriented
-from rankwise.selection.splits import is_exact_name
+from rankwise.pairs.plan import Plan
+from rankwise.problems.problem import Problem
+from rankwise.selection.exact import exact_for_columns
+from rankwise.selection.plan import is_exact_name
+from rankwise.selection.result import oriented
 from rankwise.solvers.solution import Solution, Status
 
 __all__ = ["AdditiveRankerCV", "Watch", "affordable_knots", "n_scored_folds"]
@@ -164,7 +165,7 @@ class AdditiveRankerCV(AdditiveModel):
     ) -> None:
         self._store(locals())
 
-    def _learn(self, data: TrainingProblem, eval_set: object) -> None:
+    def _learn(self, data: Problem, eval_set: Plan | None) -> None:
         """Try the settings, and fit the best one on all rows."""
         n_rows = data.design.shape[0]
         n_knots = self._affordable("n_knots", n_rows)
@@ -198,10 +199,10 @@ class AdditiveRankerCV(AdditiveModel):
         selection = search.selection(self.values_).with_facts(n_iter_=self.n_iter_, **facts)
         self._keep(replace(selection, notices=notices), data)
 
-    def _learn_squares(self, problem: AdditiveProblem, wanted: Wanted, eval_set: object) -> None:
+    def _learn_squares(self, problem: AdditiveProblem, wanted: Wanted, eval_set: Plan | None) -> None:
         """Choose among all alphas at once, which the squared loss of given terms allows."""
-        by = exact_for_columns(self.cv, "tikhonov", problem.data, len(wanted.ladder.alphas), "folds")
-        held_out = self._held_out(problem.data, eval_set, by)
+        exact = exact_for_columns(self.cv, "tikhonov", problem.data, len(wanted.ladder.alphas), "folds")
+        held_out = self._held_out(problem.data, eval_set, exact)
         self.cv_ = held_out.description
         search = SquaredSearch(problem, held_out, self._metric, wanted)
         search.run()

@@ -20,7 +20,7 @@ from rankwise.additive.parameters import (
     read_directions,
     read_surfaces,
 )
-from rankwise.additive.problem import AdditiveProblem, queries_of
+from rankwise.additive.problem import AdditiveProblem
 from rankwise.additive.shapes import FittedCurve, FittedSurface, FittedTerms
 from rankwise.additive.training import LOSSES
 from rankwise.arrays import AnyArray, Floats, MatrixLike
@@ -30,7 +30,7 @@ from rankwise.estimators.base import POSITIVE, SHARE, Constraints, Ranker
 from rankwise.exceptions import InvalidInputError
 from rankwise.fitting.notices import Notice
 from rankwise.pairs.labels import Cost, Ties
-from rankwise.problems.training import PairData, TrainingProblem
+from rankwise.problems.problem import Problem
 from rankwise.runtime.threads import default_threads
 from rankwise.solvers.solution import Solution
 
@@ -126,7 +126,7 @@ class AdditiveModel(Ranker):
 
     # --- models ---
 
-    def _blueprints(self, data: TrainingProblem) -> Blueprints:
+    def _blueprints(self, data: Problem) -> Blueprints:
         """Read what is said about the columns."""
         X: AnyArray = data.design.stored()
         names = getattr(self, "feature_names_in_", ())
@@ -139,11 +139,11 @@ class AdditiveModel(Ranker):
                 "A column is both categorical and monotone; levels of a category have no order.",
                 "take it out of one of the two.",
             )
-        weight = None if isinstance(data, PairData) else data.row_weight
-        return Blueprints(X, queries_of(data), weight, levels, self.penalty, directions, self._threads())
+        weight = data.pairs.row_weight
+        return Blueprints(X, data.pairs.queries, weight, levels, self.penalty, directions, self._threads())
 
     def _problem(
-        self, data: TrainingProblem, n_knots: int, surface_knots: int, *, holds_out: bool = True
+        self, data: Problem, n_knots: int, surface_knots: int, *, holds_out: bool = True
     ) -> AdditiveProblem:
         """Choose the first knots to be tried."""
         blueprints = self._blueprints(data)

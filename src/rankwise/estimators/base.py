@@ -25,28 +25,29 @@ from rankwise.data.validation import (
     read_seed,
     rows_of_eval_set,
 )
-from rankwise.design import Design, as_design
+from rankwise.design import Design, as_design, shifted_design
 from rankwise.estimators.fitted import FittedRanker, is_on_cluster, refuse_unknown
 from rankwise.exceptions import InvalidInputError, caller_level
 from rankwise.fitting.notices import Notice
 from rankwise.kernels import KERNELS
 from rankwise.metrics import Metric
+from rankwise.pairs.labelled import LabelPairs, row_scorer
 from rankwise.pairs.labels import COSTS, QUERY_WEIGHTS, TIES, Cost, Ties
-from rankwise.problems.training import PairData, TrainingData, TrainingProblem
+from rankwise.pairs.listed import PreferencePairs, pair_scorer
+from rankwise.pairs.pairs import Pairs
+from rankwise.pairs.plan import Plan
+from rankwise.problems.problem import Problem
 from rankwise.runtime.threads import one_blas_thread
-from rankwise.selection.cv import (
-    SCORED_ROWS,
-    Decomposition,
-    Sampling,
+from rankwise.selection.grids import POWERS_OF_TWO, notices_of_edges
+from rankwise.selection.plan import (
+    EXACT_CV,
+    SCORED_ENTRIES,
+    Exact,
     held_out_share,
     notices_of_time,
     plan_of,
 )
-from rankwise.selection.grids import POWERS_OF_TWO, notices_of_edges
-from rankwise.selection.held_out import HeldOut
-from rankwise.selection.result import WRITTEN, Selection, one_or_all
-from rankwise.selection.scorers import EvalSet, pair_eval_set, resolve_scoring, row_eval_set
-from rankwise.selection.splits import EXACT_CV
+from rankwise.selection.result import WRITTEN, Selection, one_or_all, resolve_scoring
 from rankwise.selection.surface import AVERAGING, METHODS
 
 __all__ = ["COUNT", "NOT_NEGATIVE", "POSITIVE", "SHARE", "Constraints", "Ranker", "say"]
@@ -154,7 +155,8 @@ class Ranker(FittedRanker):
         self._check_parameters()
         self._refuse_unused(eval_set)
         try:
-            self._learn(self._training_data(X, y, qid, sample_weight, query_importance), eval_set)
+            problem = self._labelled(X, y, qid, sample_weight, query_importance)
+            self._learn(problem, None if eval_set is None else self._labelled_eval_set(problem, eval_set))
         finally:
             self._free_workers(X)
         return self
@@ -234,7 +236,8 @@ class Ranker(FittedRanker):
         self._check_parameters()
         self._refuse_unused(eval_set, groups)
         try:
-            self._learn(self._pair_data(X, pairs, magnitude, weight, groups), eval_set)
+            problem = self._listed(X, pairs, magnitude, weight, groups)
+            self._learn(problem, None if eval_set is None else self._listed_eval_set(problem, eval_set))
         finally:
             self._free_workers(X)
         return self
@@ -245,7 +248,7 @@ class Ranker(FittedRanker):
             self._cluster.release_clusters()
 
     @abstractmethod
-    def _learn(self, data: TrainingProblem, eval_set: object) -> None:
+    def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Choose what there is to choose, fit, and keep the model."""
 
     def _check_parameters(self) -> None:
@@ -269,14 +272,14 @@ class Ranker(FittedRanker):
 
     # --- training data on its way in ---
 
-    def _training_data(
+    def _labelled(
         self,
         X: MatrixLike,
         y: Labels,
         qid: ArrayLike | None,
         sample_weight: ArrayLike | None,
         query_importance: Importance | None,
-    ) -> TrainingData:
+    ) -> Problem:
         """Pass everything through validation, and set the attributes that describe it."""
         self._require_labels(y)
         if is_on_cluster(X):
@@ -287,33 +290,37 @@ class Ranker(FittedRanker):
         queries = check_qid(qid, labels.shape[0])
         weights = check_weights(sample_weight, labels.shape[0]), check_importance(query_importance, queries)
         design = self._design(rows)
-        data = TrainingData(design, labels, queries, *weights, *self._which_pairs(), self.query_weight)
-        self._describe(data, with_qid=qid is not None)
-        return data
+        ties, cost = self._which_pairs()
+        pairs = LabelPairs(labels, queries, *weights, ties, cost, self.query_weight, design.n_threads)
+        problem = Problem(design, pairs)
+        self._describe(problem, with_qid=qid is not None)
+        return problem
 
-    def _pair_data(
+    def _listed(
         self,
         X: MatrixLike,
         pairs: ArrayLike | MatrixLike | None,
         magnitude: ArrayLike | None,
         weight: ArrayLike | None,
         groups: ArrayLike | None = None,
-    ) -> PairData:
+    ) -> Problem:
         """Pass listed pairs through validation, and set the attributes that describe them."""
         design = self._design(self._check_rows(X, reset=True))
-        listed = check_pairs(pairs, design.shape[0], magnitude, weight)
+        n_rows = design.shape[0]
+        listed = check_pairs(pairs, n_rows, magnitude, weight)
         undivided = None
         if groups is not None:
             undivided = check_qid(groups, len(listed), name="groups", what="group", beside="pairs")
-        data = PairData.listed(design, listed, *self._which_pairs(), undivided)
-        self._describe(data, with_qid=False)
-        return data
+        settings = (*self._which_pairs(), undivided, design.n_threads)
+        problem = Problem(design, PreferencePairs.listed(listed, n_rows, *settings))
+        self._describe(problem, with_qid=False)
+        return problem
 
-    def _describe(self, data: TrainingProblem, *, with_qid: bool) -> None:
+    def _describe(self, problem: Problem, *, with_qid: bool) -> None:
         self._forget("n_components_", "n_unpaired_rows_")
-        self.__dict__.update(data.attributes, fitted_with_qid_=with_qid)
+        self.__dict__.update(problem.pairs.attributes, fitted_with_qid_=with_qid)
         if self._which_pairs()[1] == "relative":
-            _warn_of_near_ties(data)
+            _warn_of_near_ties(problem.pairs)
 
     def _require_labels(self, y: Labels | None) -> None:
         """Raise unless there are labels, and the ranker learns from labels."""
@@ -355,55 +362,72 @@ class Ranker(FittedRanker):
                 "leave it out, or use a ranker that chooses alpha on folds, such as RankRLSCV.",
             )
 
-    def _eval_set(self, data: TrainingProblem, eval_set: object) -> EvalSet:
-        """Pass rows or pairs to score by through validation."""
-        if isinstance(data, PairData):
-            rows, pairs, weight = pairs_of_eval_set(eval_set)
-            X = self._check_rows(rows, reset=False)
-            return pair_eval_set(X, check_pairs(pairs, X.shape[0], weight=weight), data, self._metric)
+    def _labelled_eval_set(self, problem: Problem, eval_set: object) -> Plan:
+        """Pass rows to score by through validation."""
         rows, labels, qid = rows_of_eval_set(eval_set, with_qid=self.fitted_with_qid_)
         X, y = self._check_labelled(rows, labels, reset=False)
         given = 1 if y.ndim == 1 else y.shape[1]
-        if given != data.n_outputs:
+        if given != problem.pairs.n_outputs:
             raise InvalidInputError(
-                f"eval_set has {given} outputs, but y has {data.n_outputs}.",
+                f"eval_set has {given} outputs, but y has {problem.pairs.n_outputs}.",
                 "give both the same columns of labels.",
             )
-        return row_eval_set(X, y, check_qid(qid, y.shape[0]), data, self._metric)
+        queries, threads = check_qid(qid, y.shape[0]), problem.design.n_threads
+        columns = [y] if y.ndim == 1 else list(np.ascontiguousarray(y.T))
+        scorers = [row_scorer(self._metric, column, queries, threads, "eval_set") for column in columns]
+        design = shifted_design(X, problem.design.shift, threads)
+        return Plan.of_eval_set(design, scorers, f"an evaluation set of {y.shape[0]} rows")
 
-    def _watched(self, data: TrainingProblem, eval_set: object) -> HeldOut:
+    def _listed_eval_set(self, problem: Problem, eval_set: object) -> Plan:
+        """Pass pairs to score by through validation."""
+        rows, pairs, weight = pairs_of_eval_set(eval_set)
+        X = self._check_rows(rows, reset=False)
+        listed = check_pairs(pairs, X.shape[0], weight=weight)
+        design = shifted_design(X, problem.design.shift, problem.design.n_threads)
+        own = np.ones(len(listed)) if listed.weight is None else listed.weight
+        scorer = pair_scorer(self._metric, own, (listed.winner, listed.loser), what="eval_set")
+        return Plan.of_eval_set(design, [scorer], f"an evaluation set of {len(listed)} pairs")
+
+    def _watched(self, problem: Problem, eval_set: Plan | None) -> Plan:
         """Return what early stopping watches: an eval set, or a share of the data."""
         if eval_set is not None:
-            return self._eval_set(data, eval_set)
-        return held_out_share(data, self.validation_fraction, read_seed(self.random_state))
+            return eval_set
+        return held_out_share(problem.pairs, self.validation_fraction, read_seed(self.random_state))
 
-    def _held_out(self, data: TrainingProblem, eval_set: object, by: Decomposition | None = None) -> HeldOut:
-        """Return what a choice is made on: an eval set, or what `cv` says, `by` a decomposition if there is one."""
+    def _held_out(self, problem: Problem, eval_set: Plan | None, exact: Exact | None = None) -> Plan:
+        """Return what a choice is made on: an eval set, or what `cv` says, exactly if there is a decomposition."""
         if eval_set is not None:
-            return self._eval_set(data, eval_set)
-        metric, sampling = self._metric, Sampling(read_seed(self.random_state), SCORED_ROWS)
-        plan = plan_of(self.cv, data, metric, sampling, by, whole_components=self._whole_components)
-        say(notices_of_time(plan, data, by))
+            return eval_set
+        plan = plan_of(
+            self.cv,
+            problem.pairs,
+            self._metric,
+            read_seed(self.random_state),
+            limit=SCORED_ENTRIES,
+            exact=exact,
+            whole_components=self._whole_components,
+        )
+        say(notices_of_time(plan, problem.pairs, exact))
         return plan
 
     # --- what a fit leaves ---
 
-    def _keep(self, best: Selection, data: TrainingProblem, beside: Selection | None = None) -> None:
+    def _keep(self, best: Selection, problem: Problem, beside: Selection | None = None) -> None:
         """Set the attributes of what was chosen, maybe beside other tables, and say what there is to say."""
-        written, several = best if beside is None else beside, data.several_outputs
+        written, several = best if beside is None else beside, problem.pairs.several_outputs
         attributes, notices = written.attributes(self._metric, several=several), list(best.notices)
         # Who has alphas chose one; unless all stopped early instead, on the way to the model of alpha = 0.
         if hasattr(self, "alphas") and any(choice.alpha > 0 for choice in best.chosen):
             notices += notices_of_edges(self.alphas, *best.table, self._grid)
-        self._keep_models(written.models, attributes, data)
+        self._keep_models(written.models, attributes, problem)
         say(notices)
 
     def _keep_models(
-        self, models: Sequence[Floats], attributes: Mapping[str, object], data: TrainingProblem
+        self, models: Sequence[Floats], attributes: Mapping[str, object], problem: Problem
     ) -> None:
         """Set the coefficients of every output and further attributes; nothing of another fit lingers there."""
         self._forget(*WRITTEN)
-        coef = np.ascontiguousarray(one_or_all(models, data.several_outputs))
+        coef = np.ascontiguousarray(one_or_all(models, problem.pairs.several_outputs))
         if not np.isfinite(coef).all():
             raise InvalidInputError(
                 "The coefficients are too large for floating-point numbers.",
@@ -422,15 +446,9 @@ class Ranker(FittedRanker):
             self.__dict__.pop(name, None)
 
 
-def _warn_of_near_ties(data: TrainingProblem) -> None:
+def _warn_of_near_ties(pairs: Pairs) -> None:
     """Say it where the relative cost is all about a few small differences."""
-    if isinstance(data, PairData):
-        magnitude = data.preferences.magnitude
-        parts = [] if magnitude is None else [magnitude[magnitude > 0]]
-        what, by, which = "Pairs of a magnitude of", "magnitude", "magnitudes"
-    else:
-        parts = [np.diff(one.value)[one.query[1:] == one.query[:-1]] for one in data.levels]
-        what, by, which = "Labels that differ by", "difference", "labels"
+    parts, (what, by, which) = pairs.near_ties()
     for differences in parts:
         if differences.size and differences.min() < _NEAR_TIE * differences.max():
             seen = (

@@ -16,7 +16,7 @@ from rankwise.kernels import Kernel, resolve_gamma
 from rankwise.kernels.basis import choose_basis
 from rankwise.kernels.design import KernelDesign
 from rankwise.problems.kernel import KernelProblem
-from rankwise.problems.training import PairData, TrainingProblem
+from rankwise.problems.problem import Problem
 from rankwise.runtime.memory import MemoryBudget
 from rankwise.runtime.threads import one_blas_thread
 
@@ -53,7 +53,7 @@ class KernelRanker(Ranker):
         return KernelDesign(self.kernel_, whole_entries(X), self.X_fit_).dot(dual)
 
     def _problem(
-        self, data: TrainingProblem, gamma: str | float, like: KernelProblem | None = None
+        self, problem: Problem, gamma: str | float, like: KernelProblem | None = None
     ) -> KernelProblem:
         """Resolve the kernel and the reduced set.
 
@@ -62,8 +62,7 @@ class KernelRanker(Ranker):
         like : KernelProblem, optional
             That of another gamma, whose reduced set serves again unless it was chosen by the kernel.
         """
-        design = data.design
-        row_weight = None if isinstance(data, PairData) else data.row_weight
+        design, row_weight = problem.design, problem.pairs.row_weight
         if not design.has_rows and self.kernel != "precomputed":
             raise InvalidInputError(
                 f"kernel={self.kernel!r} looks at the rows of X, and a LinearOperator does not show them.",

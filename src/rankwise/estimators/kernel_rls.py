@@ -12,7 +12,8 @@ from rankwise.estimators.base import Constraints, say
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.fitting.kernel_squares import KernelLeastSquares
 from rankwise.kernels.basis import Basis
-from rankwise.problems.training import TrainingProblem
+from rankwise.pairs.plan import Plan
+from rankwise.problems.problem import Problem
 from rankwise.selection.result import outputs_of
 from rankwise.solvers.choose import SOLVERS
 
@@ -109,12 +110,12 @@ class KernelRankRLS(KernelRanker):
     ) -> None:
         self._store(locals())
 
-    def _learn(self, data: TrainingProblem, eval_set: object) -> None:
+    def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Solve every graph's problem; several graphs are several outputs."""
-        problem = self._problem(data, self.gamma)
-        self._keep_kernel(problem)
-        solver = self.solver if problem.basis is not None else self._require_matrix(data.design, "direct")
+        kernel = self._problem(problem, self.gamma)
+        self._keep_kernel(kernel)
+        solver = self.solver if kernel.basis is not None else self._require_matrix(problem.design, "direct")
         fit = KernelLeastSquares(solver, float(self.alpha), self.tol, self.max_iter)
-        dual = fit.solve(data.design, problem, data.graphs())
-        self._keep_models(outputs_of(dual), {"solver_": fit.solver, "n_iter_": fit.n_iter}, data)
+        dual = fit.solve(problem.design, kernel, problem.pairs.graphs())
+        self._keep_models(outputs_of(dual), {"solver_": fit.solver, "n_iter_": fit.n_iter}, problem)
         say(fit.notices)

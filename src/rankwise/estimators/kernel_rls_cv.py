@@ -19,13 +19,13 @@ from rankwise.fitting.notices import notices_of_extremes
 from rankwise.holdout.spaces import KernelSpace
 from rankwise.kernels.basis import Basis, basis_size
 from rankwise.metrics import Metric
+from rankwise.pairs.plan import Plan
 from rankwise.problems.kernel import KernelProblem
-from rankwise.problems.training import PairData, TrainingProblem
-from rankwise.selection.closed_form import choose_in_closed_form
-from rankwise.selection.cv import Decomposition, Plan
+from rankwise.problems.problem import Problem
 from rankwise.selection.equations import DualCoordinates
+from rankwise.selection.exact import choose_exactly
 from rankwise.selection.grids import POWERS_OF_TWO
-from rankwise.selection.held_out import HeldOut
+from rankwise.selection.plan import Exact
 from rankwise.selection.result import Selection, on_one_grid
 from rankwise.selection.surface import EXACT, SurfaceSearch
 
@@ -124,46 +124,40 @@ class KernelRankRLSCV(KernelRanker):
     ) -> None:
         self._store(locals())
 
-    def _learn(self, data: TrainingProblem, eval_set: object) -> None:
+    def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Choose alpha under every gamma, and keep the best."""
-        self.solver_ = self._require_matrix(data.design, "eigen")
+        self.solver_ = self._require_matrix(problem.design, "eigen")
         self.method_ = self._resolve_method()
         alphas = check_alphas(self.alphas)
-        by = None
+        exact = None
         if self.solver_ == "eigen":
-            n_rows = data.design.shape[0]
+            n_rows = problem.design.shape[0]
             rank = n_rows if self.basis is None else basis_size(self.basis, n_rows)
-            by = Decomposition(rank, alphas.size, refits=True, is_pooled=self.averaging == "pooled")
-        plan = held_out = self._held_out(data, eval_set, by)
-        if eval_set is not None and by is not None and isinstance(data, PairData):
-            # Groups of pairs are decomposed together, whoever scores them.
-            plan = self._held_out(data, None, by)
-        self.cv_ = held_out.description
+            exact = Exact(rank, alphas.size, refits=True, is_pooled=self.averaging == "pooled")
+        plan = self._held_out(problem, eval_set, exact)
+        self.cv_ = plan.description
         problems: list[KernelProblem] = []
         tried: list[Selection] = []
         for gamma in self._gammas():
-            problems.append(self._problem(data, gamma, *problems[:1]))
-            tried.append(self._choose_alpha(problems[-1], data, plan, held_out, alphas))
+            problems.append(self._problem(problem, gamma, *problems[:1]))
+            tried.append(self._choose_alpha(problems[-1], problem, plan, alphas))
         best = int(np.argmin([one.error for one in tried]))
         alphas, tables = on_one_grid([one.table for one in tried])
         errors = tables[0] if _is_one(self.gamma) else np.array(tables)
         self._keep_kernel(problems[best])
-        self._keep(tried[best], data, beside=replace(tried[best], alphas=alphas, errors=errors))
+        self._keep(tried[best], problem, beside=replace(tried[best], alphas=alphas, errors=errors))
 
-    def _choose_alpha(
-        self, problem: KernelProblem, data: TrainingProblem, plan: HeldOut, held_out: HeldOut, alphas: Floats
-    ) -> Selection:
+    def _choose_alpha(self, kernel: KernelProblem, problem: Problem, plan: Plan, alphas: Floats) -> Selection:
         """Choose alpha for one kernel: by products with it, or from one decomposition."""
         if self.solver_ == "eigen":
-            groups = plan if isinstance(plan, Plan) else None
-            options = (self._metric, self.averaging, alphas, groups)
-            return choose_in_closed_form(KernelSpace(problem), data, held_out, *options).with_facts(n_iter_=0)
+            options = (self._metric, self.averaging, alphas)
+            return choose_exactly(KernelSpace(kernel), problem, plan, *options).with_facts(n_iter_=0)
         tol = float(self.tol)
         tol = tol if self.method_ == "tikhonov" else min(tol, EXACT)
         search = SurfaceSearch(self._metric, self.method_, self.averaging, self.patience, tol, self.max_iter)
-        dual = DualCoordinates(problem, problem.products(data.design))
-        selection, best = search.choose(data, held_out, alphas, [dual])
-        indefinite = notices_of_extremes(problem.kernel, {"on the pairs": best.extremes})
+        dual = DualCoordinates(kernel, kernel.products(problem.design))
+        selection, best = search.choose(problem, plan, alphas, [dual])
+        indefinite = notices_of_extremes(kernel.kernel, {"on the pairs": best.extremes})
         return replace(selection, notices=[*selection.notices, *indefinite])
 
     def _resolve_method(self) -> str:

@@ -13,7 +13,8 @@ from rankwise.estimators.margin_ranker import MarginRanker
 from rankwise.fitting.margins import margins_of
 from rankwise.fitting.notices import notices_of_extremes
 from rankwise.kernels.basis import Basis
-from rankwise.problems.training import TrainingProblem
+from rankwise.pairs.plan import Plan
+from rankwise.problems.problem import Problem
 from rankwise.selection.result import Selection, outputs_of
 
 __all__ = ["KernelRankSVM"]
@@ -77,18 +78,19 @@ class KernelRankSVM(MarginRanker, KernelRanker):
     ) -> None:
         self._store(locals())
 
-    def _learn(self, data: TrainingProblem, eval_set: object) -> None:
+    def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Solve the problem of every output on the explicit features."""
-        pairs = [margins_of(data, self.loss, output) for output in range(data.n_outputs)]
-        problem = self._problem(data, self.gamma)
-        self._keep_kernel(problem)
-        if problem.basis is None:
-            problem = problem.with_all_rows()
-        feature_map = problem.feature_map()
-        features = DenseDesign(problem.features(feature_map), problem.n_threads)
-        fit = self._margin_fit(pairs[0])
-        solutions = self._solve(fit, features, data, pairs)
+        pairs = problem.pairs
+        margins = [margins_of(pairs, self.loss, output) for output in range(pairs.n_outputs)]
+        kernel = self._problem(problem, self.gamma)
+        self._keep_kernel(kernel)
+        if kernel.basis is None:
+            kernel = kernel.with_all_rows()
+        feature_map = kernel.feature_map()
+        features = DenseDesign(kernel.features(feature_map), kernel.n_threads)
+        fit = self._margin_fit(margins[0])
+        solutions = self._solve(fit, features, pairs, margins)
         dual = feature_map.dual_coefficients(np.column_stack([solution.coef for solution in solutions]))
-        indefinite = notices_of_extremes(problem.kernel, {"between basis rows": feature_map.extremes})
+        indefinite = notices_of_extremes(kernel.kernel, {"between basis rows": feature_map.extremes})
         selection = Selection(outputs_of([dual]), (), notices=indefinite)
-        self._keep_solutions(selection, fit, solutions, features.reads, data)
+        self._keep_solutions(selection, fit, solutions, features.reads, problem)

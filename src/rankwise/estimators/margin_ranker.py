@@ -11,7 +11,7 @@ import numpy as np
 from scipy.special import expit
 from sklearn.utils._param_validation import StrOptions
 
-from rankwise.arrays import AnyArray, ArrayLike, Floats, Labels, MatrixLike
+from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike
 from rankwise.design import Design
 from rankwise.estimators.base import POSITIVE, SHARE, Constraints, Ranker
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
@@ -19,8 +19,9 @@ from rankwise.fitting.margins import MarginFit, curvature_of
 from rankwise.losses import LOSSES, MARGIN_LOSSES
 from rankwise.pairs.graph import MarginPairs
 from rankwise.pairs.labels import Cost, Ties
+from rankwise.pairs.pairs import Pairs
+from rankwise.problems.problem import Problem
 from rankwise.problems.restriction import Restriction
-from rankwise.problems.training import TrainingProblem
 from rankwise.selection.early_stopping import EvalSetMonitor
 from rankwise.selection.result import Selection, one_or_all
 from rankwise.solvers.choose import MARGIN_SOLVERS
@@ -78,17 +79,16 @@ class MarginRanker(Ranker):
         self,
         fit: MarginFit,
         design: Design,
-        data: TrainingProblem,
-        pairs: Sequence[MarginPairs],
-        trained: AnyArray | None = None,
+        pairs: Pairs,
+        margins: Sequence[MarginPairs],
         starts: Sequence[Floats | None] = (),
         monitors: Sequence[EvalSetMonitor] = (),
     ) -> list[Solution]:
-        """Solve the problem of every output; `trained` as in `rankwise.selection.held_out.Split`."""
+        """Solve the problem of every output."""
         solutions: list[Solution] = []
         alpha = float(self.alpha)
-        for output, (own, start, monitor) in enumerate(zip_longest(pairs, starts, monitors)):
-            curvature = curvature_of(design, data.graph_of(output, trained))
+        for output, (own, start, monitor) in enumerate(zip_longest(margins, starts, monitors)):
+            curvature = curvature_of(design, pairs.graph(output))
             solutions.append(fit.solve(design, own, alpha, start=start, curvature=curvature, watcher=monitor))
         return solutions
 
@@ -98,7 +98,7 @@ class MarginRanker(Ranker):
         fit: MarginFit,
         solutions: Sequence[Solution],
         n_reads: int,
-        data: TrainingProblem,
+        problem: Problem,
     ) -> None:
         """Set the attributes of what was chosen and of the solutions behind it, and warn about bad ones."""
         facts = {
@@ -106,7 +106,9 @@ class MarginRanker(Ranker):
             "loss_": fit.loss,
             "n_reads_": n_reads,
             "n_iter_": max(1, *(s.n_iter for s in solutions)),
-            "duality_gap_": one_or_all([float(s.certificate) for s in solutions], data.several_outputs),
+            "duality_gap_": one_or_all(
+                [float(s.certificate) for s in solutions], problem.pairs.several_outputs
+            ),
         }
         notices = fit.notices(solutions)
-        self._keep(replace(selection.with_facts(**facts), notices=[*selection.notices, *notices]), data)
+        self._keep(replace(selection.with_facts(**facts), notices=[*selection.notices, *notices]), problem)

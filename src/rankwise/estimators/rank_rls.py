@@ -21,7 +21,8 @@ from rankwise.metrics import Metric
 from rankwise.objectives import SquaredObjective
 from rankwise.objectives.accumulated import PassedQueries
 from rankwise.pairs.labels import find_levels, label_graph, laplacian_depends_on_labels
-from rankwise.problems.training import TrainingProblem
+from rankwise.pairs.plan import Plan
+from rankwise.problems.problem import Problem
 from rankwise.runtime.threads import one_blas_thread
 from rankwise.selection.early_stopping import stop_early
 from rankwise.selection.result import WRITTEN, outputs_of
@@ -172,23 +173,23 @@ class RankRLS(LinearRanker):
     ) -> None:
         self._store(locals())
 
-    def _learn(self, data: TrainingProblem, eval_set: object) -> None:
+    def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Solve every graph's problem; several graphs are several outputs."""
         self._forget("_passed", "n_samples_seen_")
         fit = self._least_squares()
         if self.early_stopping:
             remedy = "use early_stopping=False, and choose alpha by RankRLSCV."
             self._refuse_restriction("early_stopping, which stops on the way to a model without it", remedy)
-            fit.resolved(data.design, forms_matrix=False)  # says what is missing
-            watched = self._watched(data, eval_set)
-            self._keep(stop_early(fit, data, watched, self._metric, self.patience), data)
+            fit.resolved(problem.design, forms_matrix=False)  # says what is missing
+            watched = self._watched(problem, eval_set)
+            self._keep(stop_early(fit, problem, watched, self._metric, self.patience), problem)
             return
-        graphs = data.graphs()
-        fit = fit.resolved(data.design, forms_matrix=graphs[0].blocks is not None)
-        solutions = [fit.solve(SquaredObjective(data.design, graph)) for graph in graphs]
+        graphs = problem.pairs.graphs()
+        fit = fit.resolved(problem.design, forms_matrix=graphs[0].blocks is not None)
+        solutions = [fit.solve(SquaredObjective(problem.design, graph)) for graph in graphs]
         coefs = outputs_of([solution.coef for solution in solutions])
         facts = {"solver_": fit.solver, "n_iter_": max(solution.n_iter for solution in solutions)}
-        self._keep_models(coefs, facts, data)
+        self._keep_models(coefs, facts, problem)
         say(fit.notices(solutions))
 
     @one_blas_thread

@@ -17,15 +17,15 @@ from rankwise.exceptions import InvalidInputError
 from rankwise.fitting.squares import LeastSquares
 from rankwise.holdout.spaces import ColumnSpace
 from rankwise.metrics import Metric
+from rankwise.pairs.plan import Plan
+from rankwise.problems.problem import Problem
 from rankwise.problems.restriction import Restriction
-from rankwise.problems.training import TrainingData, TrainingProblem
 from rankwise.selection.alpha_path import choose_on_paths, paths_of, squared_problems
-from rankwise.selection.closed_form import choose_in_closed_form, exact_for_columns
 from rankwise.selection.equations import Coordinates, LinearCoordinates
+from rankwise.selection.exact import choose_exactly, exact_for_columns
 from rankwise.selection.grids import POWERS_OF_TWO
 from rankwise.selection.krylov_run import KrylovRun
-from rankwise.selection.scorers import EvalSet
-from rankwise.selection.splits import is_exact_name
+from rankwise.selection.plan import is_exact_name
 from rankwise.selection.surface import SurfaceSearch, table_tolerance
 from rankwise.solvers.choose import SolverOptions
 
@@ -157,40 +157,37 @@ class RankRLSCV(LinearRanker):
     # Of each output, the run and the column of it that hold its Krylov space; not part of copies and files.
     _runs: Sequence[tuple[KrylovRun, int]] = ()
 
-    def _learn(self, data: TrainingProblem, eval_set: object) -> None:
+    def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Choose by a decomposition where hold-out is exact, else on the regularisation surface."""
         restriction = self._restriction()
         if restriction is not None:
-            self._choose_restricted(data, eval_set, restriction)
+            self._choose_restricted(problem, eval_set, restriction)
         else:
-            self._choose_freely(data, eval_set)
+            self._choose_freely(problem, eval_set)
 
-    def _choose_freely(self, data: TrainingProblem, eval_set: object) -> None:
+    def _choose_freely(self, problem: Problem, eval_set: Plan | None) -> None:
         alphas, powers, metric = check_alphas(self.alphas), self._powers(), self._metric
-        by = exact_for_columns(self.cv, self.method, data, alphas.size, self.averaging)
-        held_out = self._held_out(data, eval_set, by)
-        self.cv_ = held_out.description
-        if not isinstance(held_out, EvalSet) and held_out.is_exact:
-            spaces = [ColumnSpace.of_design(data.design, power) for power in powers]
-            tried = [
-                choose_in_closed_form(space, data, held_out, metric, self.averaging, alphas)
-                for space in spaces
-            ]
+        exact = exact_for_columns(self.cv, self.method, problem, alphas.size, self.averaging)
+        plan = self._held_out(problem, eval_set, exact)
+        self.cv_ = plan.description
+        if plan.is_exact:
+            spaces = [ColumnSpace.of_design(problem.design, power) for power in powers]
+            tried = [choose_exactly(space, problem, plan, metric, self.averaging, alphas) for space in spaces]
             best = int(np.argmin([one.error for one in tried]))
             selection = replace(tried[best], choices={"tikhonov": tried[best].chosen})
             selection = selection.with_facts(scaling_=powers[best], n_iter_=0, n_products_=0)
             self.method_, self._runs = "tikhonov", ()
         else:
             self.method_ = "hybrid" if self.method == "auto" else self.method
-            tol = table_tolerance(data.design, self.method_, self.tol)
+            tol = table_tolerance(problem.design, self.method_, self.tol)
             search = SurfaceSearch(metric, self.method_, self.averaging, self.patience, tol, self.max_iter)
-            coordinates: list[Coordinates] = [LinearCoordinates(data.design, power) for power in powers]
-            selection, trial = search.choose(data, held_out, alphas, coordinates)
+            coordinates: list[Coordinates] = [LinearCoordinates(problem.design, power) for power in powers]
+            selection, trial = search.choose(problem, plan, alphas, coordinates)
             selection = selection.with_facts(scaling_=powers[coordinates.index(trial.coordinates)])
             self._runs = trial.columns
-        self._keep(selection, data)
+        self._keep(selection, problem)
 
-    def _choose_restricted(self, data: TrainingProblem, eval_set: object, restriction: Restriction) -> None:
+    def _choose_restricted(self, problem: Problem, eval_set: Plan | None, restriction: Restriction) -> None:
         """Fit every alpha by itself."""
         alphas, powers = check_alphas(self.alphas, positive=True), self._powers()
         if is_exact_name(self.cv) or self.method not in {"auto", "tikhonov"} or len(powers) > 1:
@@ -199,17 +196,17 @@ class RankRLSCV(LinearRanker):
                 "nor a closed form.",
                 "use cv=5 or an eval_set, method='auto' and one value of scaling.",
             )
-        held_out = self._held_out(data, eval_set)
+        plan = self._held_out(problem, eval_set)
         options = SolverOptions(tol=self.tol, max_iter=self.max_iter)
         fit = LeastSquares("auto", 1.0, powers[0], options, restriction)
-        fit = fit.resolved(data.design, forms_matrix=isinstance(data, TrainingData))
-        paths = paths_of(squared_problems(fit, data), data, held_out, self._metric)
+        fit = fit.resolved(problem.design, forms_matrix=problem.pairs.has_blocks)
+        paths = paths_of(squared_problems(fit, problem), problem, plan, self._metric)
         selection, solutions = choose_on_paths(paths, alphas, POWERS_OF_TWO)
-        self.cv_, self.method_, self._runs = held_out.description, "tikhonov", ()
+        self.cv_, self.method_, self._runs = plan.description, "tikhonov", ()
         n_iter = max(one.n_iter for one in solutions)
         notices = fit.notices(solutions)
         selection = replace(selection, choices={"tikhonov": selection.chosen}, notices=notices)
-        self._keep(selection.with_facts(scaling_=powers[0], n_iter_=n_iter, n_products_=0), data)
+        self._keep(selection.with_facts(scaling_=powers[0], n_iter_=n_iter, n_products_=0), problem)
 
     def _powers(self) -> list[float]:
         powers = np.atleast_1d(as_array("scaling", self.scaling))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 
 from rankwise.arrays import ArrayLike, Floats, RandomSource
@@ -11,9 +9,9 @@ from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.margin_ranker import MarginRanker
 from rankwise.fitting.margins import margins_of
 from rankwise.metrics import Metric
-from rankwise.problems.training import TrainingProblem
-from rankwise.selection.early_stopping import EvalSetMonitor
-from rankwise.selection.held_out import set_apart
+from rankwise.pairs.plan import Plan
+from rankwise.problems.problem import Problem
+from rankwise.selection.early_stopping import EvalSetMonitor, set_apart
 from rankwise.selection.result import Selection
 
 __all__ = ["RankSVM"]
@@ -109,22 +107,22 @@ class RankSVM(MarginRanker, LinearRanker):
     ) -> None:
         self._store(locals())
 
-    def _learn(self, data: TrainingProblem, eval_set: object) -> None:
+    def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Solve the problem of every output."""
-        design = data.design
+        design, pairs = problem.design, problem.pairs
         design.expect_products()
-        trained, monitors = None, []
+        monitors = []
         if self.early_stopping:
-            trained, seen = set_apart(data, self._watched(data, eval_set), self._metric)
-            monitors = [EvalSetMonitor(replace(seen, scorers=[own]), self.patience) for own in seen.scorers]
-        pairs = [margins_of(data, self.loss, output, trained) for output in range(data.n_outputs)]
-        reads, fit = design.reads, self._margin_fit(pairs[0], self._restriction())
-        starts = self._starts(len(pairs), design.shape[1])
-        solutions = self._solve(fit, design, data, pairs, trained, starts, monitors)
+            pairs, rows, scorers = set_apart(problem, self._watched(problem, eval_set), self._metric)
+            monitors = [EvalSetMonitor(rows, [own], self.patience) for own in scorers]
+        margins = [margins_of(pairs, self.loss, output) for output in range(pairs.n_outputs)]
+        reads, fit = design.reads, self._margin_fit(margins[0], self._restriction())
+        starts = self._starts(len(margins), design.shape[1])
+        solutions = self._solve(fit, design, pairs, margins, starts, monitors)
         chosen = [choice for one in monitors for choice in one.choices(float(self.alpha))]
         histories = [one.history[0] for one in monitors] or None
         selection = Selection([solution.coef for solution in solutions], chosen, histories=histories)
-        self._keep_solutions(selection, fit, solutions, design.reads - reads, data)
+        self._keep_solutions(selection, fit, solutions, design.reads - reads, problem)
 
     def _starts(self, n_outputs: int, n_features: int) -> list[Floats | None]:
         if self.warm_start and hasattr(self, "coef_"):

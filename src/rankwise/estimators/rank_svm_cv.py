@@ -8,7 +8,8 @@ from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.margin_ranker import MarginRanker
 from rankwise.fitting.margins import margins_of
 from rankwise.metrics import Metric
-from rankwise.problems.training import TrainingProblem
+from rankwise.pairs.plan import Plan
+from rankwise.problems.problem import Problem
 from rankwise.selection.alpha_path import choose_on_paths, margin_problems, paths_of
 
 __all__ = ["RankSVMCV"]
@@ -88,13 +89,14 @@ class RankSVMCV(MarginRanker, LinearRanker):
     ) -> None:
         self._store(locals())
 
-    def _learn(self, data: TrainingProblem, eval_set: object) -> None:
+    def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Walk the grid with all splits of every output, and fit all pairs with the alpha they choose."""
-        data.design.expect_products()
-        whole = [margins_of(data, self.loss, output) for output in range(data.n_outputs)]
-        held_out = self._held_out(data, eval_set)
-        reads, fit = data.design.reads, self._margin_fit(whole[0], self._restriction())
-        paths = paths_of(margin_problems(fit, data, whole), data, held_out, self._metric)
+        design, pairs = problem.design, problem.pairs
+        design.expect_products()
+        whole = [margins_of(pairs, self.loss, output) for output in range(pairs.n_outputs)]
+        plan = self._held_out(problem, eval_set)
+        reads, fit = design.reads, self._margin_fit(whole[0], self._restriction())
+        paths = paths_of(margin_problems(fit, problem, whole), problem, plan, self._metric)
         selection, solutions = choose_on_paths(paths, check_alphas(self.alphas), _GRID)
-        self.cv_ = held_out.description
-        self._keep_solutions(selection, fit, solutions, data.design.reads - reads, data)
+        self.cv_ = plan.description
+        self._keep_solutions(selection, fit, solutions, design.reads - reads, problem)

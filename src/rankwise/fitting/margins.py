@@ -10,16 +10,13 @@ import numpy as np
 
 from rankwise.arrays import Bools, Floats
 from rankwise.design import Design, Products
-from rankwise.exceptions import InvalidInputError, NoPairsError
+from rankwise.exceptions import InvalidInputError
 from rankwise.fitting.notices import Notice
 from rankwise.losses import LOSSES, SmoothLoss
 from rankwise.objectives import HingeObjective, MeanLoss, SquaredObjective
 from rankwise.pairs.graph import MarginPairs, PairGraph
-from rankwise.pairs.labels import pair_scale
-from rankwise.pairs.margins import PreferenceMargins
-from rankwise.pairs.violations import ViolationSweep
+from rankwise.pairs.pairs import Pairs
 from rankwise.problems.restriction import Restriction
-from rankwise.problems.training import TrainingData, TrainingProblem
 from rankwise.runtime.progress import ProgressLine
 from rankwise.solvers.bounded import minimise_bounded
 from rankwise.solvers.choose import MARGIN_SOLVERS, choose_margin_solver, matrix_reads
@@ -33,31 +30,14 @@ _FIRST_TRY = 60  # iterations of the solver that "auto" tries first; text takes 
 _ROUNDING = 1e-8  # a column that differs by less inside pairs, in units of its size, is constant there
 
 
-def margins_of(
-    data: TrainingProblem, loss: str, output: int = 0, trained: Bools | None = None
-) -> MarginPairs:
-    """Return the pairs of an output with their margins; `trained` as in `rankwise.selection.held_out.Split`."""
-    if isinstance(data, TrainingData):
-        levels = data.levels_of(output, trained)
-        return ViolationSweep.from_levels(
-            levels,
-            data.queries,
-            row_weight=data.weight_of(trained),
-            scale=pair_scale(levels, data.query_weight, data.importance),
-            n_threads=data.design.n_threads,
-        )
-    if LOSSES[loss].is_probability and np.any(data.graph.difference != 1):
+def margins_of(pairs: Pairs, loss: str, output: int = 0) -> MarginPairs:
+    """Return the pairs of an output with their margins; raise where the loss has none and magnitudes are given."""
+    if LOSSES[loss].is_probability and pairs.has_magnitudes:
         raise InvalidInputError(
             "loss='logistic' has no margins, so magnitudes would be ignored.",
             "pass how sure a preference is as weight, and a tie as two opposite pairs of half the weight.",
         )
-    margins = PreferenceMargins.of_graph(data.graph, trained)
-    if margins.winner.size == 0:
-        raise NoPairsError(
-            "Without the pairs that are held out, none is left to train on.",
-            "use more folds, or hold less out.",
-        )
-    return margins
+    return pairs.margins(output)
 
 
 def curvature_of(design: Design, graph: PairGraph) -> Curvature | None:

@@ -22,7 +22,6 @@ Nothing here validates or prints. That a kernel is indefinite, which its decompo
 """
 
 from rankwise.holdout.compared_pairs import (
-    ComparedRows,
     compared_pair_out_differences,
     compared_pair_out_error,
 )
@@ -31,7 +30,6 @@ from rankwise.holdout.groups import groups_of, held_out_residuals
 from rankwise.holdout.pairs import leave_pair_out_differences, leave_pair_out_error
 
 __all__ = [
-    "ComparedRows",
     "DualHoldOut",
     "HoldOut",
     "PrimalHoldOut",

@@ -36,9 +36,9 @@ from threadpoolctl import threadpool_limits
 from rankwise.arrays import Floats
 from rankwise.holdout.decomposition import HoldOut, Rows
 from rankwise.holdout.portions import leaves_one_level, sum_over_blocks
+from rankwise.pairs.compared import ComparedRows
 
 __all__ = [
-    "ComparedRows",
     "Interpolation",
     "compared_pair_out_differences",
     "compared_pair_out_error",
@@ -83,67 +83,6 @@ def _chebyshev_points(n_points: int) -> Floats:
 _ROUNDING = 1e-11
 _BLOCK = 1 << 16  # pairs scored at a time: half a MiB an array
 _FAR = 4.0  # beyond this ratio of alphas pairs are summed one by one
-_NEGLIGIBLE = 1e-13  # of the weight of pairs is rounding
-
-
-@dataclass(frozen=True)
-class ComparedRows:
-    """One ranking in which every two rows are compared, tied or not.
-
-    Attributes
-    ----------
-    y : (rows,) float64
-    weight : (rows,) float64
-        Positive.
-    cost : {"magnitude", "unit"}
-    query_weight : {"size", "pairs", "equal"}
-    """
-
-    y: Floats
-    weight: Floats
-    cost: str
-    query_weight: str
-
-    @cached_property
-    def level(self) -> Rows:
-        """The level of each row's label, from the lowest."""
-        return np.unique(self.y, return_inverse=True)[1].astype(np.int64)
-
-    @cached_property
-    def labels(self) -> Floats:
-        """What ridge regression would learn: y, or the weight of the rows below minus that of those above."""
-        if self.cost != "unit":
-            return np.asarray(self.y - self.weight @ self.y / self.weight.sum())
-        of_level = np.bincount(self.level, weights=self.weight)
-        below = np.cumsum(of_level) - of_level
-        return np.asarray((2 * below + of_level - of_level.sum())[self.level])
-
-    @cached_property
-    def _opponents(self) -> Floats:
-        """The weight of each row's pairs with different labels."""
-        of_level = np.bincount(self.level, weights=self.weight)
-        return np.asarray(self.weight * (of_level.sum() - of_level)[self.level])
-
-    @property
-    def is_even(self) -> bool:
-        """Whether all pairs with different labels change alpha alike."""
-        if self.query_weight == "size":
-            return True
-        varies = np.ptp(self.weight) > 0
-        return not varies and (self.query_weight == "pairs" or np.ptp(self._opponents) == 0)
-
-    def alpha_factor(self, i: Rows, j: Rows) -> Floats:
-        """Return what alpha is multiplied with when i and j leave; 0 where no pair is left that could count."""
-        total = float(self.weight.sum())
-        w_i, w_j = self.weight[i], self.weight[j]
-        if self.query_weight == "size":
-            return np.ones(np.broadcast_shapes(i.shape, j.shape))
-        factor = total / np.maximum(total - w_i - w_j, self.weight.min())
-        if self.query_weight == "pairs":
-            return np.asarray(factor)
-        ordered = float(self._opponents.sum()) / 2
-        left = ordered - self._opponents[i] - self._opponents[j] + w_i * w_j
-        return np.asarray(factor * np.where(left > _NEGLIGIBLE * ordered, left / ordered, 0.0))
 
 
 def compared_pair_out_differences(

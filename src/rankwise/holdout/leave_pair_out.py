@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankwise.arrays import Floats, Rows
-from rankwise.holdout.compared_pairs import ComparedRows, compared_pair_out_error
+from rankwise.holdout.compared_pairs import compared_pair_out_error
 from rankwise.holdout.decomposition import HoldOut
 from rankwise.holdout.pairs import leave_pair_out_error
-from rankwise.problems.training import TrainingData
+from rankwise.pairs.compared import ComparedRows
 from rankwise.runtime.memory import MemoryBudget
 
-__all__ = ["PairForm", "counted_rows", "pair_forms", "pair_out_errors", "refusal"]
+__all__ = ["PairForm", "pair_forms", "pair_out_errors", "refusal"]
 
 
 # Floating-point operations; a processor does 3 to 25 thousand million a second, the more the larger its matrices.
@@ -42,17 +42,11 @@ class PairForm:
     description: str
 
 
-def counted_rows(data: TrainingData) -> Rows:
-    """Return the rows that weigh something: the others are as good as absent."""
-    n_rows = data.queries.n_rows
-    return np.arange(n_rows) if data.row_weight is None else np.flatnonzero(data.row_weight > 0)
-
-
-def pair_forms(data: TrainingData, rank: int, n_alphas: int) -> list[PairForm]:
-    """Return how each output would answer."""
-    rows = counted_rows(data)
-    rank = min(rank, rows.size)
-    return [_form(data, column[rows], _weights(data, rows), rank, n_alphas) for column in data.columns]
+def pair_forms(rankings: Sequence[ComparedRows] | None, rank: int, n_alphas: int) -> list[PairForm]:
+    """Return how each output would answer; None where not every two rows are compared."""
+    if rankings is None:
+        return [PairForm(np.inf, 0.0, "has no closed form for ties='exclude' or cost='relative'")]
+    return [_form(one, min(rank, one.y.size), n_alphas) for one in rankings]
 
 
 def refusal(forms: Sequence[PairForm], *, is_asked_for: bool) -> str | None:
@@ -68,50 +62,45 @@ def refusal(forms: Sequence[PairForm], *, is_asked_for: bool) -> str | None:
     return None if MemoryBudget().allows(int(needed)) else f"would take {needed / 2**30:.1f} GiB of memory"
 
 
-def pair_out_errors(hold_out: HoldOut, data: TrainingData, outputs: Sequence[int], alphas: Floats) -> Floats:
+def pair_out_errors(
+    hold_out: HoldOut, rankings: Sequence[ComparedRows], alphas: Floats, code: Rows, n_threads: int
+) -> Floats:
     """Return the share of the pairs that models without their rows order wrongly, (alphas, outputs).
 
     Parameters
     ----------
     hold_out : HoldOut
-        Of the outputs' graph, in which every two rows are compared.
+        Of the graph that the rankings share.
+    code : (all rows,) int64
+        Rows that share a number tie.
     """
-    rows, n_threads = counted_rows(data), data.design.n_threads
-    weight, code = _weights(data, rows), data.row_codes[rows]
-    labels = [data.columns[output][rows] for output in outputs]
-    if rows.size < data.queries.n_rows:
-        hold_out = hold_out.of_rows(rows)
-    compared = [ComparedRows(y, weight, data.cost, data.query_weight) for y in labels]
-    if data.cost == "magnitude" and all(one.is_even for one in compared):
+    rows, weight = rankings[0].rows, rankings[0].weight
+    if rows is not None:
+        code = code[rows]
+        hold_out = hold_out if rows.size == hold_out.coordinates.shape[0] else hold_out.of_rows(rows)
+    if all(one.cost == "magnitude" and one.is_even for one in rankings):
         # Several outputs share a graph only where no label changes the weight of pairs, and so alpha.
-        pair = _a_pair(labels[0])
-        factor = float(compared[0].alpha_factor(*pair)[0])
+        pair = _a_pair(rankings[0].y)
+        factor = float(rankings[0].alpha_factor(*pair)[0])
         root_share = np.sqrt(weight / weight.sum())
+        labels = np.column_stack([one.y for one in rankings])
         return leave_pair_out_error(
-            hold_out, np.column_stack(labels), root_share, alphas * factor, code=code, n_threads=n_threads
+            hold_out, labels, root_share, alphas * factor, code=code, n_threads=n_threads
         )
     errors = [
-        compared_pair_out_error(hold_out, one, alphas, code=code, n_threads=n_threads) for one in compared
+        compared_pair_out_error(hold_out, one, alphas, code=code, n_threads=n_threads) for one in rankings
     ]
     return np.column_stack(errors)
 
 
-def _form(data: TrainingData, y: Floats, weight: Floats, rank: int, n_alphas: int) -> PairForm:
-    n_rows = y.size
-    if data.cost == "relative" or (data.ties == "exclude" and np.unique(y).size < n_rows):
-        setting = "cost='relative'" if data.cost == "relative" else "ties='exclude'"
-        return PairForm(np.inf, 0.0, f"has no closed form for {setting}")
-    one = ComparedRows(y, weight, data.cost, data.query_weight)
-    products = 3 if data.cost == "unit" else 1
+def _form(one: ComparedRows, rank: int, n_alphas: int) -> PairForm:
+    n_rows = one.y.size
+    products = 3 if one.cost == "unit" else 1
     nodes = 1 if one.is_even else _NODES
     price = float(n_alphas * nodes * n_rows**2 * (products * rank + 20.0))
-    if data.cost == "magnitude" and one.is_even:
+    if one.cost == "magnitude" and one.is_even:
         price = 0.0  # what leave-pair-out takes anyway: "auto" asks about rows alone
     return PairForm(price, 24.0 * products * n_rows * rank, f"would take about {price:.0e} operations")
-
-
-def _weights(data: TrainingData, rows: Rows) -> Floats:
-    return np.ones(rows.size) if data.row_weight is None else data.row_weight[rows]
 
 
 def _a_pair(y: Floats) -> tuple[Rows, Rows]:

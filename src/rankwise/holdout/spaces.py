@@ -14,16 +14,14 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from rankwise.arrays import Floats, Ints, Matrix, Rows
+from rankwise.arrays import Floats, Matrix, Rows
 from rankwise.design import Design, matrix_rows
 from rankwise.exceptions import MemoryLimitError
 from rankwise.fitting.notices import Notice, notices_of_extremes, notices_of_linear, notices_of_scales
 from rankwise.holdout.decomposition import DualHoldOut, HoldOut, PrimalHoldOut
 from rankwise.kernels import FeatureMap, Kernel
-from rankwise.pairs.factor import Factor, LabelFactor
-from rankwise.pairs.labels import LabelGraph
-from rankwise.pairs.preference_factor import ComponentFactor
-from rankwise.pairs.preferences import PreferenceGraph
+from rankwise.pairs.factor import Factor
+from rankwise.pairs.graph import PairGraph
 from rankwise.problems.kernel import KernelProblem
 from rankwise.runtime.decompositions import singular
 from rankwise.runtime.memory import MemoryBudget, fits
@@ -33,9 +31,8 @@ from rankwise.solvers.scales import EPS
 
 __all__ = [
     "ColumnSpace",
+    "Decomposition",
     "KernelSpace",
-    "PairDecomposition",
-    "RowDecomposition",
     "Space",
     "exact_bytes",
 ]
@@ -45,65 +42,27 @@ Solve = Callable[[Floats, float], Floats]  # makes the model of a column of the 
 
 
 @dataclass(frozen=True)
-class _Models:
-    """The models of all alphas, from a decomposition.
+class Decomposition:
+    """The models of all alphas of one graph, and those without any groups of its units.
 
     Attributes
     ----------
     hold_out : HoldOut
     target : (units, outputs) float64
-        ``t`` with ``F't = r``; a unit is a row, or a pair.
+        ``t`` with ``F't = r``; a unit is a row, or a listed pair.
+    factor : Factor
     coefficients : callable
         Takes a column of the target and an alpha; gives dual coefficients, or those of the columns of a matrix.
     """
 
     hold_out: HoldOut
     target: Floats
+    factor: Factor
     coefficients: Solve
 
     def model(self, output: int, alpha: float) -> Floats:
         """Return the model of an output and an alpha."""
         return self.coefficients(self.target[:, output], alpha)
-
-
-@dataclass(frozen=True)
-class RowDecomposition(_Models):
-    """Of labelled rows.
-
-    Attributes
-    ----------
-    factor : LabelFactor
-    """
-
-    factor: LabelFactor
-
-
-@dataclass(frozen=True)
-class PairDecomposition(_Models):
-    """Of listed pairs.
-
-    Attributes
-    ----------
-    group : (units,) int64
-        What is held out together; -1 for rows in no pair.
-    root : (pairs,) float64 or None
-        ``√ω`` where units are pairs.
-    factor : ComponentFactor or None
-        Where they are rows.
-    """
-
-    group: Ints
-    graph: PreferenceGraph
-    root: Floats | None = None
-    factor: ComponentFactor | None = None
-
-    def differences(self, predicted: Floats) -> Floats:
-        """Return winner minus loser, (alphas, pairs), from predictions (alphas, units)."""
-        if self.root is not None:
-            return predicted * np.divide(1.0, self.root, out=np.zeros_like(self.root), where=self.root > 0)
-        assert self.factor is not None
-        scores = self.factor.solve(np.ascontiguousarray(predicted.T)).T
-        return np.asarray(scores[:, self.graph.winner] - scores[:, self.graph.loser])
 
 
 def _primal(hold_out: PrimalHoldOut, vectors: Floats, finish: Finish, target: Floats, alpha: float) -> Floats:
@@ -117,47 +76,30 @@ def _dual(spectrum: DualSpectrum, factor: Factor, target: Floats, alpha: float) 
     return factor.transposed(spectrum.solve(target, alpha))
 
 
-def _rows_of_features(X: Floats, graph: LabelGraph, finish: Finish) -> RowDecomposition:
-    """Diagonalise ``X'LX``."""
-    factor = LabelFactor(graph.blocks, graph.n_threads)
-    hold_out, vectors = PrimalHoldOut.with_vectors(factor.apply(X), X)
-    target = factor.target(graph.pull).reshape(graph.n_rows, -1)
-    coefficients = partial(_primal, hold_out, vectors, finish)
-    return RowDecomposition(hold_out, target, coefficients, factor)
+def _target(factor: Factor, graph: PairGraph) -> Floats:
+    target = factor.target(graph.pull)
+    return target.reshape(target.shape[0], -1)
 
 
-def _rows_of_unlike(X: Floats, graph: LabelGraph, finish: Finish) -> RowDecomposition:
+def _of_features(
+    X: Matrix, graph: PairGraph, factor: Factor, finish: Finish, budget: MemoryBudget
+) -> Decomposition:
+    """Diagonalise ``X'LX``, if that fits."""
+    target = _target(factor, graph)
+    _demand(budget, target.shape[0], X.shape[1])
+    X = as_dense(X) if factor.is_square else X
+    Z = factor.apply(X)  # type: ignore[arg-type]
+    hold_out, vectors = PrimalHoldOut.with_vectors(Z, X if factor.is_square else None)  # type: ignore[arg-type]
+    return Decomposition(hold_out, target, factor, partial(_primal, hold_out, vectors, finish))
+
+
+def _of_unlike(X: Floats, graph: PairGraph, factor: Factor, finish: Finish) -> Decomposition:
     """Take the singular values of at least as many columns as rows, whose coefficients cancel in dual ones."""
-    factor = LabelFactor(graph.blocks, graph.n_threads)
     left, values, right = singular(factor.apply(X))
     spectrum = DualSpectrum(np.square(values), left, 0.0, EPS**2)
     features = PrimalHoldOut(left * values, spectrum.values, rounding=EPS**2)
-    target = factor.target(graph.pull).reshape(graph.n_rows, -1)
     coefficients = partial(_primal, features, right, finish)
-    return RowDecomposition(DualHoldOut.of_spectrum(spectrum), target, coefficients, factor)
-
-
-def _pairs_of_features(
-    X: Matrix, graph: PreferenceGraph, group: Ints, budget: MemoryBudget, finish: Finish
-) -> PairDecomposition:
-    """Diagonalise the Gram matrix of the differences of rows, or of rows where no two groups share one."""
-    of_row = _group_of_rows(graph, group)
-    if of_row is None:
-        _demand(budget, graph.winner.size, X.shape[1])
-        root: Floats = np.sqrt(graph.pair_weight)
-        Z = _array(X[graph.winner] - X[graph.loser])
-        Z *= root[:, None]
-        hold_out, vectors = PrimalHoldOut.with_vectors(Z)
-        coefficients = partial(_primal, hold_out, vectors, finish)
-        target = root * graph.difference
-        return PairDecomposition(hold_out, target[:, None], coefficients, group, graph, root=root)
-    _demand(budget, *X.shape)
-    factor = ComponentFactor(graph)
-    X = _array(X)
-    hold_out, vectors = PrimalHoldOut.with_vectors(factor.apply(X), X)
-    coefficients = partial(_primal, hold_out, vectors, finish)
-    target = factor.target(graph.pull)
-    return PairDecomposition(hold_out, target[:, None], coefficients, of_row, graph, factor=factor)
+    return Decomposition(DualHoldOut.of_spectrum(spectrum), _target(factor, graph), factor, coefficients)
 
 
 @dataclass(frozen=True)
@@ -180,23 +122,22 @@ class ColumnSpace:
             )
         return cls(design, matrix_rows(design), power)
 
-    def of_rows(self, graph: LabelGraph) -> RowDecomposition:
-        """Decompose the problem of labelled rows."""
+    def decompose(self, graph: PairGraph, factor: Factor) -> Decomposition:
+        """Decompose the problem of a graph, in the units of its factor."""
         scale = None if self.power == 0 else column_scale(self.design, graph, self.power)
-        if self.X.shape[1] <= self.X.shape[0]:
-            return _rows_of_features(_array(_scaled(self.X, scale)), graph, partial(_unscaled, scale))
-        X = _scaled(self.X, scale)
+        X, finish = _scaled(self.X, scale), partial(_unscaled, scale)
+        if self.X.shape[1] <= self.X.shape[0] or graph.blocks is None:
+            return _of_features(X, graph, factor, finish, MemoryBudget())
         problem = KernelProblem(Kernel("linear"), X, None, MemoryBudget(), self.design.n_threads)
         if (unlike := problem.unlike_columns()) is not None:
-            return _rows_of_unlike(unlike, graph, partial(_unscaled, scale))
-        dual = KernelSpace(problem).of_rows(graph)
+            return _of_unlike(unlike, graph, factor, finish)
+        dual = KernelSpace(problem).decompose(graph, factor)
         return replace(dual, coefficients=partial(_of_columns, X, scale, dual.coefficients))
 
-    def of_pairs(self, graph: PreferenceGraph, group: Ints) -> PairDecomposition:
-        """Decompose the problem of listed pairs."""
-        scale = None if self.power == 0 else column_scale(self.design, graph, self.power)
-        X = _scaled(self.X, scale)
-        return _pairs_of_features(X, graph, group, MemoryBudget(), partial(_unscaled, scale))
+    @property
+    def has_columns(self) -> bool:
+        """Whether a model has a coefficient for each column of X."""
+        return True
 
     def notices(self) -> list[Notice]:
         """Return what is to be said of the columns."""
@@ -235,43 +176,33 @@ class KernelSpace:
         self.extremes["between basis rows"] = feature_map.extremes
         return feature_map, problem.features(feature_map)
 
-    def of_rows(self, graph: LabelGraph) -> RowDecomposition:
-        """Decompose the problem of labelled rows."""
+    def decompose(self, graph: PairGraph, factor: Factor) -> Decomposition:
+        """Decompose the dual where units are rows, else the features of all rows or of a reduced set."""
         problem = self.problem
-        if problem.basis is not None:
+        if problem.basis is not None or not factor.is_square:
             feature_map, Z = self._features
-            return _rows_of_features(Z, graph, feature_map.dual_coefficients)
-        factor = LabelFactor(graph.blocks)
-        target = factor.target(graph.pull).reshape(graph.n_rows, -1)
-        spectrum = problem.spectrum(factor, copies=4)
+            return _of_features(Z, graph, factor, feature_map.dual_coefficients, problem.budget)
+        spectrum = problem.spectrum(factor, copies=4 if graph.blocks is not None else 6)
         self.extremes["on the pairs"] = spectrum.extremes
         coefficients = partial(_dual, spectrum, factor)
-        return RowDecomposition(DualHoldOut.of_spectrum(spectrum), target, coefficients, factor)
+        return Decomposition(DualHoldOut.of_spectrum(spectrum), _target(factor, graph), factor, coefficients)
 
-    def of_pairs(self, graph: PreferenceGraph, group: Ints) -> PairDecomposition:
-        """Decompose the dual where no two groups share a row, else the features of all rows or of a reduced set."""
-        of_row, problem = _group_of_rows(graph, group), self.problem
-        if problem.basis is not None or of_row is None:
-            feature_map, Z = self._features
-            return _pairs_of_features(Z, graph, group, problem.budget, feature_map.dual_coefficients)
-        factor = ComponentFactor(graph)
-        spectrum = problem.spectrum(factor, copies=6)
-        self.extremes["on the pairs"] = spectrum.extremes
-        coefficients = partial(_dual, spectrum, factor)
-        target = factor.target(graph.pull)[:, None]
-        hold_out = DualHoldOut.of_spectrum(spectrum)
-        return PairDecomposition(hold_out, target, coefficients, of_row, graph, factor=factor)
+    @property
+    def has_columns(self) -> bool:
+        """Whether a model has a coefficient for each column of X."""
+        return self.problem.kernel.name == "linear" and self.problem.basis is None
 
     def notices(self) -> list[Notice]:
         """Return what is to be said of the kernel, once it has been decomposed."""
         kernel = self.problem.kernel
         return [*notices_of_extremes(kernel, self.extremes), *notices_of_linear(self.problem)]
 
-    def refitted(self, rows: Rows, graph: LabelGraph) -> RowDecomposition:
+    def refitted(self, rows: Rows, graph: PairGraph, factor: Factor) -> Decomposition:
         """Decompose the problem of some rows alone, with the same reduced set."""
         if self.problem.basis is None:
-            return KernelSpace(self.problem.subset(rows)).of_rows(graph)
-        return _rows_of_features(self._features[1][rows], graph, partial(_unscaled, None))
+            return KernelSpace(self.problem.subset(rows)).decompose(graph, factor)
+        Z = self._features[1][rows]
+        return _of_features(Z, graph, factor, partial(_unscaled, None), self.problem.budget)
 
     def scoring(self, rows: Rows, trained: Rows) -> Floats:
         """Return what gives some rows their scores when it multiplies a model that was refitted to others."""
@@ -287,17 +218,6 @@ def exact_bytes(shape: tuple[int, int]) -> int:
     return 8 * (3 * n_rows * min(n_rows, n_columns) + 3 * min(n_rows, n_columns) ** 2)
 
 
-def _group_of_rows(graph: PreferenceGraph, group: Ints) -> Ints | None:
-    """Return the group of each row's pairs, -1 without pairs; None where groups share a row, or pairs are fewer."""
-    if graph.winner.size < graph.n_rows:
-        return None
-    of_row = np.full(graph.n_rows, -1, dtype=np.int64)
-    of_row[graph.winner] = group
-    of_row[graph.loser] = group
-    is_whole = (of_row[graph.winner] == group).all() and (of_row[graph.loser] == group).all()
-    return of_row if is_whole else None
-
-
 def _scaled(X: Matrix, scale: Floats | None) -> Matrix:
     if scale is None:
         return X
@@ -307,7 +227,8 @@ def _scaled(X: Matrix, scale: Floats | None) -> Matrix:
     return scaled
 
 
-def _array(X: Matrix) -> Floats:
+def as_dense(X: Matrix) -> Floats:
+    """Return a matrix as an array."""
     dense = X if isinstance(X, np.ndarray) else X.toarray()  # type: ignore[attr-defined]
     return np.asarray(dense, dtype=np.float64)
 

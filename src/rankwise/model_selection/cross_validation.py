@@ -18,7 +18,7 @@ from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.metrics import Metric, get_metric
 from rankwise.model_selection.rankers import GROUPED, fit_ranker, predict_scores
 from rankwise.model_selection.splitters import ROUTING_HINT, QueryKFold
-from rankwise.selection.splits import read_splits
+from rankwise.selection.plan import read_splits
 
 
 class RankingScorer(BaseEstimator):  # type: ignore[misc]

@@ -12,7 +12,6 @@ from rankwise.design import Design
 from rankwise.objectives.evaluated import Evaluated
 from rankwise.objectives.protocols import QuadraticObjective
 from rankwise.pairs.graph import PairGraph
-from rankwise.pairs.preferences import PreferenceGraph
 
 __all__ = ["BalancedObjective", "ScaledObjective", "SquaredObjective", "prior_scale"]
 
@@ -76,9 +75,7 @@ class SquaredObjective(Evaluated):
         graph = self.graph
         if graph.blocks is not None:
             return self.design.gram_diagonal(graph.blocks)
-        if isinstance(graph, PreferenceGraph):
-            return self.design.squared_differences(graph.winner, graph.loser, graph.pair_weight)
-        return None
+        return None if graph.edges is None else self.design.squared_differences(*graph.edges)
 
     def diagonal(self) -> Floats:
         """Return ``diag(X'LX)``."""

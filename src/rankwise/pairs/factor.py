@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -29,14 +29,14 @@ from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.preference_factor import ComponentFactor, IncidenceFactor, symmetric_roots
 from rankwise.pairs.preferences import PreferenceGraph
 
-__all__ = ["Factor", "LabelFactor", "factor_of"]
+__all__ = ["ColumnFactor", "Factor", "LabelFactor", "factor_of"]
 
 # An eigenvalue below this share of the largest of its query is rounding.
 _ROUNDING = 1e-13
 
 
-class Factor(Protocol):
-    """What kernels and hold-out formulas ask of a factor."""
+class ColumnFactor(Protocol):
+    """A factor of each column of a block, of one graph or of one per column."""
 
     def apply(self, v: Floats) -> Floats:
         """Return ``F v``."""
@@ -44,11 +44,29 @@ class Factor(Protocol):
     def transposed(self, v: Floats) -> Floats:
         """Return ``F' v``."""
 
+    def model(self, column: int, v: Floats) -> Floats:
+        """Return ``F' v`` by the factor of a column."""
+
+
+class Factor(ColumnFactor, Protocol):
+    """A factor of one graph, for kernels and hold-out formulas.
+
+    Attributes
+    ----------
+    is_square : bool
+        Whether its units are the rows.
+    """
+
+    is_square: ClassVar[bool]
+
     def target(self, pull: Floats) -> Floats:
         """Return ``t`` with ``F't = r``."""
 
     def sandwich(self, kernel: Floats) -> Floats:
         """Return ``F K F'``, in the place of K where it has that size."""
+
+    def values(self, predicted: Floats) -> Floats:
+        """Return the values of entries, scores of rows or differences of pairs, that have the image `predicted`."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +78,8 @@ class LabelFactor:
 
     blocks: QueryBlocks
     n_threads: int = 1
+
+    is_square: ClassVar[bool] = True
 
     def apply(self, v: Floats) -> Floats:
         """Return ``F v`` for a vector, or for the columns of a block."""
@@ -89,8 +109,13 @@ class LabelFactor:
         """Return ``F' v``."""
         return self._ungrouped(_times(self.root_weight, self._root(self._grouped(v), inverse=False)), v)
 
-    def solve(self, v: Floats) -> Floats:
+    def model(self, column: int, v: Floats) -> Floats:
+        """Return ``F' v``."""
+        return self.transposed(v)
+
+    def values(self, predicted: Floats) -> Floats:
         """Return ``f`` with ``F f = v`` as nearly as can be, every query centred; 0 where a row weighs nothing."""
+        v = predicted
         return self._ungrouped(_times(self._inverse_weight, self._root(self._grouped(v), inverse=True)), v)
 
     def target(self, pull: Floats) -> Floats:

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.arrays import Floats
+from rankwise.arrays import Floats, Ints
 from rankwise.pairs.blocks import QueryBlocks
 
 __all__ = ["ListedPairs", "MarginPairs", "PairGraph", "SmoothedHinge", "ViolatedPairs"]
@@ -42,8 +42,15 @@ class PairGraph(Protocol):
     def blocks(self) -> QueryBlocks | None:
         """The graph's independent query blocks, or None where it has no such structure."""
 
+    @property
+    def edges(self) -> tuple[Ints, Ints, Floats] | None:
+        """The winner, the loser and the weight of each pair, where pairs are listed."""
+
     def laplacian(self, v: Floats) -> Floats:
         """Apply ``L = A'ΩA`` to a vector or to the columns of a block of vectors."""
+
+    def degrees(self) -> Floats:
+        """Return the total weight of each row's pairs: the diagonal of L, but for a row's pair with itself."""
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -139,6 +139,8 @@ class LabelGraph:
     find_net_wins: Callable[[], Floats]
     n_threads: int = 1
 
+    edges: ClassVar[None] = None  # never listed
+
     @property
     def n_rows(self) -> int:
         """How many rows the pairs refer to."""
@@ -152,6 +154,12 @@ class LabelGraph:
     def laplacian(self, v: Floats) -> Floats:
         """Apply ``L`` to a vector or to the columns of a block."""
         return _apply(self.blocks, v, self.n_threads)
+
+    def degrees(self) -> Floats:
+        blocks, out = self.blocks, np.zeros(self.n_rows)
+        degree = np.repeat(blocks.degree, np.diff(blocks.segment_start))
+        out[blocks.order] = degree if blocks.row_weight is None else degree * blocks.row_weight
+        return out
 
 
 def label_graph(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import cached_property
 from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,8 +28,10 @@ _ROUNDING = 1e-13
 class ComponentFactor:
     """The symmetric root of the Laplacian, component by component."""
 
+    is_square: ClassVar[bool] = True
+
     def __init__(self, graph: PreferenceGraph) -> None:
-        edges = graph.neighbours
+        self._graph, edges = graph, graph.neighbours
         weight = np.ones(edges.row.size) if edges.weight is None else edges.weight
         adjacency = sp.csr_array((weight, edges.row, edges.start), shape=(graph.n_rows, graph.n_rows))
         component = connected_components(adjacency, directed=False)[1]
@@ -45,9 +48,14 @@ class ComponentFactor:
         """Return ``F' v``: F is symmetric."""
         return self._each(v, 1)
 
-    def solve(self, v: Floats) -> Floats:
-        """Return ``f`` with ``F f = v`` as nearly as can be, every component centred."""
-        return self._each(v, 2)
+    def model(self, column: int, v: Floats) -> Floats:
+        """Return ``F' v``."""
+        return self.transposed(v)
+
+    def values(self, predicted: Floats) -> Floats:
+        """Return the differences, pair by pair, of ``f`` with ``F f = v`` as nearly as can be."""
+        scores = self._each(predicted, 2)
+        return np.asarray(scores[self._graph.winner] - scores[self._graph.loser])
 
     def target(self, pull: Floats) -> Floats:
         """Return ``t`` with ``F't = r``, in the range of ``F``."""
@@ -83,10 +91,18 @@ def _laplacian(adjacency: sp.csr_array) -> Floats:
 
 
 class IncidenceFactor:
-    """``F = √Ω A``: a row per pair."""
+    """``F = √Ω A``: a row per pair.
 
-    def __init__(self, graph: PreferenceGraph) -> None:
-        self._graph = graph
+    Parameters
+    ----------
+    keeps : (pairs, columns) float64, optional
+        0 where a column lacks a pair, else 1; then there is a column per fold.
+    """
+
+    is_square: ClassVar[bool] = False
+
+    def __init__(self, graph: PreferenceGraph, keeps: Floats | None = None) -> None:
+        self._graph, self._keeps = graph, keeps
 
     @cached_property
     def _incidence(self) -> sp.csr_array:
@@ -103,12 +119,24 @@ class IncidenceFactor:
         return self._incidence.T.tocsr()
 
     def apply(self, v: Floats) -> Floats:
-        """Return ``F v``."""
-        return np.asarray(self._incidence @ v)
+        """Return ``F v``; v may be sparse."""
+        image = self._incidence @ v
+        dense = np.asarray(image.toarray() if sp.issparse(image) else image)
+        return dense if self._keeps is None else self._keeps * dense
 
     def transposed(self, v: Floats) -> Floats:
         """Return ``F' v``."""
-        return np.asarray(self._transposed @ v)
+        return np.asarray(self._transposed @ (v if self._keeps is None else self._keeps * v))
+
+    def model(self, column: int, v: Floats) -> Floats:
+        """Return ``F' v`` by the factor of a column."""
+        return np.asarray(self._transposed @ (v if self._keeps is None else self._keeps[:, column] * v))
+
+    def values(self, predicted: Floats) -> Floats:
+        """Return differences, pair by pair; 0 where a pair weighs nothing."""
+        root = np.sqrt(self._graph.pair_weight)
+        inverse = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
+        return predicted * inverse.reshape(-1, *[1] * (predicted.ndim - 1))
 
     def target(self, pull: Floats) -> Floats:
         """Return ``t = √Ω z``, whose ``F't`` is the graph's own pull."""

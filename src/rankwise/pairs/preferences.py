@@ -181,9 +181,17 @@ class PreferenceGraph:
         """How many rows are in no pair that takes part."""
         return self.n_rows - int(self.component_sizes.sum())
 
+    @property
+    def edges(self) -> tuple[Ints, Ints, Floats]:
+        return self.winner, self.loser, self.pair_weight
+
     def laplacian(self, v: Floats) -> Floats:
         """Apply ``L`` to a vector or to the columns of a block."""
         return self.neighbours.laplacian(v, self.n_threads)
+
+    def degrees(self) -> Floats:
+        both = np.concatenate([self.winner, self.loser])
+        return np.bincount(both, np.tile(self.pair_weight, 2), self.n_rows).astype(np.float64)
 
     def masked(self, pair: Ints, fold: Ints, n_folds: int) -> MaskedPreferences:
         """Return one graph per fold, as columns: column ``fold[k]`` lacks ``pair[k]``; others may lack it as well."""

@@ -27,8 +27,7 @@ from rankwise.report.markup import (
     section,
     text,
 )
-from rankwise.selection.result import Selection
-from rankwise.selection.scorers import oriented, resolve_scoring
+from rankwise.selection.result import Selection, oriented, resolve_scoring
 
 __all__ = ["alpha_of", "choice_section", "read_curve", "read_surface"]
 

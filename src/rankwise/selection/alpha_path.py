@@ -13,18 +13,18 @@ from typing import Protocol
 
 import numpy as np
 
-from rankwise.arrays import Bools, Floats
+from rankwise.arrays import Floats
 from rankwise.design import Design
 from rankwise.fitting.margins import MarginFit, curvature_of, margins_of
 from rankwise.fitting.squares import LeastSquares
 from rankwise.metrics import Metric
 from rankwise.objectives import SquaredObjective
 from rankwise.pairs.graph import MarginPairs
-from rankwise.problems.training import TrainingProblem
+from rankwise.pairs.pairs import Pairs
+from rankwise.pairs.plan import Plan, Scorer
+from rankwise.problems.problem import Problem
 from rankwise.selection.grids import choose_among
-from rankwise.selection.held_out import HeldOut, splits_of
 from rankwise.selection.result import Selection, on_one_grid
-from rankwise.selection.scorers import EvalSet, Scorer
 from rankwise.solvers.solution import Solution
 
 __all__ = [
@@ -51,13 +51,13 @@ class Solve(Protocol):
         """Find it; `title` is shown meanwhile."""
 
 
-# Gets an output, and what is trained on as in `Split`.
-Problems = Callable[[int, Bools | None], Solve]
+# Gets an output and the pairs that are trained on.
+Problems = Callable[[int, Pairs], Solve]
 
 
 @dataclass(frozen=True)
 class PathSplit:
-    """A `Split` whose problem is prepared for the solver, and the rows that are scored."""
+    """A problem that is prepared for the solver, and the rows that score it."""
 
     solve: Solve
     scored: Design
@@ -115,7 +115,7 @@ class AlphaPath:
         for number, split in enumerate(self.splits):
             solution = split.solve(alpha, start=self._start(alpha, number), title="selecting")
             solutions.append(solution)
-            errors.append(float(split.scorer.errors(split.scored.dot(solution.coef)[None, :])[0]))
+            errors.append(float(split.scorer.errors_of_rows(split.scored.dot(solution.coef)[None, :])[0]))
         self.tried[alpha], self.solutions[alpha] = np.array(errors), solutions
 
     def _mean(self, alpha: float) -> float:
@@ -148,30 +148,31 @@ class AlphaPath:
         return self.solutions[nearest][number].coef
 
 
-def margin_problems(fit: MarginFit, data: TrainingProblem, whole: Sequence[MarginPairs]) -> Problems:
+def margin_problems(fit: MarginFit, problem: Problem, whole: Sequence[MarginPairs]) -> Problems:
     """Return the problems of margins; `whole` are all pairs, output by output."""
-    curvatures = [curvature_of(data.design, data.graph_of(output)) for output in range(data.n_outputs)]
+    pairs = problem.pairs
+    curvatures = [curvature_of(problem.design, pairs.graph(output)) for output in range(pairs.n_outputs)]
 
-    def problem(output: int, trained: Bools | None) -> Solve:
-        pairs = whole[output] if trained is None else margins_of(data, fit.loss, output, trained)
+    def prepared(output: int, trained: Pairs) -> Solve:
+        margins = whole[output] if trained is pairs else margins_of(trained, fit.loss, output)
         # Every split follows a curvature of its own: a few rows of the tail may matter that another one holds out.
-        return partial(fit.solve, data.design, pairs, curvature=copy(curvatures[output]))
+        return partial(fit.solve, problem.design, margins, curvature=copy(curvatures[output]))
 
-    return problem
+    return prepared
 
 
-def squared_problems(fit: LeastSquares, data: TrainingProblem) -> Problems:
+def squared_problems(fit: LeastSquares, problem: Problem) -> Problems:
     """Return the problems of least squares; there is nothing to start from."""
 
-    def problem(output: int, trained: Bools | None) -> Solve:
-        objective = _Squares(data.design, data.graph_of(output, trained))
+    def prepared(output: int, trained: Pairs) -> Solve:
+        objective = _Squares(problem.design, trained.graph(output))
 
         def solve(alpha: float, **_: object) -> Solution:
             return replace(fit, alpha=alpha).solve(objective)
 
         return solve
 
-    return problem
+    return prepared
 
 
 class _Squares(SquaredObjective):
@@ -185,18 +186,18 @@ class _Squares(SquaredObjective):
         return self._matrix
 
 
-def paths_of(problem: Problems, data: TrainingProblem, held_out: HeldOut, metric: Metric) -> list[AlphaPath]:
+def paths_of(prepared: Problems, problem: Problem, plan: Plan, metric: Metric) -> list[AlphaPath]:
     """Return the path of every output."""
     scored: dict[int, Design] = {}
-    paths = []
-    for output in range(data.n_outputs):
+    paths, pairs, design = [], problem.pairs, problem.design
+    for output in range(pairs.n_outputs):
         splits = []
-        for split in splits_of(data, held_out, metric, output):
-            if split.fold not in scored:
-                scored[split.fold] = split.scored(data.design)
-            solve = problem(output, split.trained)
-            splits.append(PathSplit(solve, scored[split.fold], split.scorer, split.share))
-        paths.append(AlphaPath(splits, None if isinstance(held_out, EvalSet) else problem(output, None)))
+        for fold, trained, scorer in pairs.held_out(plan, metric, output):
+            if fold not in scored:
+                own = design if scorer.rows is None else design.rows(scorer.rows)
+                scored[fold] = plan.eval_rows if plan.has_eval_set else own
+            splits.append(PathSplit(prepared(output, trained), scored[fold], scorer, scorer.share))
+        paths.append(AlphaPath(splits, None if plan.has_eval_set else prepared(output, pairs)))
     return paths
 
 

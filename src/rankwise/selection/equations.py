@@ -8,7 +8,6 @@ brings what pulls at the rows back.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
@@ -17,14 +16,10 @@ import numpy as np
 from rankwise.arrays import Floats
 from rankwise.design import Design
 from rankwise.objectives import QuadraticObjective, SquaredObjective
-from rankwise.pairs.blocks import Folds, laplacian
-from rankwise.pairs.factor import Factor, factor_of
+from rankwise.pairs.factor import ColumnFactor, factor_of
 from rankwise.pairs.graph import PairGraph
-from rankwise.pairs.labels import LabelGraph
-from rankwise.pairs.preference_factor import IncidenceFactor
-from rankwise.pairs.preferences import PreferenceGraph
+from rankwise.pairs.pairs import FoldGraphs
 from rankwise.problems.kernel import KernelProblem
-from rankwise.selection.cv import Plan
 from rankwise.selection.dual_run import DualSurfaceRun
 from rankwise.selection.krylov_run import SurfaceRun
 from rankwise.solvers.choose import column_scale
@@ -36,7 +31,6 @@ __all__ = [
     "FoldEquations",
     "GraphEquations",
     "LinearCoordinates",
-    "PairFoldEquations",
     "Product",
     "one_vector",
 ]
@@ -74,13 +68,9 @@ class LinearCoordinates:
         objective = SquaredObjective(self.design, graph)
         return GraphEquations(objective, objective.rhs, self._scale(graph))
 
-    def of_folds(self, whole: LabelGraph, graphs: Iterable[LabelGraph], plan: Plan) -> LinearEquations:
-        """Return the equations of folds of rows, one column per fold; `graphs` are what each trains on."""
-        return FoldEquations(self.design, whole, graphs, plan, self._scale(whole))
-
-    def of_pairs(self, graph: PreferenceGraph, plan: Plan) -> LinearEquations:
-        """Return the equations of folds of pairs, one column per fold."""
-        return PairFoldEquations(self.design, graph, plan, self._scale(graph))
+    def of_folds(self, whole: PairGraph, folds: FoldGraphs) -> LinearEquations:
+        """Return the equations of folds, one column per fold."""
+        return FoldEquations(self.design, whole, folds, self._scale(whole))
 
     def means(self, share: Floats) -> Floats:
         """Return what is multiplied with models, and added up, to give the mean scores of rows by these shares."""
@@ -141,63 +131,19 @@ class GraphEquations(LinearEquations):
 
 
 class FoldEquations(LinearEquations):
-    """Of every fold at once, in lockstep, reading X once.
+    """Of every fold at once, in lockstep, reading X once."""
 
-    Graphs are read once, and kept only where the coupling needs them: eight graphs of a large data set would take as
-    much memory as the data.
-    """
-
-    def __init__(
-        self,
-        design: Design,
-        whole: LabelGraph,
-        graphs: Iterable[LabelGraph],
-        plan: Plan,
-        scale: Floats | None,
-    ) -> None:
-        self._design, self._blocks = design, whole.blocks
-        self._graphs: list[LabelGraph] = []
-        folds, scored = plan.groups.astype(np.int32), plan.scored  # only those need held-out scores
-        pull, degree, weight = [], [], []
-        for graph in graphs:
-            pull.append(graph.pull)
-            degree.append(graph.blocks.degree)
-            weight.append(graph.blocks.scale)
-            if graph.blocks.coupling == "relative":
-                self._graphs.append(graph)
-        self._folds = Folds(folds, np.column_stack(degree), np.column_stack(weight), scored)
+    def __init__(self, design: Design, whole: PairGraph, folds: FoldGraphs, scale: Floats | None) -> None:
+        self._design, self._folds = design, folds
         self._held_out = np.zeros(design.shape[0])
-        self._fused = None if self._graphs else design.gram_product(whole.blocks, self._folds)
-        super().__init__(SquaredObjective(design, whole), design.tdot(np.column_stack(pull)), scale)
+        self._fused = None if folds.fused is None else design.gram_product(*folds.fused)
+        super().__init__(SquaredObjective(design, whole), design.tdot(folds.pull), scale)
 
     def _product(self, models: Floats) -> tuple[Floats, Floats]:
-        design, held_out = self._design, self._held_out
         if self._fused is not None:
-            return self._fused(models, held_out), held_out
-        scores = design.dot(models)
-        if self._graphs:
-            columns = [
-                graph.laplacian(np.ascontiguousarray(column))
-                for graph, column in zip(self._graphs, scores.T, strict=True)
-            ]
-            return design.tdot(np.column_stack(columns)), scores
-        pull = laplacian(
-            self._blocks, scores, n_threads=design.n_threads, folds=self._folds, held_out=held_out
-        )
-        return design.tdot(pull), held_out
-
-
-class PairFoldEquations(LinearEquations):
-    """Of every fold of listed pairs at once."""
-
-    def __init__(self, design: Design, graph: PreferenceGraph, plan: Plan, scale: Floats | None) -> None:
-        self._design = design
-        self._masked = graph.masked(plan.held, plan.fold, plan.n_folds)
-        super().__init__(SquaredObjective(design, graph), design.tdot(self._masked.pull), scale)
-
-    def _product(self, models: Floats) -> tuple[Floats, Floats]:
+            return self._fused(models, self._held_out), self._held_out
         scores = self._design.dot(models)
-        return self._design.tdot(self._masked.laplacian(scores)), scores
+        return self._design.tdot(self._folds.laplacian(scores)), scores
 
 
 def one_vector(models: Floats) -> Floats:
@@ -222,22 +168,11 @@ class DualCoordinates:
     def of_graph(self, graph: PairGraph) -> DualEquations:
         """Return the equations of a graph."""
         factor = factor_of(graph, by_products=True)
-        return DualEquations(self.kernel, [factor], factor.target(graph.pull))
+        return DualEquations(self.kernel, factor, factor.target(graph.pull))
 
-    def of_folds(self, whole: LabelGraph, graphs: Iterable[LabelGraph], plan: Plan) -> DualEquations:
-        """Return the equations of every fold, in which its own rows weigh nothing."""
-        factors, targets = [], []
-        for graph in graphs:
-            factors.append(factor_of(graph))
-            targets.append(factors[-1].target(graph.pull))
-        return DualEquations(self.kernel, factors, np.column_stack(targets))
-
-    def of_pairs(self, graph: PreferenceGraph, plan: Plan) -> DualEquations:
-        """Return the equations of every fold, without the rows of F that are its pairs."""
-        factor = IncidenceFactor(graph)
-        keeps = np.ones((graph.winner.size, plan.n_folds))
-        keeps[plan.held, plan.fold] = 0.0
-        return DualEquations(self.kernel, [factor], keeps * factor.target(graph.pull)[:, None], keeps)
+    def of_folds(self, whole: PairGraph, folds: FoldGraphs) -> DualEquations:
+        """Return the equations of every fold."""
+        return DualEquations(self.kernel, *folds.factored())
 
     def means(self, share: Floats) -> Floats:
         """Return the mean rows of the kernel, which is symmetric."""
@@ -249,27 +184,17 @@ class DualCoordinates:
 
 
 class DualEquations:
-    """One factor for all columns, of which `keeps` may leave out rows column by column; or one factor per column."""
+    """``FKF'``, by a factor of each column."""
 
-    def __init__(
-        self, kernel: Design, factors: Sequence[Factor], target: Floats, keeps: Floats | None = None
-    ) -> None:
-        self._kernel, self._factors, self._keeps = kernel, factors, keeps
+    def __init__(self, kernel: Design, factor: ColumnFactor, target: Floats) -> None:
+        self._kernel, self._factor = kernel, factor
         self.rhs = target.reshape(target.shape[0], -1)
 
     def multiply(self, vectors: Floats) -> Product:
         """Multiply."""
-        if len(self._factors) == 1:
-            factor = self._factors[0]
-            models = factor.transposed(self._kept(vectors))
-            scores = self._kernel.dot(models)
-            return Product(self._kept(factor.apply(scores)), models, scores)
-        models = np.column_stack([
-            factor.transposed(column) for factor, column in self._columns(vectors)
-        ])  # fmt: skip
+        models = self._factor.transposed(vectors)
         scores = self._kernel.dot(models)
-        image = [factor.apply(column) for factor, column in self._columns(scores)]
-        return Product(np.column_stack(image), models, scores)
+        return Product(self._factor.apply(scores), models, scores)
 
     def sizes(self) -> None:
         """Return None: dual variables belong to rows, not to columns."""
@@ -277,14 +202,7 @@ class DualEquations:
 
     def model(self, column: int, solution: Floats) -> Floats:
         """Return ``F'b``."""
-        factor = self._factors[min(column, len(self._factors) - 1)]
-        return factor.transposed(solution if self._keeps is None else self._keeps[:, column] * solution)
-
-    def _columns(self, vectors: Floats) -> Iterable[tuple[Factor, Floats]]:
-        return zip(self._factors, np.ascontiguousarray(vectors.T), strict=True)
-
-    def _kept(self, vectors: Floats) -> Floats:
-        return vectors if self._keeps is None else self._keeps * vectors
+        return self._factor.model(column, solution)
 
 
 Coordinates = LinearCoordinates | DualCoordinates

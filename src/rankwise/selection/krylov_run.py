@@ -19,9 +19,9 @@ import numpy.typing as npt
 
 from rankwise.arrays import Floats
 from rankwise.metrics import Metric
+from rankwise.pairs.plan import oriented
 from rankwise.runtime.memory import check_columns_fit, fits
 from rankwise.runtime.progress import ProgressLine
-from rankwise.selection.scorers import oriented
 from rankwise.selection.tables import Rule, Surface
 from rankwise.solvers.krylov import STORED_TOGETHER, Lanczos, basis_bytes
 from rankwise.solvers.scales import column_norms, differ_in_scale, unit_free

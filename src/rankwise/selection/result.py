@@ -11,8 +11,10 @@ import numpy as np
 
 from rankwise.arrays import Floats
 from rankwise.fitting.notices import Notice
-from rankwise.metrics import Metric
-from rankwise.selection.scorers import oriented, resolve_scoring
+from rankwise.losses import LOSSES
+from rankwise.metrics import Metric, get_metric
+from rankwise.metrics.pairwise import LOG_LOSS
+from rankwise.pairs.plan import oriented
 from rankwise.selection.tables import Choice
 
 __all__ = [
@@ -21,7 +23,9 @@ __all__ = [
     "Selection",
     "on_one_grid",
     "one_or_all",
+    "oriented",
     "outputs_of",
+    "resolve_scoring",
 ]
 
 # Whatever a selection may have written; what another one does not write is forgotten.
@@ -170,3 +174,11 @@ def on_one_grid(tried: Sequence[tuple[Floats, Floats]]) -> tuple[Floats, list[Fl
         tables.append(np.full((union.size, *table.shape[1:]), np.nan))
         tables[-1][np.searchsorted(union, grid)] = table
     return union, tables
+
+
+def resolve_scoring(scoring: str | Metric, loss: str | None = None) -> Metric:
+    """Return the metric that `scoring` names; "auto" is the log-loss for a loss of probabilities, else the order."""
+    if not isinstance(scoring, str) or scoring != "auto":
+        return get_metric(scoring)
+    is_probability = loss is not None and LOSSES[loss].is_probability
+    return LOG_LOSS if is_probability else get_metric("pairwise_error")

@@ -12,13 +12,12 @@ from rankwise.arrays import Floats
 from rankwise.design import Design
 from rankwise.fitting.notices import Notice
 from rankwise.metrics import Metric
-from rankwise.problems.training import TrainingProblem
+from rankwise.pairs.plan import Plan
+from rankwise.problems.problem import Problem
 from rankwise.selection.equations import Coordinates
 from rankwise.selection.grids import POWERS_OF_TWO, alphas_beyond, is_default_grid, worth_keeping
-from rankwise.selection.held_out import HeldOut
 from rankwise.selection.krylov_run import KrylovRun
 from rankwise.selection.result import Choice, Selection
-from rankwise.selection.scorers import EvalSet
 from rankwise.selection.systems import HeldOutSystem, held_out_systems, n_outputs
 from rankwise.selection.tables import Surface, are_stale, best_cells, have_converged, have_steps
 from rankwise.solvers.choose import choose_solver
@@ -117,16 +116,16 @@ class SurfaceSearch:
 
     def choose(
         self,
-        problem: TrainingProblem,
-        held_out: HeldOut,
+        problem: Problem,
+        plan: Plan,
         grid: Floats,
         tried: Sequence[Coordinates],
     ) -> tuple[Selection, Trial]:
         """Search in one system of coordinates after the other, choose a cell per output, and make its model."""
-        trials = [self.run(problem, held_out, grid, coordinates) for coordinates in tried]
+        trials = [self.run(problem, plan, grid, coordinates) for coordinates in tried]
         best = min(trials, key=lambda trial: trial.error)
         n_products = sum(run.n_products for trial in trials for run in trial.runs)
-        if not isinstance(held_out, EvalSet):
+        if not plan.has_eval_set:
             self._refit(problem, best)
             n_products += sum({id(run): run.n_products for run, _ in best.columns}.values())
         notices: list[Notice] = []
@@ -137,16 +136,14 @@ class SurfaceSearch:
         selection = self._selection(best, grid).with_facts(n_products_=n_products)
         return replace(selection, notices=notices), best
 
-    def run(
-        self, problem: TrainingProblem, held_out: HeldOut, grid: Floats, coordinates: Coordinates
-    ) -> Trial:
+    def run(self, problem: Problem, plan: Plan, grid: Floats, coordinates: Coordinates) -> Trial:
         """Grow the tables in one system of coordinates, and choose their cells."""
         # 0 is always in the table, so that early stopping can be read beside the other methods.
         alphas = np.union1d([0.0], grid) if self.default else grid
         candidates = [0] if self.method == "early-stopping" else np.searchsorted(alphas, grid).tolist()
         grows = bool(self.default) and self.method != "early-stopping" and is_default_grid(grid, self.default)
         trial = Trial(coordinates, alphas, candidates)
-        for system in held_out_systems(problem, held_out, self.metric, self.averaging, coordinates):
+        for system in held_out_systems(problem, plan, self.metric, self.averaging, coordinates):
             run: KrylovRun = coordinates.run(system, alphas, tol=self.tol, max_iter=self._most, widens=grows)
             trial.runs.append(run)
             # Of folds, the first one's model stands in until the refit.
@@ -182,11 +179,11 @@ class SurfaceSearch:
         is_cheap = self.method != "tikhonov"  # which goes on until all have converged
         return alphas_beyond(trial.grid, errors, self.default, small_is_cheap=is_cheap)
 
-    def _refit(self, problem: TrainingProblem, best: Trial) -> None:
+    def _refit(self, problem: Problem, best: Trial) -> None:
         """Fit on all data with what the folds chose: the alpha, and for all but Tikhonov the iteration."""
         final = replace(best, runs=[], columns=[], cells=[])
         is_tikhonov = self.method == "tikhonov"
-        for graph in problem.graphs():
+        for graph in problem.pairs.graphs():
             first, outputs = len(final.columns), n_outputs(graph)
             cells = best.cells[first : first + outputs]
             alphas = np.unique([cell.alpha for cell in cells])

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -12,48 +11,52 @@ from rankwise.arrays import Floats, Ints
 from rankwise.design import Design
 from rankwise.metrics import Metric
 from rankwise.pairs.graph import PairGraph
-from rankwise.problems.training import PairData, TrainingData, TrainingProblem
-from rankwise.selection.cv import Plan
+from rankwise.pairs.pairs import FoldGraphs
+from rankwise.pairs.plan import Plan, Scorer
+from rankwise.problems.problem import Problem
 from rankwise.selection.equations import Coordinates, Equations, Product, one_vector
-from rankwise.selection.held_out import HeldOut, held_out_scorer, trained_on
-from rankwise.selection.scorers import EvalSet, Scorer, pair_scorer
 
 __all__ = ["HeldOutSystem", "held_out_systems", "n_outputs"]
 
 
 @dataclass(frozen=True)
 class HeldOutSystem:
-    """A `rankwise.selection.krylov_run.System`: equations, and the rows or pairs that score them.
+    """A `rankwise.selection.krylov_run.System`: equations, and the entries that score them.
 
     Attributes
     ----------
-    row_columns : sequence of (rows,) int64
-        For each output, the column that scores each of its rows; rows of one column stand together.
-    read : callable
-        Reads the scores of held-out rows off a product, output by output.
+    row_columns : sequence of (entries,) int64
+        For each output, the column that scores each of its entries; those of one column stand together.
+    rows : Design or None
+        Rows of their own that score.
+    folds : FoldGraphs or None
+        Training rows or pairs score, each under the model of the fold that does not see it.
     scorers : sequence of Scorer
         One per output; without any, nothing is scored, and only residuals are looked at.
-    shift : (rows,) float64 or None
-        What is added to scores before they are scored.
+    means : (unknowns of a model, columns) float64 or None
+        What is multiplied with models, and added up, to give the mean score of each column's training rows.
+    labels : (entries,) float64 or None
+        The mean label of each entry's training rows, where scores are shifted to it.
     """
 
     equations: Equations
     row_columns: Sequence[Ints]
-    read: Callable[[Product], Sequence[Floats]]
+    rows: Design | None = None
+    folds: FoldGraphs | None = None
     scorers: Sequence[Scorer] = ()
-    shift: Floats | None = None
+    means: Floats | None = None
+    labels: Floats | None = None
 
     @classmethod
     def unscored(cls, equations: Equations) -> HeldOutSystem:
         """Return a system without rows to score it by."""
-        n_columns = equations.rhs.shape[1]
-        return cls(equations, [np.empty(0, dtype=np.int64)] * n_columns, partial(_no_scores, n_columns))
+        return cls(equations, [np.empty(0, dtype=np.int64)] * equations.rhs.shape[1])
 
     @classmethod
     def on_rows(cls, equations: Equations, rows: Design, scorers: Sequence[Scorer]) -> HeldOutSystem:
         """Return a system that is scored by rows of their own; one column per output."""
         row_columns = [np.full(rows.shape[0], column, dtype=np.int64) for column in range(len(scorers))]
-        return cls(equations, row_columns, partial(_scores_of_rows, rows), scorers)
+        return cls(equations, row_columns, rows, scorers=scorers)
 
     @property
     def rhs(self) -> Floats:
@@ -61,15 +64,28 @@ class HeldOutSystem:
         return self.equations.rhs
 
     def multiply(self, vectors: Floats) -> tuple[Floats, Sequence[Floats]]:
-        """Return the image of the vectors, and the scores of what is held out, output by output."""
+        """Return the image of the vectors, and the values of what is held out, output by output."""
         product = self.equations.multiply(vectors)
-        return product.image, self.read(product)
+        return product.image, self._values(product)
 
-    def errors(self, output: int, scores: Floats) -> Floats:
-        """Score (alphas, rows) scores of an output; lower is better."""
+    def _values(self, product: Product) -> list[Floats]:
+        if self.rows is not None:
+            return list(self.rows.dot(one_vector(product.models)).reshape(self.rows.shape[0], -1).T)
+        if self.folds is None:
+            return [np.empty(0)] * len(self.row_columns)
+        assert product.scores is not None
+        values = self.folds.values(product.scores)
+        if self.means is not None:
+            values -= (self.means * product.models).sum(axis=0)[self.row_columns[0]]
+        return [values]
+
+    def errors(self, output: int, values: Floats) -> Floats:
+        """Score (alphas, entries) values of an output; lower is better."""
         if not self.scorers:
-            return np.zeros(scores.shape[0])
-        return self.scorers[output].errors(scores if self.shift is None else scores + self.shift)
+            return np.zeros(values.shape[0])
+        if self.rows is not None:
+            return self.scorers[output].errors_of_rows(values)
+        return self.scorers[output].errors(values if self.labels is None else values + self.labels)
 
     def sizes(self) -> Floats | None:
         """Return about the diagonal of the matrix."""
@@ -80,86 +96,33 @@ class HeldOutSystem:
         return self.equations.model(column, solution)
 
 
-def _no_scores(n_outputs: int, product: Product) -> list[Floats]:
-    return [np.empty(0)] * n_outputs
-
-
-def _scores_of_rows(rows: Design, product: Product) -> list[Floats]:
-    return list(rows.dot(one_vector(product.models)).reshape(rows.shape[0], -1).T)
-
-
 def held_out_systems(
-    problem: TrainingProblem,
-    held_out: HeldOut,
-    metric: Metric,
-    averaging: str,
-    coordinates: Coordinates,
+    problem: Problem, plan: Plan, metric: Metric, averaging: str, coordinates: Coordinates
 ) -> Iterator[HeldOutSystem]:
     """Make the systems of all outputs in their order, one after the other, so that only one is in memory at a time.
 
     Outputs that share a graph run in lockstep where rows of their own score them, and else the folds of an output.
     With a single fold, its column is a model fitted on the other rows or pairs.
     """
-    if isinstance(held_out, EvalSet):
-        first, rows = 0, coordinates.against(held_out.rows)
-        for graph in problem.graphs():
+    pairs = problem.pairs
+    if plan.has_eval_set:
+        first, rows = 0, coordinates.against(plan.eval_rows)
+        for graph in pairs.graphs():
             last = first + n_outputs(graph)
-            yield HeldOutSystem.on_rows(coordinates.of_graph(graph), rows, held_out.scorers[first:last])
+            yield HeldOutSystem.on_rows(coordinates.of_graph(graph), rows, plan.scorers[first:last])
             first = last
-    elif isinstance(problem, PairData):
-        yield _of_pairs(problem, held_out, metric, averaging, coordinates)
-    else:
-        is_pooled = averaging == "pooled" and len(problem.queries) == 1
-        for output in range(problem.n_outputs):
-            yield _of_rows(problem, held_out, output, metric, coordinates, is_pooled=is_pooled)
-
-
-def _of_rows(
-    data: TrainingData, plan: Plan, output: int, metric: Metric, coordinates: Coordinates, *, is_pooled: bool
-) -> HeldOutSystem:
-    """Score training rows, each under the model of the fold that does not see it.
-
-    Where rows of different folds are compared (pooled), training rows score on average what their labels are.
-    """
-    rows, column = plan.held[plan.is_scored], plan.fold[plan.is_scored]
-    scorer = held_out_scorer(data, plan, output, metric, rows, pooled=is_pooled)
-    means = labels = None
-    if is_pooled:
-        trains = plan.groups[:, None] != np.arange(plan.n_folds)
-        weight = trains * (1.0 if data.row_weight is None else data.row_weight[:, None])
-        share = weight / weight.sum(axis=0)
-        means, labels = coordinates.means(share), (data.columns[output] @ share)[column]
-
-    def read(product: Product) -> list[Floats]:
-        found = product.scores
-        assert found is not None
-        own = found[rows] if found.ndim == 1 else found[rows, column]
-        if means is not None:
-            own -= (means * product.models).sum(axis=0)[column]
-        return [own]
-
-    folds = (trained_on(data, plan, output, fold) for fold in range(plan.n_folds))
-    graphs = (data.graph_of(output, trained) for trained in folds)
-    equations = coordinates.of_folds(data.graph_of(output), graphs, plan)
-    return HeldOutSystem(equations, [column], read, [scorer], labels)
-
-
-def _of_pairs(
-    data: PairData, plan: Plan, metric: Metric, averaging: str, coordinates: Coordinates
-) -> HeldOutSystem:
-    """Score training pairs, each under the model of the fold that does not see it."""
-    for fold in range(plan.n_folds):
-        trained_on(data, plan, 0, fold)  # raises where nothing is left
-    pair, column = plan.held[plan.is_scored], plan.fold[plan.is_scored]
-    winner, loser = data.graph.winner[pair], data.graph.loser[pair]
-    by_fold = None if averaging == "pooled" else column
-    scorer = pair_scorer(metric, data.scoring_weight[pair], fold=by_fold)
-
-    def read(product: Product) -> list[Floats]:
-        assert product.scores is not None
-        return [product.scores[winner, column] - product.scores[loser, column]]
-
-    return HeldOutSystem(coordinates.of_pairs(data.graph, plan), [column], read, [scorer])
+        return
+    is_pooled = averaging == "pooled" and pairs.can_pool()
+    entries, column = plan.held[plan.is_scored], plan.fold[plan.is_scored]
+    for output in range(pairs.n_outputs):
+        scorer = pairs.scorer(metric, output, entries, None if is_pooled else column)
+        means = labels = None
+        shares = pairs.pooled_shares(plan, output) if is_pooled else None
+        if shares is not None:
+            means, labels = coordinates.means(shares[0]), shares[1][column]
+        folds = pairs.in_lockstep(plan, output)
+        equations = coordinates.of_folds(pairs.graph(output), folds)
+        yield HeldOutSystem(equations, [column], None, folds, [scorer], means, labels)
 
 
 def n_outputs(graph: PairGraph) -> int:

@@ -1,0 +1,431 @@
+"""Pairs of labels inside queries: rows are held out, and metrics score them query by query."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from copy import copy
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import scipy.stats
+
+from rankwise.arrays import AnyArray, Bools, Floats, Ints, Matrix, Rows, is_sparse
+from rankwise.data.queries import Queries, encode_queries
+from rankwise.exceptions import Change, MissingQueriesError, NoPairsError
+from rankwise.metrics import Metric
+from rankwise.pairs.blocks import Folds, QueryBlocks, laplacian
+from rankwise.pairs.compared import ComparedRows
+from rankwise.pairs.factor import ColumnFactor, Factor, LabelFactor
+from rankwise.pairs.graph import PairGraph
+from rankwise.pairs.known_columns import codes_of_groups
+from rankwise.pairs.labels import (
+    Cost,
+    LabelGraph,
+    Levels,
+    QueryWeight,
+    Ties,
+    find_levels,
+    label_graph,
+    laplacian_depends_on_labels,
+    pair_scale,
+)
+from rankwise.pairs.pairs import Pairs
+from rankwise.pairs.plan import Plan, Scorer, Units
+from rankwise.pairs.violations import ViolationSweep
+
+__all__ = ["LabelPairs", "row_scorer", "units_of_rows"]
+
+
+class LabelPairs(Pairs):
+    """Labels of rows, and which pairs they induce.
+
+    Attributes
+    ----------
+    y : (rows,) or (rows, outputs) float64
+    columns : list of (rows,) float64
+        The labels, output by output.
+    importance : (queries,) float64 or None
+        A factor on the weight of each query's pairs.
+    fold_weight : (rows,) float64 or None
+        The weight of each row when folds are assigned: rows and queries that weigh nothing are not there.
+    """
+
+    entries: ClassVar[str] = "rows"
+    has_blocks: ClassVar[bool] = True
+    takes_any_folds: ClassVar[bool] = False
+    has_magnitudes = False
+
+    def __init__(
+        self,
+        y: Floats,
+        queries: Queries,
+        row_weight: Floats | None,
+        importance: Floats | None,
+        ties: Ties,
+        cost: Cost,
+        query_weight: QueryWeight,
+        n_threads: int = 1,
+    ) -> None:
+        self.y, self.queries, self.importance, self.n_threads = y, queries, importance, n_threads
+        self.ties, self.cost, self.query_weight = ties, cost, query_weight
+        if importance is not None and not importance.all():
+            # A query of no importance is left out: its rows neither train nor score.
+            weight = np.ones(queries.n_rows) if row_weight is None else row_weight
+            row_weight = weight * (importance[queries.codes] > 0)
+        self.row_weight = self.fold_weight = row_weight
+        if importance is not None:
+            own = importance[queries.codes]
+            self.fold_weight = own if row_weight is None else own * row_weight
+        self.n_rows, self.several_outputs = y.shape[0], y.ndim == 2
+        self.columns: list[Floats] = list(np.ascontiguousarray(y.T)) if self.several_outputs else [y]
+        self.n_outputs = len(self.columns)
+        self._levels: list[Levels] = [find_levels(c, queries, row_weight) for c in self.columns]
+        self._is_part = False
+        for output, levels in enumerate(self._levels):
+            if levels.n_pairs == 0:
+                which = f"output {output} of y" if self.several_outputs else "y"
+                raise NoPairsError(
+                    f"No query has two different labels in {which}, so nothing says which row is better.",
+                    "every query has a single row: check that qid groups the rows that compete."
+                    if queries.sizes.max(initial=0) <= 1
+                    else "check that y holds the labels and that qid groups rows with different labels.",
+                )
+        n_queries, n_pairs = len(queries), [levels.n_pairs for levels in self._levels]
+        n_ignored = [n_queries - int(np.count_nonzero(levels.ordered)) for levels in self._levels]
+        several = self.several_outputs
+        self.attributes = {
+            "n_queries_": n_queries,
+            "n_pairs_": np.array(n_pairs) if several else n_pairs[0],
+            "n_ignored_queries_": np.array(n_ignored) if several else n_ignored[0],
+        }
+
+    # --- what trains ---
+
+    def only(self, trained: Bools) -> Self:
+        part = copy(self)
+        weight = np.asarray((1.0 if self.row_weight is None else self.row_weight) * trained)
+        part.__dict__.update(row_weight=weight, _is_part=True)
+        return part
+
+    def levels(self, output: int) -> Levels:
+        """Return the levels of the labels of an output."""
+        levels = self._levels[output]
+        return levels.reweighted(self.row_weight) if self._is_part else levels
+
+    def has_pairs(self, output: int) -> bool:
+        return bool(self.levels(output).n_pairs > 0)
+
+    def graph(self, output: int = 0) -> LabelGraph:
+        levels = self.levels(output)
+        return label_graph(self.columns[output], self.queries, levels=levels, **self._options())
+
+    def graphs(self) -> list[LabelGraph]:
+        may_share = not self._is_part and self.several_outputs
+        if may_share and not laplacian_depends_on_labels(self.ties, self.cost, self.query_weight):
+            return [label_graph(self.y, self.queries, **self._options())]
+        return [self.graph(output) for output in range(self.n_outputs)]
+
+    def margins(self, output: int = 0) -> ViolationSweep:
+        levels = self.levels(output)
+        return ViolationSweep.from_levels(
+            levels,
+            self.queries,
+            row_weight=self.row_weight,
+            scale=pair_scale(levels, self.query_weight, self.importance),
+            n_threads=self.n_threads,
+        )
+
+    def near_ties(self) -> tuple[list[Floats], tuple[str, str, str]]:
+        gaps = [np.diff(one.value)[one.query[1:] == one.query[:-1]] for one in self._levels]
+        return gaps, ("Labels that differ by", "difference", "labels")
+
+    def draw_rows(self, at_most: int) -> Rows | None:
+        # Drawn at random: steps of equal length may meet the same place of every query.
+        rng, queries = np.random.default_rng(0), self.queries
+        chosen = np.flatnonzero(self._levels[0].ordered)
+        if chosen.size < 2:
+            rows = np.sort(rng.choice(self.n_rows, at_most, replace=False))
+        else:
+            drawn = rng.permutation(chosen)
+            n_drawn = 1 + int(np.searchsorted(np.cumsum(queries.sizes[drawn]), at_most))
+            is_drawn = np.zeros(len(queries), dtype=np.bool_)
+            is_drawn[drawn[:n_drawn]] = True
+            rows = np.flatnonzero(is_drawn[queries.codes])
+        return None if rows.size > self.n_rows // 2 else rows  # of a huge query
+
+    def subset(self, rows: Rows) -> LabelPairs:
+        importance = self.importance
+        return LabelPairs(
+            self.y[rows],
+            self.queries.subset(rows),
+            None if self.row_weight is None else self.row_weight[rows],
+            None if importance is None else importance[np.unique(self.queries.codes[rows])],
+            self.ties,
+            self.cost,
+            self.query_weight,
+            self.n_threads,
+        )
+
+    def _options(self) -> dict[str, Any]:
+        return {
+            "row_weight": self.row_weight,
+            "ties": self.ties,
+            "cost": self.cost,
+            "query_weight": self.query_weight,
+            "query_importance": self.importance,
+            "n_threads": self.n_threads,
+        }
+
+    # --- what is held out ---
+
+    def units(self, cv: object = "auto", *, whole_components: bool = False) -> Units | None:
+        is_by_pairs = isinstance(cv, str) and cv == "leave-pair-out"
+        return None if is_by_pairs else units_of_rows(self.y, self.queries, self.fold_weight)
+
+    def for_splitter(
+        self, splitter: object, *, asks_for_groups: bool
+    ) -> tuple[AnyArray, Floats | None, AnyArray | None]:
+        groups = self.queries.codes if len(self.queries) > 1 else None
+        if groups is None and asks_for_groups:
+            raise MissingQueriesError(
+                f"cv={splitter} splits by query, and there is one ranking.",
+                "pass qid, or use cv=5 or sklearn.model_selection.KFold(5), which split rows.",
+            )
+        return np.zeros((self.n_rows, 1)), self.y, groups
+
+    def scored_entries(self, held: Ints) -> Bools:
+        weight = self.fold_weight
+        return np.ones(held.size, dtype=np.bool_) if weight is None else weight[held] > 0
+
+    def scorer(self, metric: Metric, output: int, entries: Ints, fold: Ints | None = None) -> Scorer:
+        labels, weight = self.columns[output], self.row_weight
+        metric = metric.settled(labels if weight is None else labels[weight > 0])
+        queries = self.queries.subset(entries)
+        if fold is not None:
+            queries = encode_queries(self.queries.codes[entries] * (int(fold.max(initial=0)) + 1) + fold)
+        own = None if weight is None else weight[entries]
+        return row_scorer(metric, labels[entries], queries, self.n_threads, weight=own, rows=entries)
+
+    def can_pool(self) -> bool:
+        return len(self.queries) == 1
+
+    def nothing_left(self, fold: int) -> NoPairsError:
+        return NoPairsError(
+            f"Without its held-out rows, fold {fold} has no two rows of a query with different labels to train on.",
+            "use more folds, cv=sklearn.model_selection.KFold(5) to hold rows of every query out, or an eval_set.",
+            Change("cv"),
+            Change("eval_set"),
+        )
+
+    def emptied_by(self, plan: Plan, output: int) -> Ints:
+        levels = self._levels[output]
+        fold = plan.groups[levels.order]
+        level = np.repeat(np.arange(levels.query.size), np.diff(levels.start))
+        if self.row_weight is not None:
+            weighs = self.row_weight[levels.order] > 0
+            fold, level = fold[weighs], level[weighs]
+        at = np.flatnonzero(np.diff(level, prepend=-1))  # where each level that has rows starts
+        query, first = levels.query[level[at]], np.minimum.reduceat(fold, at)
+        n_levels = np.bincount(query, minlength=levels.ordered.size)
+        is_whole = (first == np.maximum.reduceat(fold, at)) & (first >= 0) & levels.ordered[query]
+        # A query has no pair left where a fold holds all of its levels but one.
+        n_folds = max(plan.n_folds, 1)
+        held, n_held = np.unique((query * n_folds + first)[is_whole], return_counts=True)
+        is_emptied = n_held >= n_levels[held // n_folds] - 1
+        n_emptied = np.bincount(held[is_emptied] % n_folds, minlength=n_folds)
+        return np.flatnonzero(n_emptied == np.count_nonzero(levels.ordered))
+
+    def in_lockstep(self, plan: Plan, output: int) -> LabelFolds:
+        return LabelFolds(self, plan, output)
+
+    def pooled_shares(self, plan: Plan, output: int) -> tuple[Floats, Floats] | None:
+        trains = plan.groups[:, None] != np.arange(plan.n_folds)
+        weight = trains * (1.0 if self.row_weight is None else self.row_weight[:, None])
+        share = weight / weight.sum(axis=0)
+        return share, self.columns[output] @ share
+
+    # --- exact hold-out ---
+
+    def factored(self, graph: PairGraph, group: Ints | None) -> tuple[Factor, Ints | None]:
+        assert graph.blocks is not None
+        return LabelFactor(graph.blocks, self.n_threads), group
+
+    def hold_out(self, group: Ints) -> str:
+        if not self._divides(group):
+            return "units"
+        return "rows" if self.has_closed_form else "refit"
+
+    def _divides(self, group: Ints) -> bool:
+        """Tell whether the rows of a query are in several groups."""
+        codes, first = self.queries.codes, np.full(len(self.queries), -1, dtype=np.int64)
+        first[codes] = group
+        return bool((first[codes] != group).any())
+
+    @property
+    def has_closed_form(self) -> bool:
+        has_no_ties = all(levels.value.size == self.n_rows for levels in self._levels)
+        is_ridge = self.cost == "magnitude" and (self.ties == "include" or has_no_ties)
+        return bool(is_ridge and self.query_weight == "size" and self._is_one_ranking)
+
+    @property
+    def _is_one_ranking(self) -> bool:
+        weight, codes = self.fold_weight, self.queries.codes
+        present = codes if weight is None else codes[weight > 0]
+        return bool((present == present[0]).all())
+
+    def compared(self) -> list[ComparedRows] | None:
+        rows = np.arange(self.n_rows) if self.row_weight is None else np.flatnonzero(self.row_weight > 0)
+        if len(self.queries) > 1 or self.cost == "relative":
+            return None
+        if self.ties == "exclude" and any(np.unique(y[rows]).size < rows.size for y in self.columns):
+            return None
+        weight = np.ones(rows.size) if self.row_weight is None else self.row_weight[rows]
+        return [ComparedRows(y[rows], weight, self.cost, self.query_weight, rows) for y in self.columns]
+
+    def ridge_labels(self, outputs: Sequence[int]) -> tuple[Floats, Floats]:
+        weight = np.ones(self.n_rows) if self.row_weight is None else self.row_weight
+        return np.column_stack([self.columns[output] for output in outputs]), weight
+
+    def ties_without(self, plan: Plan, code: Ints | None, X: Matrix | None) -> Ints:
+        """Return for each scored row the first of those that equal it and are scored by the same model."""
+        group = plan.groups
+        is_whole = not self._divides(group)
+        if X is not None:
+            code = self._known_codes(X, group, code, is_whole=is_whole)
+        assert code is not None
+        model_of = self.queries.codes if is_whole else group
+        key = (model_of * (code.max(initial=0) + 1) + code)[plan.scored]
+        _, first, inverse = np.unique(key, return_index=True, return_inverse=True)
+        return np.asarray(plan.scored[first[inverse.reshape(-1)]])
+
+    def _known_codes(self, X: Matrix, group: Ints, code: Ints | None, *, is_whole: bool) -> Ints | None:
+        """Number rows so that those share one that cannot differ by the model without their group."""
+        queries = self.queries
+        trains = np.ones(self.n_rows, dtype=np.bool_) if self.row_weight is None else self.row_weight > 0
+        if is_whole:
+            return codes_of_groups(X, queries.order[queries.offsets[:-1]][queries.codes], group, trains)
+        first = np.unique(group, return_index=True)[1][:3]
+        if first.size < 3:
+            return code
+        # At most one of three rows is of the fold without which a column is constant.
+        rows = X[first]
+        return codes_of_groups(
+            X, np.median(rows.toarray() if is_sparse(rows) else rows, axis=0), group, trains
+        )
+
+    def settled(self, values: Floats, ties: AnyArray, entries: Rows) -> Floats:
+        return np.asarray(values[:, ties])
+
+
+class LabelFolds:
+    """The graphs of folds of rows, in which a fold's own rows weigh nothing; implements `FoldGraphs`.
+
+    Graphs are kept only where the coupling needs them: eight of a large data set would take as much memory as the data.
+    """
+
+    def __init__(self, pairs: LabelPairs, plan: Plan, output: int) -> None:
+        self._pairs, self._plan, self._output = pairs, plan, output
+        self._blocks = pairs.graph(output).blocks
+        self._rows, self._column = plan.held[plan.is_scored], plan.fold[plan.is_scored]
+        self._kept: list[LabelGraph] = []
+        pull, degree, weight = [], [], []
+        for graph in self._graphs():
+            pull.append(graph.pull)
+            degree.append(graph.blocks.degree)
+            weight.append(graph.blocks.scale)
+            if graph.blocks.coupling == "relative":
+                self._kept.append(graph)
+        self.pull = np.column_stack(pull)
+        # Only rows that are scored need held-out scores.
+        fold = plan.groups.astype(np.int32)
+        self._folds = Folds(fold, np.column_stack(degree), np.column_stack(weight), plan.scored)
+
+    def _graphs(self) -> Iterator[LabelGraph]:
+        for fold in range(self._plan.n_folds):
+            yield self._pairs.without(self._plan, fold, self._output).graph(self._output)
+
+    @property
+    def fused(self) -> tuple[QueryBlocks, Folds] | None:
+        """What a design multiplies by; the relative coupling has no such form."""
+        return None if self._kept else (self._blocks, self._folds)
+
+    def laplacian(self, v: Floats) -> Floats:
+        """Apply each fold's ``L`` to its own column."""
+        if self._kept:
+            own = zip(self._kept, np.ascontiguousarray(v.T), strict=True)
+            return np.column_stack([graph.laplacian(column) for graph, column in own])
+        return laplacian(self._blocks, v, n_threads=self._pairs.n_threads, folds=self._folds)
+
+    def values(self, scores: Floats) -> Floats:
+        """Return the scores of held-out rows."""
+        return np.asarray(scores[self._rows] if scores.ndim == 1 else scores[self._rows, self._column])
+
+    def factored(self) -> tuple[ColumnFactor, Floats]:
+        """Return a factor per fold, and their targets."""
+        factors, targets = [], []
+        for graph in self._graphs():
+            factors.append(LabelFactor(graph.blocks))
+            targets.append(factors[-1].target(graph.pull))
+        return _FoldFactors(factors), np.column_stack(targets)
+
+
+class _FoldFactors:
+    """A factor per column; implements `ColumnFactor`."""
+
+    def __init__(self, factors: list[LabelFactor]) -> None:
+        self._factors = factors
+
+    def apply(self, v: Floats) -> Floats:
+        columns = zip(self._factors, np.ascontiguousarray(v.T), strict=True)
+        return np.column_stack([factor.apply(own) for factor, own in columns])
+
+    def transposed(self, v: Floats) -> Floats:
+        columns = zip(self._factors, np.ascontiguousarray(v.T), strict=True)
+        return np.column_stack([factor.transposed(own) for factor, own in columns])
+
+    def model(self, column: int, v: Floats) -> Floats:
+        return self._factors[column].transposed(v)
+
+
+def row_scorer(
+    metric: Metric,
+    labels: Floats,
+    queries: Queries,
+    n_threads: int | None,
+    what: str = "what was held out",
+    weight: Floats | None = None,
+    rows: Rows | None = None,
+) -> Scorer:
+    """Prepare a metric on the rows to score by; by their weights, where that means something to it."""
+    try:
+        evaluator = metric.prepare(
+            labels, queries, sample_weight=weight if metric.takes_weights else None, n_threads=n_threads
+        )
+    except NoPairsError as error:
+        raise NoPairsError(
+            f"{what} has no two rows of a query with different labels, so it cannot score a ranking.",
+            "give it more rows, or use fewer folds.",
+        ) from error
+    return Scorer(evaluator, metric.greater_is_better, rows)
+
+
+def units_of_rows(labels: Floats, queries: Queries, weight: Floats | None = None) -> Units:
+    """Return whole queries as units, or the rows where there is one query only.
+
+    Rows of one ranking are dealt by label, so that folds have like labels, as scikit-learn's StratifiedKFold does, and
+    queries that have pairs before the others. Queries that weigh nothing, and in one ranking such rows, are not there.
+    """
+    weighs = np.ones(labels.shape[0], dtype=np.bool_) if weight is None else weight > 0
+    rows = np.flatnonzero(weighs)
+    own = queries.codes[rows]
+    codes, first = np.unique(own, return_index=True)
+    if codes.size == 1:
+        rank = scipy.stats.rankdata(labels[rows].reshape(rows.size, -1), axis=0).sum(axis=1)
+        by_label = rows[np.argsort(rank, kind="stable")]  # equal ones as they stand
+        return Units(np.arange(labels.shape[0]), by_label, weighs, rows.size, "rows")
+    grouped = labels[rows[np.argsort(own, kind="stable")]].reshape(own.size, -1)
+    start = np.searchsorted(np.sort(own), codes)
+    is_constant = np.maximum.reduceat(grouped, start) == np.minimum.reduceat(grouped, start)
+    # In order of appearance, for names do not matter; those without a pair last, so that every fold has pairs.
+    order = codes[np.lexsort((first, is_constant.all(axis=1)))]
+    return Units(queries.codes, order, weighs, codes.size, "queries")

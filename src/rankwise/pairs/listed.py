@@ -1,0 +1,319 @@
+"""Pairs that were listed one by one: pairs are held out, and their order scores them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse.csgraph import connected_components
+
+from rankwise.arrays import AnyArray, Bools, Floats, Ints, Matrix, Rows
+from rankwise.data.queries import Queries, one_query
+from rankwise.data.validation import Preferences
+from rankwise.exceptions import InvalidInputError, NoPairsError
+from rankwise.metrics import Metric
+from rankwise.metrics.pairwise import LOG_LOSS, contradicted
+from rankwise.pairs.factor import ColumnFactor, Factor
+from rankwise.pairs.graph import PairGraph
+from rankwise.pairs.known_columns import differing_pairs
+from rankwise.pairs.labels import Cost, Ties
+from rankwise.pairs.margins import PreferenceMargins
+from rankwise.pairs.pairs import Pairs
+from rankwise.pairs.plan import Plan, Scorer, Units
+from rankwise.pairs.preference_factor import ComponentFactor, IncidenceFactor
+from rankwise.pairs.preferences import MaskedPreferences, PreferenceGraph, preference_graph
+
+__all__ = ["PreferencePairs", "pair_scorer"]
+
+
+@dataclass(frozen=True)
+class PreferencePairs(Pairs):
+    """A list of preferences; `groups` of pairs are not divided between folds."""
+
+    preferences: Preferences
+    whole: PreferenceGraph
+    groups: Queries | None = None
+
+    entries: ClassVar[str] = "pairs"
+    has_blocks: ClassVar[bool] = False
+    takes_any_folds: ClassVar[bool] = True
+    several_outputs = False
+    n_outputs = 1
+    row_weight = None
+
+    @classmethod
+    def listed(
+        cls,
+        listed: Preferences,
+        n_rows: int,
+        ties: Ties,
+        cost: Cost,
+        groups: Queries | None = None,
+        n_threads: int = 1,
+    ) -> PreferencePairs:
+        """Build the graph of a checked list of pairs."""
+        graph = preference_graph(
+            listed.winner,
+            listed.loser,
+            n_rows,
+            magnitude=listed.magnitude,
+            weight=listed.weight,
+            ties=ties,
+            cost=cost,
+            n_threads=n_threads,
+        )
+        if graph.n_pairs == 0:
+            raise NoPairsError(
+                "Every pair that weighs something is a tie (magnitude 0), so nothing says which row is better.",
+                "pass at least one pair with a positive magnitude and weight.",
+            )
+        return cls(listed, graph, groups)
+
+    @property
+    def n_rows(self) -> int:  # type: ignore[override]
+        """How many rows the pairs refer to."""
+        return self.whole.n_rows
+
+    @cached_property
+    def queries(self) -> Queries:  # type: ignore[override]
+        """One query: any two rows may be compared."""
+        return one_query(self.n_rows)
+
+    @property
+    def attributes(self) -> dict[str, object]:  # type: ignore[override]
+        """The attributes that describe the pairs in a fitted estimator."""
+        return {
+            "n_queries_": 1,
+            "n_pairs_": self.whole.n_pairs,
+            "n_ignored_queries_": 0,
+            "n_components_": self.whole.n_components,
+            "n_unpaired_rows_": self.whole.n_unpaired_rows,
+        }
+
+    # --- what trains ---
+
+    def only(self, trained: Bools) -> PreferencePairs:
+        return replace(self, whole=replace(self.whole, pair_weight=self.whole.pair_weight * trained))
+
+    def has_pairs(self, output: int) -> bool:
+        return bool(self.whole.is_ordered.any())
+
+    def graph(self, output: int = 0) -> PreferenceGraph:
+        return self.whole
+
+    def graphs(self) -> list[PreferenceGraph]:
+        return [self.whole]
+
+    def margins(self, output: int = 0) -> PreferenceMargins:
+        margins = PreferenceMargins.of_graph(self.whole)
+        if margins.winner.size == 0:
+            raise NoPairsError(
+                "Without the pairs that are held out, none is left to train on.",
+                "use more folds, or hold less out.",
+            )
+        return margins
+
+    @property
+    def has_magnitudes(self) -> bool:
+        return bool(np.any(self.whole.difference != 1))
+
+    def near_ties(self) -> tuple[list[Floats], tuple[str, str, str]]:
+        magnitude = self.preferences.magnitude
+        found = [] if magnitude is None else [magnitude[magnitude > 0]]
+        return found, ("Pairs of a magnitude of", "magnitude", "magnitudes")
+
+    def draw_rows(self, at_most: int) -> None:
+        return None
+
+    # --- what is held out ---
+
+    def units(self, cv: object = "auto", *, whole_components: bool = False) -> Units:
+        """Return groups, connected components of the rows, or all comparisons of the same two rows."""
+        by_pairs = isinstance(cv, str) and cv == "leave-pair-out"
+        if self.groups is not None and not by_pairs:
+            return self._units(self.groups.codes, "groups")
+        by_query = isinstance(cv, str) and cv == "leave-query-out"
+        several = isinstance(cv, str) and cv == "auto" and whole_components and self.whole.n_components > 1
+        if self.groups is None and (several or by_query):
+            return self._units(self._components, "connected components")
+        winner, loser, n_rows = self.whole.winner, self.whole.loser, np.int64(self.n_rows)
+        return self._units(np.minimum(winner, loser) * n_rows + np.maximum(winner, loser), "pairs")
+
+    def _units(self, key: Ints, name: str) -> Units:
+        codes = np.unique(key, return_inverse=True)[1].reshape(-1).astype(np.int64, copy=False)
+        return Units.of_codes(codes, self.whole.pair_weight, name)
+
+    @property
+    def _components(self) -> Ints:
+        """The connected component of the rows that each pair is in."""
+        winner, loser, n_rows = self.whole.winner, self.whole.loser, self.n_rows
+        edges = sp.coo_array((np.ones(winner.size), (winner, loser)), shape=(n_rows, n_rows))
+        return np.asarray(connected_components(edges, directed=False)[1][winner], dtype=np.int64)
+
+    def for_splitter(
+        self, splitter: object, *, asks_for_groups: bool
+    ) -> tuple[AnyArray, Floats | None, AnyArray | None]:
+        groups = None if self.groups is None else np.asarray(self.groups)
+        return np.column_stack([self.whole.winner, self.whole.loser]), None, groups
+
+    def scored_entries(self, held: Ints) -> Bools:
+        return np.ones(held.size, dtype=np.bool_)
+
+    def scorer(self, metric: Metric, output: int, entries: Ints, fold: Ints | None = None) -> Scorer:
+        # The caller's weight, and nothing where a pair has no winner.
+        weight = (
+            np.ones(self.whole.winner.size) if self.preferences.weight is None else self.preferences.weight
+        )
+        own = np.where(self.whole.is_ordered, weight, 0.0)[entries]
+        compared = self.whole.winner[entries], self.whole.loser[entries]
+        return pair_scorer(metric, own, compared, fold=fold)
+
+    def can_pool(self) -> bool:
+        return True
+
+    def nothing_left(self, fold: int) -> NoPairsError:
+        return NoPairsError(
+            f"Without its held-out pairs, fold {fold} has none to train on.",
+            "use more folds, or hold less out.",
+        )
+
+    def emptied_by(self, plan: Plan, output: int) -> Ints:
+        own = np.unique(plan.groups[self.whole.is_ordered])
+        return own[own >= 0] if own.size == 1 else own[:0]
+
+    def in_lockstep(self, plan: Plan, output: int) -> PreferenceFolds:
+        for fold in range(plan.n_folds):
+            self.without(plan, fold, output)  # raises where nothing is left
+        return PreferenceFolds(self.whole, plan)
+
+    def pooled_shares(self, plan: Plan, output: int) -> None:
+        return None
+
+    # --- exact hold-out ---
+
+    def factored(self, graph: PairGraph, group: Ints | None) -> tuple[Factor, Ints | None]:
+        """Take rows as units where no two groups share one: a system of their size however many pairs there are."""
+        whole = self.whole
+        if whole.winner.size < whole.n_rows:
+            return IncidenceFactor(whole), group
+        if group is None:
+            return ComponentFactor(whole), None
+        of_row = np.full(whole.n_rows, -1, dtype=np.int64)
+        of_row[whole.winner] = group
+        of_row[whole.loser] = group
+        is_whole = (of_row[whole.winner] == group).all() and (of_row[whole.loser] == group).all()
+        return (ComponentFactor(whole), of_row) if is_whole else (IncidenceFactor(whole), group)
+
+    def hold_out(self, group: Ints) -> str:
+        return "units"
+
+    @property
+    def has_closed_form(self) -> bool:
+        return True
+
+    def compared(self) -> None:
+        return None
+
+    def ties_without(self, plan: Plan, code: Ints | None, X: Matrix | None) -> Bools:
+        """Tell which scored pairs compare rows that tie."""
+        winner, loser = self.whole.winner, self.whole.loser
+        if X is not None:
+            differs = differing_pairs(X, winner, loser, plan.groups, self.whole.pair_weight > 0)
+        else:
+            assert code is not None
+            differs = np.asarray(code[winner] != code[loser])
+        return ~differs[plan.scored]
+
+    def settled(self, values: Floats, ties: AnyArray, entries: Rows) -> Floats:
+        return np.where(ties, 0.0, values[:, entries])
+
+
+class PreferenceFolds:
+    """The graphs of folds of pairs; implements `FoldGraphs`."""
+
+    fused = None
+
+    def __init__(self, graph: PreferenceGraph, plan: Plan) -> None:
+        self._graph, self._plan = graph, plan
+        self._masked: MaskedPreferences = graph.masked(plan.held, plan.fold, plan.n_folds)
+        pair, self._column = plan.held[plan.is_scored], plan.fold[plan.is_scored]
+        self._winner, self._loser = graph.winner[pair], graph.loser[pair]
+
+    @property
+    def pull(self) -> Floats:
+        """``r = A'Ωz``, a column per fold."""
+        return self._masked.pull
+
+    def laplacian(self, v: Floats) -> Floats:
+        """Apply each fold's ``L`` to its own column."""
+        return self._masked.laplacian(v)
+
+    def values(self, scores: Floats) -> Floats:
+        """Return the differences of held-out pairs."""
+        return np.asarray(scores[self._winner, self._column] - scores[self._loser, self._column])
+
+    def factored(self) -> tuple[ColumnFactor, Floats]:
+        """Return the factor without the rows that are a fold's own pairs."""
+        graph, plan = self._graph, self._plan
+        keeps = np.ones((graph.winner.size, plan.n_folds))
+        keeps[plan.held, plan.fold] = 0.0
+        factor = IncidenceFactor(graph, keeps)
+        return factor, keeps * factor.target(graph.pull)[:, None]
+
+
+@dataclass(frozen=True)
+class _PairEvaluator:
+    """A metric of the order of listed pairs, from winner minus loser.
+
+    Attributes
+    ----------
+    share : (pairs,) float64
+        How much of the metric each pair stands for; they sum to 1.
+    metric : Metric
+        The pairwise error, the concordance or the log-loss.
+    """
+
+    share: Floats
+    metric: Metric
+
+    counted = np.ones(1, dtype=np.bool_)
+
+    def many(self, scores: Floats) -> Floats:
+        """Return the metric of each column of (pairs, models) differences."""
+        lost = np.array([self._lost(column) for column in scores.T])
+        return 1.0 - lost if self.metric.greater_is_better else lost
+
+    def _lost(self, differences: Floats) -> float:
+        if self.metric == LOG_LOSS:  # differences of scores are log-odds
+            return float((self.share * np.logaddexp(0.0, -differences)).sum())
+        return contradicted(differences, self.share, float(self.metric.options["ties"]))
+
+
+def pair_scorer(
+    metric: Metric,
+    weight: Floats,
+    compared: tuple[Ints, Ints],
+    *,
+    what: str = "what was held out",
+    fold: Ints | None = None,
+) -> Scorer:
+    """Prepare a metric on pairs to score by; with `fold`, every fold counts the same, else every weight does."""
+    if metric.base_name not in {"pairwise_error", "concordance", "log_loss"}:
+        raise InvalidInputError(
+            f"scoring={metric.name!r} needs rows with labels, and pairs have none.",
+            "use scoring='pairwise_error' or 'concordance' with fit_pairs.",
+        )
+    if not (weight > 0).any():
+        raise NoPairsError(
+            f"{what} has no pair with a winner and a positive weight, so it cannot score a ranking.",
+            "give it more pairs, or use fewer folds.",
+        )
+    total = np.full(weight.size, weight.sum())
+    if fold is not None:
+        by_fold = np.bincount(fold, weights=weight)
+        total = by_fold[fold] * int((by_fold > 0).sum())
+    share = np.divide(weight, total, out=np.zeros(weight.size), where=weight > 0)
+    return Scorer(_PairEvaluator(share, metric), metric.greater_is_better, compared=compared)

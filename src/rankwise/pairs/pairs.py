@@ -1,0 +1,247 @@
+"""The pairs of a problem: what trains, what is held out, and what scores it, whichever way the pairs were given.
+
+There are two implementations, of labels inside queries (`rankwise.pairs.labelled`) and of a list of preferences
+(`rankwise.pairs.listed`), and nothing above this package knows which one it has.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar, NamedTuple, Protocol, Self
+
+from rankwise.arrays import AnyArray, Bools, Floats, Ints, Matrix, Rows
+from rankwise.data.queries import Queries
+from rankwise.exceptions import NoPairsError, UndefinedMetricError
+from rankwise.metrics import Metric
+from rankwise.pairs.blocks import Folds, QueryBlocks
+from rankwise.pairs.compared import ComparedRows
+from rankwise.pairs.factor import ColumnFactor, Factor
+from rankwise.pairs.graph import MarginPairs, PairGraph
+from rankwise.pairs.plan import Plan, Scorer, Units
+
+__all__ = ["FoldGraphs", "HeldOut", "Pairs"]
+
+
+class HeldOut(NamedTuple):
+    """The training pairs of a fold, which is everything where an evaluation set scores, and the scorer."""
+
+    fold: int
+    trained: Pairs
+    scorer: Scorer
+
+
+class FoldGraphs(Protocol):
+    """The graphs of all folds side by side: column c of a block of vectors (rows, folds) sees that of fold c."""
+
+    @property
+    def pull(self) -> Floats:
+        """``r = A'Ωz``, a column per fold."""
+
+    @property
+    def fused(self) -> tuple[QueryBlocks, Folds] | None:
+        """What a design multiplies by in one pass over its rows; None where it cannot."""
+
+    def laplacian(self, v: Floats) -> Floats:
+        """Apply each fold's ``L`` to its own column."""
+
+    def values(self, scores: Floats) -> Floats:
+        """Return the value of each held-out entry that is scored, from (rows, folds) scores or each row's own."""
+
+    def factored(self) -> tuple[ColumnFactor, Floats]:
+        """Return ``F`` with ``L = F'F`` of each column, and ``t`` with ``F't = r``, a column per fold."""
+
+
+class Pairs(ABC):
+    """Pairs over the rows of a design, with one set of wanted differences per output.
+
+    Attributes
+    ----------
+    entries : str
+        What is held out: "rows" or "pairs".
+    has_blocks : bool
+        Whether pairs are inside queries, so that graphs have blocks.
+    takes_any_folds : bool
+        Whether several folds may lack the same entry.
+    queries : Queries
+        Those of the rows; one where any two rows may be compared.
+    row_weight : (rows,) float64 or None
+    several_outputs : bool
+        Whether labels came as columns.
+    attributes : dict
+        The attributes that describe the pairs in a fitted estimator; arrays over outputs where there are several.
+    """
+
+    entries: ClassVar[str]
+    has_blocks: ClassVar[bool]
+    takes_any_folds: ClassVar[bool]
+
+    queries: Queries
+    row_weight: Floats | None
+    n_rows: int
+    n_outputs: int
+    several_outputs: bool
+    attributes: dict[str, object]
+
+    # --- what trains ---
+
+    @abstractmethod
+    def only(self, trained: Bools) -> Self:
+        """Return the same without the entries that are not trained on."""
+
+    @abstractmethod
+    def has_pairs(self, output: int) -> bool:
+        """Tell whether some pair of an output has a winner."""
+
+    @abstractmethod
+    def graph(self, output: int = 0) -> PairGraph:
+        """Return the graph of an output."""
+
+    @abstractmethod
+    def graphs(self) -> Sequence[PairGraph]:
+        """Return one graph for all outputs where they can share it, else one per output."""
+
+    @abstractmethod
+    def margins(self, output: int = 0) -> MarginPairs:
+        """Return the pairs of an output with their margins."""
+
+    @property
+    @abstractmethod
+    def has_magnitudes(self) -> bool:
+        """Whether listed pairs ask for other margins than 1."""
+
+    @abstractmethod
+    def near_ties(self) -> tuple[list[Floats], tuple[str, str, str]]:
+        """Return wanted differences, output by output, and the words for them, their size and their source."""
+
+    @abstractmethod
+    def draw_rows(self, at_most: int) -> Rows | None:
+        """Draw about so many rows, whole queries of them; None where that would not be representative."""
+
+    def subset(self, rows: Rows) -> Pairs:
+        """Return the pairs of some rows alone, where `draw_rows` draws or `hold_out` refits."""
+        raise NotImplementedError
+
+    # --- what is held out ---
+
+    @abstractmethod
+    def units(self, cv: object = "auto", *, whole_components: bool = False) -> Units | None:
+        """Return what folds do not divide; None where `cv` leaves out every pair of rows, which are not listed."""
+
+    @abstractmethod
+    def for_splitter(
+        self, splitter: object, *, asks_for_groups: bool
+    ) -> tuple[AnyArray, Floats | None, AnyArray | None]:
+        """Return X, y and groups as scikit-learn's splitters take them."""
+
+    @abstractmethod
+    def scored_entries(self, held: Ints) -> Bools:
+        """Tell which of the entries weigh something."""
+
+    @abstractmethod
+    def scorer(self, metric: Metric, output: int, entries: Ints, fold: Ints | None = None) -> Scorer:
+        """Prepare a metric on some entries; where each has a fold, whose models differ, fold by fold."""
+
+    @abstractmethod
+    def can_pool(self) -> bool:
+        """Tell whether entries of all folds can be scored together."""
+
+    @abstractmethod
+    def nothing_left(self, fold: int) -> NoPairsError:
+        """Return the error that says that a fold leaves nothing to train on."""
+
+    @abstractmethod
+    def emptied_by(self, plan: Plan, output: int) -> Ints:
+        """Return the folds that hold out every pair of an output; there may be many folds, so not one by one."""
+
+    @abstractmethod
+    def in_lockstep(self, plan: Plan, output: int) -> FoldGraphs:
+        """Return the graphs of all folds, as columns."""
+
+    @abstractmethod
+    def pooled_shares(self, plan: Plan, output: int) -> tuple[Floats, Floats] | None:
+        """Return each row's share of what each fold trains on, (rows, folds), and the folds' mean labels.
+
+        Scores of different folds can be compared once training rows score on average what their labels are. None where
+        entries are differences, which need no such shift.
+        """
+
+    # --- exact hold-out ---
+
+    @abstractmethod
+    def factored(self, graph: PairGraph, group: Ints | None) -> tuple[Factor, Ints | None]:
+        """Return a factor of a graph that mixes no two groups of entries, and the group of each of its units."""
+
+    @abstractmethod
+    def hold_out(self, group: Ints) -> str:
+        """Return how groups of entries are held out exactly.
+
+        "units" where no pair joins two groups; "rows" of one ranking that is ridge regression with a free intercept;
+        else "refit".
+        """
+
+    @property
+    @abstractmethod
+    def has_closed_form(self) -> bool:
+        """Whether any folds are held out exactly without refits."""
+
+    @abstractmethod
+    def compared(self) -> list[ComparedRows] | None:
+        """Return the one ranking of each output in which every two rows are compared; None where there is none."""
+
+    def ridge_labels(self, outputs: Sequence[int]) -> tuple[Floats, Floats]:
+        """Return labels (rows, outputs) and row weights, where `hold_out` is not by units."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def ties_without(self, plan: Plan, code: Ints | None, X: Matrix | None) -> AnyArray:
+        """Find the scored entries that tie by the model without their fold, as `settled` takes them.
+
+        Parameters
+        ----------
+        code : (rows,) int64 or None
+            Numbers that equal rows share; needed without X, and with fewer than three folds.
+        X : matrix or None
+            Given where models have a coefficient for each column: columns that differ in one fold alone are unknown to
+            the model without it.
+        """
+
+    @abstractmethod
+    def settled(self, values: Floats, ties: AnyArray, entries: Rows) -> Floats:
+        """Return the values (alphas, entries) of some entries, of all entries' values, where those that tie are equal.
+
+        Closed forms subtract a residual from each entry's own label or difference, and leave its rounding.
+        """
+
+    # --- what follows from these ---
+
+    def without(self, plan: Plan, fold: int, output: int) -> Self:
+        """Return the pairs that a fold trains on; raise where none has a winner."""
+        trained = self.only(plan.trained(fold))
+        if not trained.has_pairs(output):
+            raise self.nothing_left(fold)
+        return trained
+
+    def held_out(self, plan: Plan, metric: Metric, output: int = 0) -> list[HeldOut]:
+        """Return the training pairs and the scorer of each fold that can be scored, or of the evaluation set.
+
+        Raise where one of those leaves nothing to train on.
+        """
+        if plan.has_eval_set:
+            return [HeldOut(0, self, plan.scorers[output])]
+        scorers: list[tuple[int, Scorer]] = []
+        problem: NoPairsError | UndefinedMetricError | None = None
+        for fold in range(plan.n_folds):
+            try:
+                scorers.append((fold, self.scorer(metric, output, plan.scoring(fold))))
+            except (NoPairsError, UndefinedMetricError) as error:
+                problem = error
+        if problem is not None and not scorers:
+            raise problem
+        return [HeldOut(fold, self.without(plan, fold, output), scorer) for fold, scorer in scorers]
+
+    def require_pairs_left(self, plan: Plan) -> None:
+        """Raise where a fold leaves nothing to train on: its model is 0, and closed forms leave rounding alone."""
+        for output in range(self.n_outputs):
+            for fold in self.emptied_by(plan, output).tolist():
+                self.without(plan, fold, output)

@@ -1,0 +1,251 @@
+"""What is held out: a plan of folds or of rows to score by, and the units that folds are made of.
+
+Folds hold out *entries*: rows that have labels, or listed pairs. Entries are dealt to folds at random, by
+`random_state`, in units that stay together: queries, rows of one ranking, all comparisons of two rows, or groups.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwise.arrays import Bools, Floats, Ints, Rows
+
+__all__ = ["Plan", "Scorer", "Units", "oriented"]
+
+Numbers = TypeVar("Numbers", float, Floats)
+
+# Decimals of errors: equally good models tie, and neither rounding nor the order of rows decides between them.
+_DIGITS = 13
+
+
+def oriented(values: Numbers, *, greater_is_better: bool) -> Numbers:
+    """Turn the values of a metric into errors, or errors into values: nothing else looks at which way is better."""
+    return -values if greater_is_better else values
+
+
+class _Evaluator(Protocol):
+    """A metric with its labels or pairs prepared."""
+
+    @property
+    def counted(self) -> Bools:
+        """Which queries the mean is over."""
+
+    def many(self, scores: Floats) -> Floats:
+        """Return the metric of each column of (entries, models) values."""
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """The error of predictions on held-out entries; lower is better.
+
+    Attributes
+    ----------
+    rows : (k,) int64 or None
+        The rows of the design that have to be scored; None for all.
+    compared : (winner, loser) of (entries,) int64, or None
+        The positions of each entry's two rows among those; None where each of them is an entry.
+    """
+
+    evaluator: _Evaluator
+    greater_is_better: bool
+    rows: Rows | None = None
+    compared: tuple[Ints, Ints] | None = None
+
+    @property
+    def share(self) -> float:
+        """How much this scorer says beside those of other folds: the queries that it averages over."""
+        return float(self.evaluator.counted.sum())
+
+    def errors(self, values: Floats) -> Floats:
+        """Score (models, entries) values: scores of rows, or winner minus loser."""
+        found = np.round(self.evaluator.many(values.T), _DIGITS)
+        return oriented(found, greater_is_better=self.greater_is_better)
+
+    def errors_of_rows(self, scores: Floats) -> Floats:
+        """Score (models, rows) scores."""
+        if self.compared is None:
+            return self.errors(scores)
+        winner, loser = self.compared
+        # One model at a time: the differences of all of them would be models × pairs numbers.
+        return np.concatenate([self.errors((one[winner] - one[loser])[None]) for one in scores])
+
+    def narrowed(self) -> Scorer:
+        """Return the scorer of the rows that are compared alone, where it takes all rows."""
+        if self.rows is not None or self.compared is None:
+            return self
+        rows, place = np.unique(np.concatenate(self.compared), return_inverse=True)
+        winner, loser = place.reshape(2, -1).astype(np.int64)
+        return replace(self, rows=rows, compared=(winner, loser))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which entries each fold trains without, and by which of them it is scored; or rows of their own to score by.
+
+    Attributes
+    ----------
+    held, fold : (k,) int64
+        Fold ``fold[k]`` lacks the entry ``held[k]``; sorted by fold. Several folds may lack the same listed pair.
+    is_scored : (k,) bool
+        Whether that fold is scored by it: not by rows that weigh nothing, nor, where folds are made of items, by pairs
+        between two folds.
+    size : int
+        How many entries there are, held out or not.
+    description : str
+        The same for a reader.
+    is_exact : bool
+        Whether one decomposition is to answer, in closed form or by refits.
+    leaves_pairs : bool
+        Whether every pair of rows of the one ranking is held out instead of folds.
+    eval_rows : Design or None
+        An evaluation set, whose rows score models that train on everything; there are no folds then.
+    scorers : sequence of Scorer
+        Those of the evaluation set, one per output.
+    """
+
+    held: Ints
+    fold: Ints
+    is_scored: Bools
+    size: int
+    n_folds: int
+    description: str = ""
+    is_exact: bool = False
+    leaves_pairs: bool = False
+    eval_rows: Any = None  # designs know pairs, so that their type cannot stand here
+    scorers: Sequence[Scorer] = ()
+
+    @classmethod
+    def of_folds(
+        cls, fold: npt.NDArray[np.integer], description: str = "", *, is_exact: bool = False
+    ) -> Plan:
+        """Let each entry be left out by one fold, which is scored by it; -1 for what none leaves out."""
+        n_folds = int(fold.max(initial=-1)) + 1
+        # Numbers of 16 bits are sorted several times as quickly.
+        order = np.argsort(fold.astype(np.int16) if n_folds < 1 << 15 else fold, kind="stable")
+        held = order[np.searchsorted(fold[order], 0) :]
+        own = fold[held].astype(np.int64)
+        is_scored = np.ones(held.size, dtype=np.bool_)
+        return cls(held, own, is_scored, fold.size, n_folds, description, is_exact)
+
+    @classmethod
+    def of_eval_set(cls, rows: object, scorers: Sequence[Scorer], description: str = "") -> Plan:
+        """Let rows of their own score what trains on everything."""
+        none = np.empty(0, dtype=np.int64)
+        return cls(none, none, none > 0, 0, 0, description, eval_rows=rows, scorers=scorers)
+
+    @property
+    def has_eval_set(self) -> bool:
+        """Whether rows of their own score."""
+        return self.eval_rows is not None
+
+    @property
+    def is_divided(self) -> bool:
+        """Whether several folds lack the same, or a fold is not scored by all that it lacks."""
+        return bool(np.bincount(self.held).max(initial=0) > 1) or not self.is_scored.all()
+
+    @cached_property
+    def groups(self) -> Ints:
+        """The one fold that lacks each entry, -1 for none."""
+        group = np.full(self.size, -1, dtype=np.int64)
+        group[self.held] = self.fold
+        return group
+
+    @cached_property
+    def scored(self) -> Rows:
+        """The entries that some fold is scored by, in increasing order."""
+        is_scored = np.zeros(self.size, dtype=np.bool_)
+        is_scored[self.held[self.is_scored]] = True
+        return np.flatnonzero(is_scored)
+
+    def trained(self, fold: int) -> Bools:
+        """Tell which entries a fold trains on."""
+        kept = np.ones(self.size, dtype=np.bool_)
+        kept[self.held[self._entries(fold)]] = False
+        return kept
+
+    def scoring(self, fold: int) -> Ints:
+        """Return the entries that a fold is scored by."""
+        own = self._entries(fold)
+        return np.asarray(self.held[own][self.is_scored[own]])
+
+    def _entries(self, fold: int) -> slice:
+        first, last = np.searchsorted(self.fold, [fold, fold + 1])
+        return slice(int(first), int(last))
+
+
+@dataclass(frozen=True)
+class Units:
+    """Entries in units that folds do not divide.
+
+    Attributes
+    ----------
+    codes : (entries,) int64
+        The unit of each entry.
+    order : (units,) int64
+        The units in the order in which they are dealt to folds; those that are not there get fold -1.
+    weighs : (entries,) bool
+        Whether each entry weighs something; the others are never part of a share or a sample.
+    n_units : int
+        How many units weigh something.
+    name : str
+        Their name in the plural.
+    """
+
+    codes: Ints
+    order: Ints
+    weighs: Bools
+    n_units: int
+    name: str
+
+    @classmethod
+    def of_codes(cls, codes: Ints, weight: Floats | None = None, name: str = "pairs") -> Units:
+        """Take units in order of appearance; those that weigh nothing, and so change nothing, last."""
+        weighs = np.ones(codes.size, dtype=np.bool_) if weight is None else weight > 0
+        found, first = np.unique(codes[weighs], return_index=True)
+        order = np.concatenate([found[np.argsort(first)], np.setdiff1d(codes, found)])
+        return cls(codes, order, weighs, found.size, name)
+
+    @property
+    def are_single(self) -> bool:
+        """Whether every unit is about as small as can be: a row, or two rows that are compared."""
+        return self.name in {"rows", "pairs"}
+
+    def folds(self, n_folds: int, seed: int) -> npt.NDArray[np.int32]:
+        """Assign entries to folds: every run of as many neighbours as there are folds in random order."""
+        n_runs, rng = -(-self.order.size // n_folds), np.random.default_rng(seed)
+        dealt = rng.permuted(np.tile(np.arange(n_folds, dtype=np.int32), (n_runs, 1)), axis=1)
+        of_unit = np.full(int(self.codes.max(initial=-1)) + 1, -1, dtype=np.int32)
+        of_unit[self.order] = dealt.ravel()[: self.order.size]
+        return of_unit[self.codes]
+
+    def share(self, share: float, seed: int) -> Bools:
+        """Choose a share of the entries, as `folds` assigns it."""
+        n_folds = min(max(2, round(1 / share)), max(self.n_units, 2))
+        return np.asarray((self.folds(n_folds, seed) == 0) & self.weighs)
+
+    def sample(self, at_most: int, seed: int) -> Bools:
+        """Choose about as many entries: whole units drawn at random, and of a huge one some of its entries."""
+        rng, present = np.random.default_rng(seed), np.flatnonzero(self.weighs)
+        if self.name == "rows":  # of one ranking, in their own order
+            chosen = np.zeros(self.codes.size, dtype=np.bool_)
+            chosen[rng.choice(present, min(at_most, present.size), replace=False)] = True
+            return chosen
+        codes = self.codes[present]
+        sizes = np.bincount(codes, minlength=int(self.codes.max()) + 1)
+        cap = max(2, at_most // 10)  # no query is to be the whole sample
+        drawn = rng.permutation(self.order[: self.n_units])
+        so_far = np.cumsum(np.minimum(sizes[drawn], cap))
+        drawn = drawn[: max(1, int(np.searchsorted(so_far, at_most, side="right")))]
+        is_whole = np.zeros(sizes.size, dtype=np.bool_)
+        is_whole[drawn[sizes[drawn] <= cap]] = True
+        chosen = np.zeros(self.codes.size, dtype=np.bool_)
+        chosen[present] = is_whole[codes]
+        for unit in drawn[sizes[drawn] > cap]:
+            chosen[rng.choice(present[codes == unit], cap, replace=False)] = True
+        return chosen
