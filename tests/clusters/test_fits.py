@@ -222,7 +222,7 @@ def test_paths_of_coefficients_load_rows_again_only_without_a_basis(client, monk
     X, y, qid = ranking_data(18)
     here = RankRLSCV(cv=3, tol=1e-12).fit(X, y, qid=qid)
     if not has_room:
-        monkeypatch.setattr("rankwise.selection.krylov_run.fits", lambda *_: False)
+        monkeypatch.setattr("rankwise.selection.krylov.fits", lambda *_: False)
     there = RankRLSCV(cv=3, tol=1e-12).fit(in_blocks(X, [90]), y, qid=qid)
     assert there.keeps_basis_ == has_room
     agree(here.coef_path(0.3)[-1], there.coef_path(0.3)[-1])

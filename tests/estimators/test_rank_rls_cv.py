@@ -14,8 +14,8 @@ from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
 from rankwise import RankRLS, RankRLSCV
 from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError
 from rankwise.metrics import get_metric
-from rankwise.selection import krylov_run
-from rankwise.selection.krylov_run import SurfaceRun
+from rankwise.selection import krylov
+from rankwise.selection.krylov import ColumnSurface
 from rankwise.selection.plan import plan_of
 from strategies import make_problem
 
@@ -211,7 +211,7 @@ def test_the_order_of_the_grid_does_not_matter():
 def test_a_basis_that_does_not_fit_gives_the_same_model(monkeypatch):
     train, validation = split(noisy(12))
     stored = RankRLSCV(GRID).fit(*train, eval_set=validation)
-    monkeypatch.setattr(krylov_run, "fits", lambda _: False)
+    monkeypatch.setattr(krylov, "fits", lambda _: False)
     short = RankRLSCV(GRID).fit(*train, eval_set=validation)
     assert stored.keeps_basis_
     assert not short.keeps_basis_
@@ -223,9 +223,9 @@ def test_a_basis_that_outgrows_memory_is_given_up(monkeypatch):
     train, validation = split(noisy(12))
     stored = RankRLSCV(GRID, patience=100).fit(*train, eval_set=validation)
     answers = [True, True]  # asked for at the start and before every fourth step
-    monkeypatch.setattr(krylov_run, "fits", lambda _: answers.pop(0) if answers else False)
+    monkeypatch.setattr(krylov, "fits", lambda _: answers.pop(0) if answers else False)
     spaces, were_alive = [], []
-    original = SurfaceRun._step
+    original = ColumnSurface._step
 
     def step(self):
         if not spaces or spaces[-1]() is not self.space:
@@ -234,7 +234,7 @@ def test_a_basis_that_outgrows_memory_is_given_up(monkeypatch):
             spaces.append(weakref.ref(self.space))
         return original(self)
 
-    monkeypatch.setattr(SurfaceRun, "_step", step)
+    monkeypatch.setattr(ColumnSurface, "_step", step)
     short = RankRLSCV(GRID, patience=100).fit(*train, eval_set=validation)
     assert were_alive == [[], [False]]  # what was given up is gone before the second run needs its room
     assert stored.n_iter_ > 4

@@ -16,7 +16,7 @@ from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsE
 from rankwise.fitting import margins
 from rankwise.metrics import get_metric, pairwise_error
 from rankwise.model_selection import PreferenceKFold, QueryKFold
-from rankwise.selection import alpha_path
+from rankwise.selection import path as alpha_path
 from rankwise.selection.plan import plan_of
 from rankwise.solvers.solution import Solution, Status
 from strategies import make_problem

@@ -19,10 +19,12 @@ from rankwise.holdout import (
     held_out_residuals,
     leave_pair_out_differences,
     leave_pair_out_error,
-    lockstep,
 )
-from rankwise.holdout.lockstep import solve_in_lockstep
-from rankwise.holdout.portions import leaves_one_level
+from rankwise.holdout import (
+    groups as groups_module,
+)
+from rankwise.holdout.compared_pairs import leaves_one_level
+from rankwise.holdout.groups import solve_in_lockstep
 from rankwise.pairs.factor import LabelFactor
 from rankwise.pairs.labels import label_graph
 from rankwise.pairs.listed import PreferencePairs
@@ -116,7 +118,7 @@ def test_a_group_of_rows_for_each_code_that_occurs(codes):
 @pytest.mark.parametrize("has_leverage", [False, True])
 def test_small_groups_in_lockstep(has_leverage, monkeypatch):
     """Groups of little leverage converge; one of much is solved directly, and none is confused with another."""
-    monkeypatch.setattr(lockstep, "_STEPS", 8)  # fewer than rows, so that steps can run out
+    monkeypatch.setattr(groups_module, "_STEPS", 8)  # fewer than rows, so that steps can run out
     rng = np.random.default_rng(0)
     Z, target = rng.normal(size=(900, 12)), rng.normal(size=(900, 2))
     groups = np.split(rng.permutation(900), np.cumsum(rng.integers(2, 11, size=130)))
@@ -342,7 +344,7 @@ def test_what_has_not_converged_in_lockstep_says_so(monkeypatch):
     residual = decomposition.residual(target, ALPHAS)
     seen = set()
     for steps in range(9):
-        monkeypatch.setattr(lockstep, "_STEPS", steps)
+        monkeypatch.setattr(groups_module, "_STEPS", steps)
         found, converged = solve_in_lockstep(decomposition, groups, ALPHAS, residual)
         for at, rows in enumerate(groups):
             own = slice(5 * at, 5 * at + 5)

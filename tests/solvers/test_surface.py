@@ -1,7 +1,5 @@
 """The Krylov space and the surface read from it, against direct solves for every alpha and every step."""
 
-from functools import partial
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -16,10 +14,8 @@ from rankwise.pairs.labelled import LabelPairs, units_of_rows
 from rankwise.pairs.labels import label_graph
 from rankwise.pairs.plan import Plan, Scorer
 from rankwise.problems.problem import Problem
-from rankwise.selection.equations import GraphEquations, LinearCoordinates
-from rankwise.selection.krylov_run import SurfaceRun
-from rankwise.selection.systems import HeldOutSystem, held_out_systems
-from rankwise.selection.tables import have_steps
+from rankwise.selection.krylov import Columns, ColumnSurface, Rule, Scored
+from rankwise.selection.surface import _scored
 from rankwise.solvers.krylov import conjugate_gradients
 from strategies import make_problem
 
@@ -27,15 +23,15 @@ ALPHAS = np.concatenate(([0.0], 2.0 ** np.arange(-8, 9, 4)))
 
 
 def evaluated(objective, validation, scorer):
-    return HeldOutSystem.on_rows(GraphEquations(objective, objective.rhs), as_design(validation.X), [scorer])
+    return Scored(objective.graph, rows=as_design(validation.X), scorers=[scorer])
 
 
-def forever(_):
-    return False
+def surface_of(objective, alphas, scored=None, scaling=0.0, **options):
+    scored = Scored(objective.graph) if scored is None else scored
+    return ColumnSurface(Columns(objective.design, scaling), scored, alphas, **options)
 
 
-def unscored(objective):
-    return HeldOutSystem.unscored(GraphEquations(objective, objective.rhs))
+FOREVER = Rule(steps=10**9)
 
 
 def problem_and_objective(seed=0, *, features=12, rows=80, **options):
@@ -47,14 +43,8 @@ def problem_and_objective(seed=0, *, features=12, rows=80, **options):
 @pytest.mark.parametrize("keep_basis", [True, False])
 def test_every_alpha_after_every_step_is_its_conjugate_gradient_iterate(keep_basis):
     _, objective = problem_and_objective()
-    run = SurfaceRun(
-        unscored(objective),
-        ALPHAS,
-        tol=1e-12,
-        max_iter=500,
-        keep_basis=keep_basis,
-    )
-    run.advance(partial(have_steps, 8))
+    run = surface_of(objective, ALPHAS, tol=1e-12, max_iter=500, keep_basis=keep_basis)
+    run.advance(Rule(steps=8))
     for alpha in ALPHAS:
         for step in (1, 3, 8):
             expected = conjugate_gradients(objective, alpha, tol=1e-15, max_iter=step).coef
@@ -68,21 +58,15 @@ def test_converged_alphas_equal_direct_solves(scaling, keep_basis):
     problem, objective = problem_and_objective(1)
     scale = prior_scale(objective, scaling)
     scaled = ScaledObjective(objective, scale)
-    run = SurfaceRun(
-        unscored(scaled),
-        ALPHAS,
-        tol=1e-11,
-        max_iter=500,
-        keep_basis=keep_basis,
-    )
-    assert run.advance(forever)
+    run = surface_of(objective, ALPHAS, scaling=scaling, tol=1e-11, max_iter=500, keep_basis=keep_basis)
+    assert run.advance(FOREVER)
     pairs = label_pairs(problem.y, problem.qid)
     H = problem.X.T @ pairs.laplacian @ problem.X
     for index, alpha in enumerate(ALPHAS):
         penalty = alpha * np.diag(np.diag(H) ** (2 * scaling))
         expected = np.linalg.lstsq(H + penalty, problem.X.T @ pairs.pull, rcond=None)[0]
-        step = int(run.surfaces[0].converged_at[index])
-        actual = scaled.to_coef(run.coefficients(0, alpha, step))
+        step = int(run.tables[0].converged_at[index])
+        actual = run.coefficients(0, alpha, step)
         np.testing.assert_allclose(actual, expected, rtol=1e-7, atol=1e-9)
         conjugate = conjugate_gradients(scaled, alpha, tol=1e-12, max_iter=500).coef
         np.testing.assert_allclose(scaled.to_coef(conjugate), expected, rtol=1e-7, atol=1e-9)
@@ -90,9 +74,8 @@ def test_converged_alphas_equal_direct_solves(scaling, keep_basis):
 
 def test_residuals_are_the_true_ones():
     _, objective = problem_and_objective(2)
-    system = unscored(objective)
-    run = SurfaceRun(system, ALPHAS, tol=0.0, max_iter=500)
-    run.advance(partial(have_steps, 5))
+    run = surface_of(objective, ALPHAS, tol=0.0, max_iter=500)
+    run.advance(Rule(steps=5))
     for index, alpha in enumerate(ALPHAS):
         w = run.coefficients(0, alpha, 5)
         residual = np.linalg.norm(objective.rhs - objective.product(w) - alpha * w)
@@ -105,9 +88,9 @@ def test_validation_scores_move_with_the_coefficients():
     validation = make_problem(30, rows=50, features=12)
     metric = get_metric("pairwise_error")
     scorer = Scorer(metric.prepare(validation.y, validation.qid), greater_is_better=False)
-    run = SurfaceRun(evaluated(objective, validation, scorer), ALPHAS, tol=1e-10, max_iter=500)
-    run.advance(partial(have_steps, 9))
-    table = run.surfaces[0].table
+    run = surface_of(objective, ALPHAS, evaluated(objective, validation, scorer), tol=1e-10, max_iter=500)
+    run.advance(Rule(steps=9))
+    table = run.tables[0].table
     for index, alpha in enumerate(ALPHAS):
         for step in (1, 4, 9):
             scores = validation.X @ run.coefficients(0, alpha, step)
@@ -130,10 +113,10 @@ def test_folds_in_lockstep_equal_separate_fits(storage, queries, options, scalin
     pairs = {"ties": "include", "cost": "magnitude", "query_weight": "size", **options}
     data = Problem(design, LabelPairs(problem.y, encoded, None, None, **pairs))
     plan = Plan.of_folds(fold)
-    metric, coordinates = get_metric("pairwise_error"), LinearCoordinates(design, scaling)
-    (system,) = held_out_systems(data, plan, metric, "folds", coordinates)
-    run = SurfaceRun(system, ALPHAS, tol=1e-12, max_iter=500)
-    run.advance(partial(have_steps, 5))
+    metric, coordinates = get_metric("pairwise_error"), Columns(design, scaling)
+    (scored,) = _scored(data, plan, metric, "folds", coordinates)
+    run = coordinates.surface(scored, ALPHAS, tol=1e-12, max_iter=500)
+    run.advance(Rule(steps=5))
     held_out = np.empty((ALPHAS.size, 60))
     held_out[:, plan.held] = run._readouts[0].scores
     for c in range(3):
@@ -153,8 +136,8 @@ def test_several_outputs_run_in_lockstep():
     Y = np.column_stack([problem.y, np.random.default_rng(0).normal(size=70)])
     graph = label_graph(Y, check_qid(problem.qid, 70))
     objective = SquaredObjective(as_design(problem.X), graph)
-    run = SurfaceRun(unscored(objective), ALPHAS[1:], tol=1e-10, max_iter=500)
-    run.advance(forever)
+    run = surface_of(objective, ALPHAS[1:], tol=1e-10, max_iter=500)
+    run.advance(FOREVER)
     for output in range(2):
         pairs = label_pairs(Y[:, output], problem.qid)
         for alpha in ALPHAS[1:]:
@@ -164,16 +147,16 @@ def test_several_outputs_run_in_lockstep():
 
 def test_more_iterations_without_starting_over():
     _, objective = problem_and_objective(6)
-    whole = SurfaceRun(unscored(objective), ALPHAS, tol=1e-12, max_iter=500)
-    whole.advance(partial(have_steps, 9))
-    halves = SurfaceRun(unscored(objective), ALPHAS, tol=1e-12, max_iter=500)
-    assert halves.advance(partial(have_steps, 4))
-    before = objective.n_products
-    halves.advance(partial(have_steps, 9))
-    assert objective.n_products - before == 5
+    whole = surface_of(objective, ALPHAS, tol=1e-12, max_iter=500)
+    whole.advance(Rule(steps=9))
+    halves = surface_of(objective, ALPHAS, tol=1e-12, max_iter=500)
+    assert halves.advance(Rule(steps=4))
+    before = halves.n_products
+    halves.advance(Rule(steps=9))
+    assert halves.n_products - before == 5
     np.testing.assert_array_equal(halves.coefficients(0, 1.0, 9), whole.coefficients(0, 1.0, 9))
-    cut = SurfaceRun(whole._system, ALPHAS, tol=1e-12, max_iter=4)
-    assert not cut.advance(forever)
+    cut = surface_of(objective, ALPHAS, tol=1e-12, max_iter=4)
+    assert not cut.advance(FOREVER)
     assert cut.n_steps == 4
 
 
@@ -184,29 +167,24 @@ def test_alphas_that_come_later_are_as_if_they_had_been_there(later):
     scorer = Scorer(
         get_metric("pairwise_error").prepare(validation.y, validation.qid), greater_is_better=False
     )
-    system = evaluated(objective, validation, scorer)
-    whole = SurfaceRun(system, ALPHAS, tol=1e-6, max_iter=500)
-    run = SurfaceRun(system, np.setdiff1d(ALPHAS, later), tol=1e-6, max_iter=500, widens=True)
-    run.advance(partial(have_steps, 4))
+    scored = evaluated(objective, validation, scorer)
+    whole = surface_of(objective, ALPHAS, scored, tol=1e-6, max_iter=500)
+    run = surface_of(objective, np.setdiff1d(ALPHAS, later), scored, tol=1e-6, max_iter=500, widens=True)
+    run.advance(Rule(steps=4))
     run.widen(later)
-    run.advance(partial(have_steps, 9))
-    whole.advance(partial(have_steps, 9))
-    np.testing.assert_array_equal(run.surfaces[0].alphas, ALPHAS)
-    np.testing.assert_array_equal(run.surfaces[0].table, whole.surfaces[0].table)
-    np.testing.assert_array_equal(run.surfaces[0].converged_at, whole.surfaces[0].converged_at)
+    run.advance(Rule(steps=9))
+    whole.advance(Rule(steps=9))
+    np.testing.assert_array_equal(run.tables[0].alphas, ALPHAS)
+    np.testing.assert_array_equal(run.tables[0].table, whole.tables[0].table)
+    np.testing.assert_array_equal(run.tables[0].converged_at, whole.tables[0].converged_at)
 
 
 def test_the_basis_stays_orthonormal_and_ends_with_the_space():
     problem = make_problem(7, rows=200, features=60, queries=1, real=True)
     problem.X = problem.X * np.logspace(-3, 1, 60)
     objective = SquaredObjective(as_design(problem.X), label_graph(problem.y, check_qid(None, 200)))
-    run = SurfaceRun(
-        unscored(objective),
-        np.array([0.0, 1e-6]),
-        tol=1e-14,
-        max_iter=500,
-    )
-    run.advance(forever)
+    run = surface_of(objective, np.array([0.0, 1e-6]), tol=1e-14, max_iter=500)
+    run.advance(FOREVER)
     assert run.space.n_steps <= 61
     steps = run.space.n_steps
     basis = np.concatenate([chunk[0] for chunk in run.space._chunks])[:steps]

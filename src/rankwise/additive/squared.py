@@ -23,11 +23,11 @@ from rankwise.metrics import Metric
 from rankwise.pairs.plan import Plan
 from rankwise.problems.problem import Problem
 from rankwise.runtime.memory import fits
-from rankwise.selection.equations import LinearCoordinates
 from rankwise.selection.exact import choose_exactly
 from rankwise.selection.grids import is_default_grid
+from rankwise.selection.krylov import Columns
 from rankwise.selection.result import Choice, Selection
-from rankwise.selection.surface import EXACT, SurfaceSearch
+from rankwise.selection.surface import EXACT, Reading
 
 __all__ = ["SquaredSearch"]
 
@@ -135,8 +135,8 @@ class SquaredSearch:
         is_narrow = layout.design.nnz <= _NARROW * layout.design.shape[0]
         tol = min(self.problem.tol, EXACT) if is_narrow else self.problem.tol
         max_iter = self.problem.max_iter
-        search = SurfaceSearch(self.metric, "tikhonov", "folds", _STALLED, tol, max_iter, default)
-        return search.choose(data, held_out, alphas, [LinearCoordinates(layout.design, 0.0)])[0]
+        reading = Reading(self.metric, "tikhonov", "folds", _STALLED, tol, max_iter, default)
+        return reading.choose(data, held_out, alphas, [Columns(layout.design)])[0]
 
 
 def _in_means(found: Selection, weight: float, grid: Floats) -> Selection:

@@ -22,12 +22,12 @@ from rankwise.metrics import Metric
 from rankwise.pairs.plan import Plan
 from rankwise.problems.kernel import KernelProblem
 from rankwise.problems.problem import Problem
-from rankwise.selection.equations import DualCoordinates
 from rankwise.selection.exact import choose_exactly
 from rankwise.selection.grids import POWERS_OF_TWO
+from rankwise.selection.krylov import Dual
 from rankwise.selection.plan import Exact
 from rankwise.selection.result import Selection, on_one_grid
-from rankwise.selection.surface import EXACT, SurfaceSearch
+from rankwise.selection.surface import EXACT, Reading
 
 __all__ = ["KernelRankRLSCV"]
 
@@ -154,9 +154,9 @@ class KernelRankRLSCV(KernelRanker):
             return choose_exactly(KernelSpace(kernel), problem, plan, *options).with_facts(n_iter_=0)
         tol = float(self.tol)
         tol = tol if self.method_ == "tikhonov" else min(tol, EXACT)
-        search = SurfaceSearch(self._metric, self.method_, self.averaging, self.patience, tol, self.max_iter)
-        dual = DualCoordinates(kernel, kernel.products(problem.design))
-        selection, best = search.choose(problem, plan, alphas, [dual])
+        reading = Reading(self._metric, self.method_, self.averaging, self.patience, tol, self.max_iter)
+        dual = Dual(kernel, kernel.products(problem.design))
+        selection, best = reading.choose(problem, plan, alphas, [dual])
         indefinite = notices_of_extremes(kernel.kernel, {"on the pairs": best.extremes})
         return replace(selection, notices=[*selection.notices, *indefinite])
 

@@ -22,7 +22,7 @@ from rankwise.pairs.labels import Cost, Ties
 from rankwise.pairs.pairs import Pairs
 from rankwise.problems.problem import Problem
 from rankwise.problems.restriction import Restriction
-from rankwise.selection.early_stopping import EvalSetMonitor
+from rankwise.selection.path import EvalSetMonitor
 from rankwise.selection.result import Selection, one_or_all
 from rankwise.solvers.choose import MARGIN_SOLVERS
 from rankwise.solvers.solution import Solution

@@ -24,7 +24,7 @@ from rankwise.pairs.labels import find_levels, label_graph, laplacian_depends_on
 from rankwise.pairs.plan import Plan
 from rankwise.problems.problem import Problem
 from rankwise.runtime.threads import one_blas_thread
-from rankwise.selection.early_stopping import stop_early
+from rankwise.selection.path import stop_early
 from rankwise.selection.result import WRITTEN, outputs_of
 from rankwise.solvers.choose import ITERATIVE, SOLVERS, SolverOptions
 from rankwise.solvers.momentum import MOMENTUM

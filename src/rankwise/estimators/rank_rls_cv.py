@@ -20,13 +20,12 @@ from rankwise.metrics import Metric
 from rankwise.pairs.plan import Plan
 from rankwise.problems.problem import Problem
 from rankwise.problems.restriction import Restriction
-from rankwise.selection.alpha_path import choose_on_paths, paths_of, squared_problems
-from rankwise.selection.equations import Coordinates, LinearCoordinates
 from rankwise.selection.exact import choose_exactly, exact_for_columns
 from rankwise.selection.grids import POWERS_OF_TWO
-from rankwise.selection.krylov_run import KrylovRun
+from rankwise.selection.krylov import Columns, Coordinates, Surface
+from rankwise.selection.path import choose_on_paths, paths_of, squared_problems
 from rankwise.selection.plan import is_exact_name
-from rankwise.selection.surface import SurfaceSearch, table_tolerance
+from rankwise.selection.surface import Reading, table_tolerance
 from rankwise.solvers.choose import SolverOptions
 
 __all__ = ["RankRLSCV"]
@@ -154,8 +153,8 @@ class RankRLSCV(LinearRanker):
     ) -> None:
         self._store(locals())
 
-    # Of each output, the run and the column of it that hold its Krylov space; not part of copies and files.
-    _runs: Sequence[tuple[KrylovRun, int]] = ()
+    # Of each output, the surface and the column of it that hold its Krylov space; not part of copies and files.
+    _runs: Sequence[tuple[Surface, int]] = ()
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Choose by a decomposition where hold-out is exact, else on the regularisation surface."""
@@ -180,11 +179,11 @@ class RankRLSCV(LinearRanker):
         else:
             self.method_ = "hybrid" if self.method == "auto" else self.method
             tol = table_tolerance(problem.design, self.method_, self.tol)
-            search = SurfaceSearch(metric, self.method_, self.averaging, self.patience, tol, self.max_iter)
-            coordinates: list[Coordinates] = [LinearCoordinates(problem.design, power) for power in powers]
-            selection, trial = search.choose(problem, plan, alphas, coordinates)
-            selection = selection.with_facts(scaling_=powers[coordinates.index(trial.coordinates)])
-            self._runs = trial.columns
+            reading = Reading(metric, self.method_, self.averaging, self.patience, tol, self.max_iter)
+            coordinates: list[Coordinates] = [Columns(problem.design, power) for power in powers]
+            selection, best_one = reading.choose(problem, plan, alphas, coordinates)
+            selection = selection.with_facts(scaling_=powers[coordinates.index(best_one.coordinates)])
+            self._runs = best_one.columns
         self._keep(selection, problem)
 
     def _choose_restricted(self, problem: Problem, eval_set: Plan | None, restriction: Restriction) -> None:
@@ -238,8 +237,8 @@ class RankRLSCV(LinearRanker):
             raise InvalidInputError(
                 f"output={output!r} is not one of the {len(self._runs)} outputs.", "outputs count from 0."
             )
-        run, column = self._runs[output]
-        return run.path(column, float(alpha))
+        surface, column = self._runs[output]
+        return surface.path(column, float(alpha))
 
     def __getstate__(self) -> dict[str, object]:
         state: dict[str, object] = super().__getstate__()

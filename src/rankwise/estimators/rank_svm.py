@@ -11,7 +11,7 @@ from rankwise.fitting.margins import margins_of
 from rankwise.metrics import Metric
 from rankwise.pairs.plan import Plan
 from rankwise.problems.problem import Problem
-from rankwise.selection.early_stopping import EvalSetMonitor, set_apart
+from rankwise.selection.path import EvalSetMonitor, set_apart
 from rankwise.selection.result import Selection
 
 __all__ = ["RankSVM"]

@@ -10,7 +10,7 @@ from rankwise.fitting.margins import margins_of
 from rankwise.metrics import Metric
 from rankwise.pairs.plan import Plan
 from rankwise.problems.problem import Problem
-from rankwise.selection.alpha_path import choose_on_paths, margin_problems, paths_of
+from rankwise.selection.path import choose_on_paths, margin_problems, paths_of
 
 __all__ = ["RankSVMCV"]
 

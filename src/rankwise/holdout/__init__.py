@@ -27,7 +27,7 @@ from rankwise.holdout.compared_pairs import (
 )
 from rankwise.holdout.decomposition import DualHoldOut, HoldOut, PrimalHoldOut
 from rankwise.holdout.groups import groups_of, held_out_residuals
-from rankwise.holdout.pairs import leave_pair_out_differences, leave_pair_out_error
+from rankwise.holdout.leave_pair_out import leave_pair_out_differences, leave_pair_out_error
 
 __all__ = [
     "DualHoldOut",

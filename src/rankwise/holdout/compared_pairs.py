@@ -23,10 +23,12 @@ interpolation over an interval of half-width h gains a factor of about ``2π / h
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from math import asinh, ceil, log, pi
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -35,16 +37,19 @@ from threadpoolctl import threadpool_limits
 
 from rankwise.arrays import Floats
 from rankwise.holdout.decomposition import HoldOut, Rows
-from rankwise.holdout.portions import leaves_one_level, sum_over_blocks
 from rankwise.pairs.compared import ComparedRows
+from rankwise.runtime.progress import ShareProgress
 
 __all__ = [
     "Interpolation",
     "compared_pair_out_differences",
     "compared_pair_out_error",
+    "leaves_one_level",
+    "sum_over_blocks",
 ]
 
 _PRECISION = 1e-14
+Block = TypeVar("Block")
 
 
 @dataclass(frozen=True)
@@ -272,3 +277,31 @@ def _blocks(n_rows: int) -> Iterator[tuple[Rows, Rows]]:
     step = max(1, _BLOCK // n_rows)
     for first in range(0, n_rows, step):
         yield np.arange(first, min(first + step, n_rows)), np.arange(first, n_rows)
+
+
+def leaves_one_level(level: Rows, i: Rows, j: Rows) -> npt.NDArray[np.bool_]:
+    """Tell for pairs with different labels whether all other rows have one label, so that nothing is left to learn.
+
+    The model without them scores all rows alike; a formula would give the sign of its rounding errors.
+    """
+    size = np.bincount(level)
+    opponents = (level.size - size)[level]
+    n_ordered = opponents.sum() // 2
+    return np.asarray(opponents[i] + opponents[j] - 1 == n_ordered)
+
+
+def sum_over_blocks(
+    score: Callable[[Block], Floats], blocks: Iterable[Block], n_rows: int, n_threads: int
+) -> Floats:
+    """Add up what `score` returns for blocks, each of as many rows with all rows from its first one on."""
+    listed = list(blocks)
+    total: Floats = np.zeros(())
+    progress = ShareProgress("leave-pair-out", f"{n_rows * (n_rows - 1) // 2:,} pairs")
+    with progress, ThreadPoolExecutor(n_threads) as pool:
+        try:
+            for number, part in enumerate(pool.map(score, listed), 1):
+                total = total + part
+                progress.reach(1.0 - (1.0 - number / len(listed)) ** 2)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)  # after Ctrl-C, blocks that have not begun do not
+    return total

@@ -8,8 +8,7 @@ import numpy as np
 
 from rankwise.arrays import ArrayLike, Bools, Floats, Ints
 from rankwise.fitting.notices import Notice
-from rankwise.selection.result import Choice, Selection
-from rankwise.selection.tables import EQUAL
+from rankwise.selection.result import EQUAL, Choice, Selection
 
 __all__ = [
     "POWERS_OF_TWO",

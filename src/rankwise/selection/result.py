@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,9 +15,9 @@ from rankwise.losses import LOSSES
 from rankwise.metrics import Metric, get_metric
 from rankwise.metrics.pairwise import LOG_LOSS
 from rankwise.pairs.plan import oriented
-from rankwise.selection.tables import Choice
 
 __all__ = [
+    "EQUAL",
     "WRITTEN",
     "Choice",
     "Selection",
@@ -27,6 +27,17 @@ __all__ = [
     "outputs_of",
     "resolve_scoring",
 ]
+
+EQUAL = 1e-12  # errors that differ by less are equally good: sums of weights round in the order of the rows
+
+
+class Choice(NamedTuple):
+    """An alpha, an iteration (0 where models have converged), and the held-out error there."""
+
+    alpha: float
+    step: int
+    error: float
+
 
 # Whatever a selection may have written; what another one does not write is forgotten.
 WRITTEN = (

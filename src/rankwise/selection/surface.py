@@ -1,10 +1,13 @@
-"""Choosing on the regularisation surface: every alpha after every iteration, of columns or of a kernel's products."""
+"""Choosing on the regularisation surface: every alpha after every iteration, of columns or of a kernel's products.
+
+Tikhonov regularisation (each alpha converged), early stopping (alpha = 0) and the hybrid of the large-scale RankRLS
+paper are three ways to read its tables.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import numpy as np
 
@@ -12,17 +15,15 @@ from rankwise.arrays import Floats
 from rankwise.design import Design
 from rankwise.fitting.notices import Notice
 from rankwise.metrics import Metric
+from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.plan import Plan
 from rankwise.problems.problem import Problem
-from rankwise.selection.equations import Coordinates
 from rankwise.selection.grids import POWERS_OF_TWO, alphas_beyond, is_default_grid, worth_keeping
-from rankwise.selection.krylov_run import KrylovRun
+from rankwise.selection.krylov import Coordinates, Rule, Scored, Surface, Table
 from rankwise.selection.result import Choice, Selection
-from rankwise.selection.systems import HeldOutSystem, held_out_systems, n_outputs
-from rankwise.selection.tables import Surface, are_stale, best_cells, have_converged, have_steps
 from rankwise.solvers.choose import choose_solver
 
-__all__ = ["AVERAGING", "EXACT", "METHODS", "SurfaceSearch", "Trial", "table_tolerance"]
+__all__ = ["AVERAGING", "EXACT", "METHODS", "Reading", "Surfaces", "n_outputs", "table_tolerance"]
 
 METHODS = ("hybrid", "tikhonov", "early-stopping")
 AVERAGING = ("folds", "pooled")
@@ -32,7 +33,7 @@ _MAX_ITER = 1000
 
 
 @dataclass
-class Trial:
+class Surfaces:
     """The surfaces of one system of coordinates: of a value of `scaling`, or of a kernel.
 
     Attributes
@@ -43,10 +44,10 @@ class Trial:
         The positions in `alphas` that may be chosen.
     cells : list of Choice
         What was chosen in the tables, output by output.
-    runs : list of KrylovRun
-        The runs behind the tables.
-    columns : list of (KrylovRun, int)
-        For each output, the run and the column that hold its model.
+    surfaces : list of Surface
+        In the order of their outputs.
+    columns : list of (Surface, int)
+        For each output, the surface and the column that hold its model.
     converged : bool
         Whether the search ended by itself.
     """
@@ -55,14 +56,14 @@ class Trial:
     alphas: Floats
     candidates: list[int]
     cells: list[Choice] = field(default_factory=list)
-    runs: list[KrylovRun] = field(default_factory=list)
-    columns: list[tuple[KrylovRun, int]] = field(default_factory=list)
+    surfaces: list[Surface] = field(default_factory=list)
+    columns: list[tuple[Surface, int]] = field(default_factory=list)
     converged: bool = True
 
     @property
-    def surfaces(self) -> list[Surface]:
+    def tables(self) -> list[Table]:
         """The tables, output by output."""
-        return [surface for run in self.runs for surface in run.surfaces]
+        return [table for surface in self.surfaces for table in surface.tables]
 
     @property
     def error(self) -> float:
@@ -76,25 +77,25 @@ class Trial:
 
     def errors(self, method: str, positions: Sequence[int]) -> Floats:
         """Return the error of some alphas as a method reads it, (alphas, outputs)."""
-        return np.array([[best_cells(method, [s], [i])[0].error for s in self.surfaces] for i in positions])
+        return np.array([[_best_cells(method, [t], [i])[0].error for t in self.tables] for i in positions])
 
     @property
     def extremes(self) -> tuple[float, float]:
         """How far the spectrum of a kernel reaches at least, both ways."""
-        low, high = zip(*(run.extremes for run in self.runs), strict=True)
+        low, high = zip(*(surface.extremes for surface in self.surfaces), strict=True)
         return min(low), max(high)
 
     def models(self) -> list[Floats]:
         """Return the chosen coefficients, output by output."""
         return [
-            run.coefficients(column, cell.alpha, min(cell.step, run.n_steps))
-            for (run, column), cell in zip(self.columns, self.cells, strict=True)
+            surface.coefficients(column, cell.alpha, min(cell.step, surface.n_steps))
+            for (surface, column), cell in zip(self.columns, self.cells, strict=True)
         ]
 
 
 @dataclass(frozen=True)
-class SurfaceSearch:
-    """How to search; the same for every trial.
+class Reading:
+    """How surfaces are read; the same for every system of coordinates.
 
     Attributes
     ----------
@@ -115,19 +116,15 @@ class SurfaceSearch:
     default: tuple[float, ...] = POWERS_OF_TWO
 
     def choose(
-        self,
-        problem: Problem,
-        plan: Plan,
-        grid: Floats,
-        tried: Sequence[Coordinates],
-    ) -> tuple[Selection, Trial]:
+        self, problem: Problem, plan: Plan, grid: Floats, tried: Sequence[Coordinates]
+    ) -> tuple[Selection, Surfaces]:
         """Search in one system of coordinates after the other, choose a cell per output, and make its model."""
-        trials = [self.run(problem, plan, grid, coordinates) for coordinates in tried]
-        best = min(trials, key=lambda trial: trial.error)
-        n_products = sum(run.n_products for trial in trials for run in trial.runs)
+        found = [self.grow(problem, plan, grid, coordinates) for coordinates in tried]
+        best = min(found, key=lambda one: one.error)
+        n_products = sum(surface.n_products for one in found for surface in one.surfaces)
         if not plan.has_eval_set:
             self._refit(problem, best)
-            n_products += sum({id(run): run.n_products for run, _ in best.columns}.values())
+            n_products += sum({id(surface): surface.n_products for surface, _ in best.columns}.values())
         notices: list[Notice] = []
         if not best.converged:
             other = "" if self.method == "hybrid" else ", or use method='hybrid'"
@@ -136,86 +133,84 @@ class SurfaceSearch:
         selection = self._selection(best, grid).with_facts(n_products_=n_products)
         return replace(selection, notices=notices), best
 
-    def run(self, problem: Problem, plan: Plan, grid: Floats, coordinates: Coordinates) -> Trial:
+    def grow(self, problem: Problem, plan: Plan, grid: Floats, coordinates: Coordinates) -> Surfaces:
         """Grow the tables in one system of coordinates, and choose their cells."""
         # 0 is always in the table, so that early stopping can be read beside the other methods.
         alphas = np.union1d([0.0], grid) if self.default else grid
         candidates = [0] if self.method == "early-stopping" else np.searchsorted(alphas, grid).tolist()
         grows = bool(self.default) and self.method != "early-stopping" and is_default_grid(grid, self.default)
-        trial = Trial(coordinates, alphas, candidates)
-        for system in held_out_systems(problem, plan, self.metric, self.averaging, coordinates):
-            run: KrylovRun = coordinates.run(system, alphas, tol=self.tol, max_iter=self._most, widens=grows)
-            trial.runs.append(run)
+        found = Surfaces(coordinates, alphas, candidates)
+        for scored in _scored(problem, plan, self.metric, self.averaging, coordinates):
+            surface: Surface = coordinates.surface(
+                scored, alphas, tol=self.tol, max_iter=self._most, widens=grows
+            )
+            found.surfaces.append(surface)
             # Of folds, the first one's model stands in until the refit.
-            trial.columns.extend((run, column) for column in range(len(run.surfaces)))
-            self._grow(trial, [run])
-        while grows and (more := self._beyond(trial)) is not None:
-            wider = np.union1d(trial.grid, more)
-            trial.alphas = np.union1d(trial.alphas, more)
-            trial.candidates = np.searchsorted(trial.alphas, wider).tolist()
-            for run in trial.runs:
-                run.widen(more)
-            self._grow(trial, trial.runs)
+            found.columns.extend((surface, column) for column in range(len(surface.tables)))
+            self._advance(found, [surface])
+        while grows and (more := self._beyond(found)) is not None:
+            wider = np.union1d(found.grid, more)
+            found.alphas = np.union1d(found.alphas, more)
+            found.candidates = np.searchsorted(found.alphas, wider).tolist()
+            for surface in found.surfaces:
+                surface.widen(more)
+            self._advance(found, found.surfaces)
         if grows:
-            kept = worth_keeping(trial.grid, trial.errors(self.method, trial.candidates), self.default)
-            trial.candidates = np.array(trial.candidates)[kept].tolist()
-        trial.cells = best_cells(self.method, trial.surfaces, trial.candidates)
-        return trial
+            kept = worth_keeping(found.grid, found.errors(self.method, found.candidates), self.default)
+            found.candidates = np.array(found.candidates)[kept].tolist()
+        found.cells = _best_cells(self.method, found.tables, found.candidates)
+        return found
 
-    def _grow(self, trial: Trial, runs: Sequence[KrylovRun]) -> None:
+    def _advance(self, found: Surfaces, surfaces: Sequence[Surface]) -> None:
         # Tikhonov reads converged alphas, so all of them must converge.
-        if self.method == "tikhonov":
-            rule = partial(have_converged, trial.candidates)
-        else:
-            rule = partial(are_stale, trial.candidates, self.patience)
-        for run in runs:
-            trial.converged &= run.advance(rule, "selecting", self.metric)
+        rule = Rule(found.candidates, None if self.method == "tikhonov" else self.patience)
+        for surface in surfaces:
+            found.converged &= surface.advance(rule, "selecting", self.metric)
 
-    def _beyond(self, trial: Trial) -> Floats | None:
+    def _beyond(self, found: Surfaces) -> Floats | None:
         """Return alphas to add: the tables need no products for them."""
-        if not all(run.widens for run in trial.runs):
+        if not all(surface.widens for surface in found.surfaces):
             return None
-        errors = trial.errors(self.method, trial.candidates)
+        errors = found.errors(self.method, found.candidates)
         is_cheap = self.method != "tikhonov"  # which goes on until all have converged
-        return alphas_beyond(trial.grid, errors, self.default, small_is_cheap=is_cheap)
+        return alphas_beyond(found.grid, errors, self.default, small_is_cheap=is_cheap)
 
-    def _refit(self, problem: Problem, best: Trial) -> None:
+    def _refit(self, problem: Problem, best: Surfaces) -> None:
         """Fit on all data with what the folds chose: the alpha, and for all but Tikhonov the iteration."""
-        final = replace(best, runs=[], columns=[], cells=[])
+        columns: list[tuple[Surface, int]] = []
+        chosen: list[Choice] = []
         is_tikhonov = self.method == "tikhonov"
         for graph in problem.pairs.graphs():
-            first, outputs = len(final.columns), n_outputs(graph)
-            cells = best.cells[first : first + outputs]
+            outputs = n_outputs(graph)
+            cells = best.cells[len(columns) : len(columns) + outputs]
             alphas = np.unique([cell.alpha for cell in cells])
             # An iterate is wanted as it is, even if it meets the tolerance sooner here than in every fold.
             tol, steps = self.tol if is_tikhonov else 0.0, max(cell.step for cell in cells)
-            system = HeldOutSystem.unscored(best.coordinates.of_graph(graph))
-            run = best.coordinates.run(system, alphas, tol=tol, max_iter=self._most)
-            every = partial(have_converged, range(alphas.size))
-            ended = run.advance(every if is_tikhonov else partial(have_steps, steps), "fitting")
+            surface = best.coordinates.surface(Scored(graph), alphas, tol=tol, max_iter=self._most)
+            rule = Rule(range(alphas.size)) if is_tikhonov else Rule(steps=steps)
+            ended = surface.advance(rule, "fitting")
             if is_tikhonov:
-                final.converged &= ended
+                best.converged &= ended
                 # Converged on all data, not after the folds' number of steps.
-                cells = [cell._replace(step=run.n_steps) for cell in cells]
-            final.runs.append(run)
-            final.cells.extend(cells)
-            final.columns.extend((run, column) for column in range(outputs))
-        best.columns, best.cells, best.converged = final.columns, final.cells, final.converged
+                cells = [cell._replace(step=surface.n_steps) for cell in cells]
+            chosen += cells
+            columns += [(surface, column) for column in range(outputs)]
+        best.columns, best.cells = columns, chosen
 
     @property
     def _most(self) -> int:
         return self.max_iter or _MAX_ITER
 
-    def _selection(self, best: Trial, alphas: Floats) -> Selection:
+    def _selection(self, best: Surfaces, alphas: Floats) -> Selection:
         """Return the choice among the caller's alphas, and those that came to them."""
         shown = alphas if self.method == "early-stopping" else best.grid
         grid = np.searchsorted(best.alphas, shown).tolist()
-        n_iter = max(len(surface.errors) for surface in best.surfaces)
-        tables = np.full((len(best.surfaces), best.alphas.size, n_iter), np.nan)
-        for table, surface in zip(tables, best.surfaces, strict=True):
-            table[:, : len(surface.errors)] = surface.table
+        n_iter = max(len(table.errors) for table in best.tables)
+        errors = np.full((len(best.tables), best.alphas.size, n_iter), np.nan)
+        for own, table in zip(errors, best.tables, strict=True):
+            own[:, : len(table.errors)] = table.table
         choices = {
-            method: best_cells(method, best.surfaces, [0] if method == "early-stopping" else grid)
+            method: _best_cells(method, best.tables, [0] if method == "early-stopping" else grid)
             for method in METHODS
         }
         return Selection(
@@ -223,11 +218,51 @@ class SurfaceSearch:
             best.cells,
             best.alphas[grid],
             best.errors(self.method, grid),
-            tables[:, grid],
-            tables[:, 0],
+            errors[:, grid],
+            errors[:, 0],
             choices,
-            facts={"n_iter_": n_iter, "keeps_basis_": all(run.space.keep_basis for run in best.runs)},
+            facts={"n_iter_": n_iter, "keeps_basis_": all(one.space.keep_basis for one in best.surfaces)},
         )
+
+
+def _scored(
+    problem: Problem, plan: Plan, metric: Metric, averaging: str, coordinates: Coordinates
+) -> Iterator[Scored]:
+    """Yield the subjects of surfaces in the order of outputs, one after the other, so that one is in memory at a time.
+
+    Outputs that share a graph run in lockstep where rows of their own score them, and else the folds of an output.
+    With a single fold, its column is a model fitted on the other rows or pairs.
+    """
+    pairs = problem.pairs
+    if plan.has_eval_set:
+        first, rows = 0, coordinates.against(plan.eval_rows)
+        for graph in pairs.graphs():
+            last = first + n_outputs(graph)
+            yield Scored(graph, rows=rows, scorers=plan.scorers[first:last])
+            first = last
+        return
+    is_pooled = averaging == "pooled" and pairs.can_pool()
+    entries, column = plan.held[plan.is_scored], plan.fold[plan.is_scored]
+    for output in range(pairs.n_outputs):
+        scorer = pairs.scorer(metric, output, entries, None if is_pooled else column)
+        means = labels = None
+        shares = pairs.pooled_shares(plan, output) if is_pooled else None
+        if shares is not None:
+            means, labels = coordinates.means(shares[0]), shares[1][column]
+        folds = pairs.in_lockstep(plan, output)
+        yield Scored(pairs.graph(output), folds, None, [scorer], column, means, labels)
+
+
+def n_outputs(graph: PairGraph) -> int:
+    """Return how many outputs share a graph."""
+    return 1 if graph.pull.ndim == 1 else int(graph.pull.shape[1])
+
+
+def _best_cells(method: str, tables: Sequence[Table], candidates: Sequence[int]) -> list[Choice]:
+    """Read each output's table the way a method does."""
+    if method == "tikhonov":
+        return [table.best_converged(candidates) for table in tables]
+    return [table.best_cell(candidates) for table in tables]
 
 
 def table_tolerance(design: Design, method: str, tol: float) -> float:
