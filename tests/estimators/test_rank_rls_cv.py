@@ -225,16 +225,16 @@ def test_a_basis_that_outgrows_memory_is_given_up(monkeypatch):
     answers = [True, True]  # asked for at the start and before every fourth step
     monkeypatch.setattr(krylov, "fits", lambda _: answers.pop(0) if answers else False)
     spaces, were_alive = [], []
-    original = ColumnSurface._step
+    original = ColumnSurface._multiply
 
-    def step(self):
+    def step(self, vectors):
         if not spaces or spaces[-1]() is not self.space:
             gc.collect()
             were_alive.append([space() is not None for space in spaces])
             spaces.append(weakref.ref(self.space))
-        return original(self)
+        return original(self, vectors)
 
-    monkeypatch.setattr(ColumnSurface, "_step", step)
+    monkeypatch.setattr(ColumnSurface, "_multiply", step)
     short = RankRLSCV(GRID, patience=100).fit(*train, eval_set=validation)
     assert were_alive == [[], [False]]  # what was given up is gone before the second run needs its room
     assert stored.n_iter_ > 4
