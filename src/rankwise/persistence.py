@@ -761,18 +761,11 @@ def _check_ranker(step: Any, kind: str) -> None:
 def _check_two_sided(step: Any) -> None:
     """Raise unless the coefficients belong to the training objects, which have features."""
     coef = step.coef_
-    _require(
-        isinstance(coef, np.ndarray) and coef.ndim == 2 and coef.dtype == np.float64, "coef_ is no table"
-    )
+    is_table = isinstance(coef, np.ndarray) and coef.ndim == 2 and coef.dtype == np.float64
+    _require(is_table, "coef_ is not a table")
     for kept, size in zip((step.row_fit_, step.column_fit_), coef.shape, strict=True):
-        is_matrix = kept is None or (
-            isinstance(kept, np.ndarray | sp.csr_array | sp.csr_matrix)
-            and kept.ndim == 2
-            and kept.dtype == np.float64
-        )
-        _require(
-            is_matrix and (kept is None or kept.shape[0] == size), "coef_ does not belong to its objects"
-        )
+        belongs = kept is None or (kept.ndim == 2 and kept.dtype == np.float64 and kept.shape[0] == size)
+        _require(belongs, "coef_ does not belong to its objects")
 
 
 def _is_ranker(model: object) -> bool:

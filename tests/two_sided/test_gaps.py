@@ -218,7 +218,7 @@ MISTAKES = {
     "constant table": ({"ranked": "both"}, (R, C, np.ones((4, 3))), "No table of Y"),
     "missing": ({}, (R, C, np.full((4, 3), np.nan)), "missing"),
     "one row": ({}, (R[:1], C, TABLE[:1]), "at least two rows"),
-    "no columns": ({}, (R, None, TABLE), "pass features of the columns"),
+    "no columns": ({}, (R, None, TABLE), "features of both sides"),
     "two sets": ({"pair_kernel": "symmetric"}, (R, C, TABLE), "columns=None"),
     "unknown kernel": ({"row_kernel": "rfb"}, (R, C, TABLE), "row_kernel"),
     "kernel parameter": (

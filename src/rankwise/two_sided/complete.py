@@ -12,17 +12,16 @@ makes their sum zero. The vector of ones is then a second right-hand side.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
-from rankwise.arrays import Floats
+from rankwise.arrays import Floats, Ints
 from rankwise.metrics import Evaluator, Metric
 from rankwise.two_sided.sides import Basis, find_basis
 
-__all__ = ["HELD_OUT", "Table", "held_out_values"]
+__all__ = ["Table", "held_out_values"]
 
-HELD_OUT = ("leave-row-out", "leave-column-out", "leave-entry-out", "leave-both-out")
 _ROUNDING = 1e-13  # of the largest label
 _TIE = 1e-11  # of the largest score of a row: smaller differences are rounding errors
 _NOTHING = 1e-13  # of the largest score of the table: a row with smaller ones only has no scores
@@ -47,8 +46,7 @@ def _cleared(part: Floats, whole: Floats) -> Floats:
     return part
 
 
-@dataclass(frozen=True)
-class _Solved:
+class _Solved(NamedTuple):
     """The coefficients of one right-hand side at one alpha.
 
     Attributes
@@ -66,17 +64,14 @@ class _Solved:
     outside: Floats
 
     def dual(self, columns: Basis) -> Floats:
+        """Return the dual coefficients."""
         return self.rotated @ columns.vectors.T + self.outside
 
-    def total(self, columns: Basis) -> float:
-        return float((self.rotated @ columns.vectors.sum(axis=0)).sum() + self.outside.sum())
 
-
-@dataclass
 class Table:
     """A complete table with the bases of its sides.
 
-    Attributes
+    Parameters
     ----------
     Y : (rows, columns) float64
     Z : (columns, features) float64
@@ -86,19 +81,12 @@ class Table:
         Whether all entries are one ranking; else columns are ranked for each row.
     """
 
-    Y: Floats
-    Z: Floats
-    rows: Basis
-    one_ranking: bool
-    columns: Basis = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.columns = find_basis(self.Z, centred=not self.one_ranking)
-        centre = self.Y.mean() if self.one_ranking else self.Y.mean(axis=1, keepdims=True)
-        self._targets = [_Target(self.Y - centre, self.rows, self.columns)]
-        if self.one_ranking:
-            self._targets.append(_Target(np.ones(self.Y.shape), self.rows, self.columns))
-        self._squares = np.square(self.rows.vectors)
+    def __init__(self, Y: Floats, Z: Floats, rows: Basis, *, one_ranking: bool) -> None:
+        self.Y, self.Z, self.rows, self.one_ranking = Y, Z, rows, one_ranking
+        self.columns = find_basis(Z, centred=not one_ranking)
+        targets = [Y - Y.mean(), np.ones(Y.shape)] if one_ranking else [Y - Y.mean(axis=1, keepdims=True)]
+        self._targets = [_Target(target, rows, self.columns) for target in targets]
+        self._squares = np.square(rows.vectors)
 
     def _solve(self, alpha: float) -> tuple[Floats, list[_Solved]]:
         G = 1.0 / (np.outer(self.rows.values, self.columns.values) + alpha)
@@ -111,23 +99,20 @@ class Table:
 
     def model(self, alpha: float) -> Floats:
         """Return the coefficients of products of features, (row features, column features)."""
-        _, solved = self._solve(alpha)
-        weighted = solved[0].weighted
-        if self.one_ranking:
-            totals = [one.total(self.columns) for one in solved]
-            weighted = weighted - totals[0] / totals[1] * solved[1].weighted
         left = self.rows.rotation * np.sqrt(self.rows.values)
         right = self.columns.rotation * np.sqrt(self.columns.values)
-        return np.asarray(left @ weighted @ right.T)
+        return np.asarray(left @ self._weighted(alpha) @ right.T)
 
     def fitted(self, alpha: float) -> Floats:
         """Return each row's coefficients of the columns' rotated features, with no row left out."""
+        return self._function(self._weighted(alpha))
+
+    def _weighted(self, alpha: float) -> Floats:
         _, solved = self._solve(alpha)
-        found = [self._function(one) for one in solved]
-        if self.one_ranking:
-            totals = [one.total(self.columns) for one in solved]
-            found[0] -= totals[0] / totals[1] * found[1]
-        return found[0]
+        if not self.one_ranking:
+            return solved[0].weighted
+        totals = [one.dual(self.columns).sum() for one in solved]
+        return np.asarray(solved[0].weighted - totals[0] / totals[1] * solved[1].weighted)
 
     def without_row(self, alpha: float) -> Floats:
         """Return the same for each row by the model of the other rows."""
@@ -135,11 +120,11 @@ class Table:
         leverage = self.rows.rest[:, None] / alpha + self._squares @ G  # the diagonal blocks of S, times V
         roots = np.sqrt(self.columns.values)
         own = roots * (self._squares @ (self.rows.values[:, None] * G)) / leverage
-        found = [self._function(one) - own * one.rotated for one in solved]
+        found = [self._function(one.weighted) - own * one.rotated for one in solved]
         if self.one_ranking:
             ones = solved[1]
             totals = [
-                one.total(self.columns)
+                one.dual(self.columns).sum()
                 - (ones.rotated * one.rotated / leverage).sum(axis=1)
                 - alpha * (ones.outside * one.outside).sum(axis=1)
                 for one in solved
@@ -147,8 +132,8 @@ class Table:
             found[0] -= (totals[0] / totals[1])[:, None] * found[1]
         return found[0]
 
-    def _function(self, solved: _Solved) -> Floats:
-        inner = self.rows.values[:, None] * solved.weighted * np.sqrt(self.columns.values)
+    def _function(self, weighted: Floats) -> Floats:
+        inner = self.rows.values[:, None] * weighted * np.sqrt(self.columns.values)
         return np.asarray(self.rows.vectors @ inner)
 
     def without_entry(self, alpha: float) -> Iterator[Floats]:
@@ -159,7 +144,7 @@ class Table:
         own = self._squares @ (self.rows.values[:, None] * G)
         diagonal = self.columns.rest / alpha + leverage @ np.square(self.columns.vectors).T
         dual = [one.dual(self.columns) for one in solved]
-        scores = [self._function(one) @ X.T for one in solved]
+        scores = [self._function(one.weighted) @ X.T for one in solved]
         if self.one_ranking:
             total, ones = dual[1].sum(), dual[1]
             beta = dual[0].sum() / total
@@ -182,43 +167,42 @@ def held_out_values(
     row, all scored by the model without that entry, without its column, or without its row and its column. Metrics that
     count pairs are the share of these comparisons; other metrics take as the score of an entry its place among them.
     """
+    n, m = table.Y.shape
     if cv == "leave-row-out":
-        evaluator = metric.prepare(table.Y.ravel(), np.repeat(np.arange(table.Y.shape[0]), table.Y.shape[1]))
+        evaluator = _evaluator(table.Y, metric)
         coordinates = table.columns.coordinates(table.Z)
         values = []
         for at, alpha in enumerate(alphas):
-            values.append(_per_row(evaluator, _rounded(table.without_row(alpha) @ coordinates.T)))
+            scores, size = _centred(table.without_row(alpha) @ coordinates.T)
+            values.append(
+                evaluator.per_query(np.round(scores / size, 11).ravel()).values
+            )  # equal columns tie
             reach((at + 1) / alphas.size)
         return np.array(values)
     compared = [_Comparisons(table.Y, metric) for _ in alphas]
     if cv == "leave-entry-out":
         for at, (alpha, one) in enumerate(zip(alphas, compared, strict=True)):
             for row, scores in enumerate(table.without_entry(alpha)):
-                one.add_row(row, scores)
+                one.add(np.full(m, row), np.arange(m), scores)
             reach((at + 1) / alphas.size)
     else:
-        m = table.Y.shape[1]
         for column in range(m):
             others = np.arange(m) != column
-            part = Table(table.Y[:, others], table.Z[others], table.rows, table.one_ranking)
+            part = Table(table.Y[:, others], table.Z[others], table.rows, one_ranking=table.one_ranking)
             coordinates = part.columns.coordinates(table.Z)
             for alpha, one in zip(alphas, compared, strict=True):
                 functions = part.fitted(alpha) if cv == "leave-column-out" else part.without_row(alpha)
-                one.add_column(column, functions @ coordinates.T)
+                one.add(np.arange(n), np.full(n, column), functions @ coordinates.T)
             reach((column + 1) / m)
     return np.array([one.values() for one in compared])
 
 
-def _per_row(evaluator: Evaluator, scores: Floats) -> Floats:
-    return np.asarray(evaluator.per_query(scores.ravel()).values)
-
-
-def _rounded(scores: Floats) -> Floats:
-    """Centre the scores of each row, and round them so that equal columns tie."""
-    scores = scores - scores.mean(axis=1, keepdims=True)
-    size: Floats = np.abs(scores).max(axis=1, keepdims=True)
+def _centred(scores: Floats) -> tuple[Floats, Floats]:
+    """Return centred scores of each row, and their size; infinite where they are rounding errors."""
+    centred = scores - scores.mean(axis=1, keepdims=True)
+    size = np.abs(centred).max(axis=1, keepdims=True)
     size[size <= _NOTHING * size.max()] = np.inf
-    return np.asarray(np.round(scores / size, 11))
+    return centred, size
 
 
 class _Comparisons:
@@ -226,45 +210,32 @@ class _Comparisons:
 
     def __init__(self, Y: Floats, metric: Metric) -> None:
         self.Y, self.metric = Y, metric
-        self.wrong = np.zeros(Y.shape[0])
-        self.pairs = np.zeros(Y.shape[0])
+        self.wrong, self.pairs = np.zeros((2, Y.shape[0]))
         self.place = np.zeros(Y.shape)
         self._tie_cost = float(metric.options.get("ties", 0.5)) if metric.takes_weights else 0.5
 
-    def add_column(self, column: int, scores: Floats) -> None:
-        """Compare a column that was held out with all columns, in every row."""
-        size = np.abs(scores - scores.mean(axis=1, keepdims=True)).max(axis=1)
-        size[size <= _NOTHING * size.max()] = np.inf
-        above = _sign(scores[:, [column]] - scores, size[:, None])
-        wanted = np.sign(self.Y[:, [column]] - self.Y)
-        self.wrong += self._mistakes(above, wanted)
-        self.pairs += (wanted != 0).sum(axis=1)
-        self.place[:, column] = above.sum(axis=1)
-
-    def add_row(self, row: int, scores: Floats) -> None:
-        """Compare every entry of a row with the others; row k of the scores is by the model without entry k."""
-        size = np.abs(scores - scores.mean(axis=1, keepdims=True)).max(axis=1)
-        above = _sign(scores.diagonal()[:, None] - scores, size[:, None])
-        wanted = np.sign(self.Y[row][:, None] - self.Y[row])
-        self.wrong[row] = self._mistakes(above, wanted).sum()
-        self.pairs[row] = (wanted != 0).sum()
-        self.place[row] = above.sum(axis=1)
-
-    def _mistakes(self, above: Floats, wanted: Floats) -> Floats:
-        product = above * wanted
+    def add(self, rows: Ints, columns: Ints, scores: Floats) -> None:
+        """Compare entries that were held out; each has a line of scores of its row."""
+        lines = np.arange(len(scores))
+        scores, size = _centred(scores)
+        above = scores[lines, columns][:, None] - scores
+        above = np.where(np.abs(above) <= _TIE * size, 0.0, np.sign(above))
+        wanted = np.sign(self.Y[rows, columns][:, None] - self.Y[rows])
         ties = (above == 0) & (wanted != 0)
-        return np.asarray((product < 0).sum(axis=1) + self._tie_cost * ties.sum(axis=1), dtype=np.float64)
+        wrong = (above * wanted < 0).sum(axis=1) + self._tie_cost * ties.sum(axis=1)
+        np.add.at(self.wrong, rows, wrong)
+        np.add.at(self.pairs, rows, (wanted != 0).sum(axis=1))
+        self.place[rows, columns] = above.sum(axis=1)
 
     def values(self) -> Floats:
+        """Return the metric of each row."""
         if self.metric.takes_weights and self.metric.base_name != "auc":
-            share = np.divide(
-                self.wrong, self.pairs, out=np.full(self.pairs.size, np.nan), where=self.pairs > 0
-            )
+            with np.errstate(invalid="ignore"):  # rows without pairs
+                share = self.wrong / self.pairs
             low, high = self.metric.bounds
             return np.asarray(high - (high - low) * share if self.metric.greater_is_better else share)
-        rows, columns = self.Y.shape
-        return _per_row(self.metric.prepare(self.Y.ravel(), np.repeat(np.arange(rows), columns)), self.place)
+        return _evaluator(self.Y, self.metric).per_query(self.place.ravel()).values
 
 
-def _sign(difference: Floats, size: Floats) -> Floats:
-    return np.where(np.abs(difference) <= _TIE * size, 0.0, np.sign(difference))
+def _evaluator(Y: Floats, metric: Metric) -> Evaluator:
+    return metric.prepare(Y.ravel(), np.repeat(np.arange(Y.shape[0]), Y.shape[1]))

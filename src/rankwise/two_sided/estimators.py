@@ -11,7 +11,6 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_array
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,22 +20,22 @@ from rankwise.data.validation import check_alphas, check_parameters
 from rankwise.exceptions import InvalidInputError, NoPairsError, caller_level
 from rankwise.metrics import Metric, bootstrap_mean, get_metric
 from rankwise.runtime.progress import ShareProgress
-from rankwise.two_sided.complete import HELD_OUT, Table, held_out_values
-from rankwise.two_sided.gaps import Edges, Run, make_folds, surface
-from rankwise.two_sided.sides import Side, find_basis, require_memory
+from rankwise.two_sided.complete import Table, held_out_values
+from rankwise.two_sided.gaps import Edges, Run, figures, make_folds, surface
+from rankwise.two_sided.sides import Side, find_basis, read_matrix, require_memory
 
 __all__ = ["TwoSidedRankRLS", "TwoSidedRankRLSCV"]
 
 Kernel = str | Callable[..., Any]
 _ALPHAS = tuple(2.0**power for power in range(-10, 11))
 _EQUAL = 1e-12  # held-out values that differ by less are equally good
-_FOLDS = 5  # where an exact hold-out is not available
 _KINDS = {
     "leave-row-out": "rows",
     "leave-column-out": "columns",
     "leave-entry-out": "entries",
     "leave-both-out": "both",
 }
+_SPEED = 2e10  # operations per second and processor
 _LARGE = 1000  # decompositions of leave-both-out above which folds are recommended
 
 
@@ -64,16 +63,13 @@ class _TwoSided(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         "tol": [Interval(Real, 0, None, closed="neither")],
         "max_iter": [Interval(Integral, 1, None, closed="left")],
     }
-    coef_: Floats
-    row_fit_: Any
-    column_fit_: Any
+
+    def _store(self, given: dict[str, Any]) -> None:
+        self.__dict__.update({name: value for name, value in given.items() if name != "self"})
 
     def _side(self, name: str, kept: Any = None) -> Side:
-        if self.pair_kernel != "kronecker":
-            parameters, kernel = self.row_kernel_params, self.row_kernel
-        else:
-            parameters, kernel = getattr(self, f"{name}_kernel_params"), getattr(self, f"{name}_kernel")
-        return Side(name, kernel, parameters or {}, kept)
+        own = name if self.pair_kernel == "kronecker" else "row"
+        return Side(name, getattr(self, f"{own}_kernel"), getattr(self, f"{own}_kernel_params") or {}, kept)
 
     def _read(self, rows: Any, columns: Any, Y: Any) -> _Problem:
         given = self.get_params(deep=False)
@@ -83,9 +79,7 @@ class _TwoSided(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         if one_set != (columns is None):
             raise InvalidInputError(
                 f"pair_kernel={self.pair_kernel!r} takes {'one set' if one_set else 'rows and columns'}.",
-                "pass columns=None and the objects as rows."
-                if one_set
-                else "pass features of the columns, too.",
+                "pass columns=None for one set, and features of both sides for pair_kernel='kronecker'.",
             )
         row_side, column_side = self._side("row"), self._side("column")
         left, row_map = row_side.fit(rows)
@@ -97,32 +91,19 @@ class _TwoSided(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         return _Problem(left, right, row_map, column_map, table, is_complete)
 
     def _read_table(self, Y: Any, shape: tuple[int, int]) -> Any:
-        try:
-            table = check_array(
-                Y, accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan", input_name="Y"
-            )
-        except (ValueError, TypeError) as error:
-            raise InvalidInputError(
-                f"Y cannot be used: {error}", "pass a table of finite numbers; NaN is a gap."
-            ) from error
+        table = read_matrix(Y, "Y", gaps=True)
         if table.shape != shape:
             raise InvalidInputError(
                 f"Y has shape {table.shape}, but there are {shape[0]} rows and {shape[1]} columns.",
                 "pass one row of Y per row, and one column of Y per column.",
             )
         edges = Edges.of(table, self.ranked)
-        if not edges.labels.size:
-            raise NoPairsError("Every entry of Y is missing.", "pass at least two known entries.")
-        if not np.isfinite(edges.labels).all():
-            raise InvalidInputError("Y stores NaN in a sparse matrix.", "leave missing entries out.")
         order = np.lexsort((edges.labels, edges.query))
         same = np.diff(edges.query[order]) == 0
         if not (same & (np.diff(edges.labels[order]) > 0)).any():
             unit = {"columns": "row", "rows": "column"}.get(self.ranked, "table")
-            raise NoPairsError(
-                f"No {unit} of Y has two different values, so nothing is ranked.",
-                "check Y, or change ranked.",
-            )
+            problem = f"No {unit} of Y has two different values that are not missing, so nothing is ranked."
+            raise NoPairsError(problem, "check Y, or change ranked.")
         return table
 
     def _table(self, problem: _Problem, *, transposed: bool) -> Table:
@@ -130,23 +111,12 @@ class _TwoSided(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         rows, columns, Y = problem.rows, problem.columns, problem.Y
         if transposed:
             rows, columns, Y = columns, rows, np.ascontiguousarray(Y.T)
-        return Table(Y, columns, find_basis(rows, centred=False), self.ranked == "both")
+        return Table(Y, columns, find_basis(rows, centred=False), one_ranking=self.ranked == "both")
 
     def _keep(self, problem: _Problem, theta: Floats) -> None:
         """Keep coefficients of features, or of kernel values with the training objects."""
         left = theta if problem.row_map is None else problem.row_map @ theta
         self.coef_ = np.asarray(left if problem.column_map is None else left @ problem.column_map.T)
-
-    def _keep_run(self, run: Run, alpha: float, *, converged: bool) -> Floats:
-        self.n_iter_ = run.n_steps
-        if not converged:
-            warnings.warn(
-                f"{run.n_steps} iterations did not reach tol={self.tol:g}. Hint: raise max_iter, or scale the "
-                "features.",
-                ConvergenceWarning,
-                stacklevel=caller_level(),
-            )
-        return run.model(alpha)
 
     def predict(self, rows: MatrixLike, columns: MatrixLike | None = None) -> Floats:
         """Return the scores of known or new rows and columns, (rows, columns).
@@ -245,15 +215,7 @@ class TwoSidedRankRLS(_TwoSided):
         tol: float = 1e-8,
         max_iter: int = 500,
     ) -> None:
-        self.alpha = alpha
-        self.ranked = ranked
-        self.row_kernel = row_kernel
-        self.column_kernel = column_kernel
-        self.row_kernel_params = row_kernel_params
-        self.column_kernel_params = column_kernel_params
-        self.pair_kernel = pair_kernel
-        self.tol = tol
-        self.max_iter = max_iter
+        self._store(locals())
 
     def fit(self, rows: MatrixLike, columns: MatrixLike | None, Y: MatrixLike) -> Self:
         """Learn from a table.
@@ -278,7 +240,13 @@ class TwoSidedRankRLS(_TwoSided):
         run = Run(problem.rows, problem.columns, edges, self.pair_kernel, self.max_iter)
         with ShareProgress("fitting", f"{edges.labels.size:,} entries") as progress:
             converged = run.solve(alpha, self.tol, progress.reach)
-        self._keep(problem, self._keep_run(run, alpha, converged=converged))
+        if not converged:
+            _warn(
+                f"{run.n_steps} iterations did not reach tol={self.tol:g}. Hint: raise max_iter.",
+                ConvergenceWarning,
+            )
+        self.n_iter_ = run.n_steps
+        self._keep(problem, run.model(alpha))
         return self
 
 
@@ -343,7 +311,7 @@ class TwoSidedRankRLSCV(_TwoSided):
 
     _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
         **_TwoSided._parameter_constraints,
-        "cv": [StrOptions(set(HELD_OUT)), tuple],
+        "cv": [StrOptions(set(_KINDS)), tuple],
         "scoring": [str, Metric],
         "random_state": ["random_state"],
     }
@@ -364,18 +332,7 @@ class TwoSidedRankRLSCV(_TwoSided):
         max_iter: int = 100,
         random_state: RandomSource = 0,
     ) -> None:
-        self.alphas = alphas
-        self.cv = cv
-        self.ranked = ranked
-        self.scoring = scoring
-        self.row_kernel = row_kernel
-        self.column_kernel = column_kernel
-        self.row_kernel_params = row_kernel_params
-        self.column_kernel_params = column_kernel_params
-        self.pair_kernel = pair_kernel
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
+        self._store(locals())
 
     def fit(self, rows: MatrixLike, columns: MatrixLike | None, Y: MatrixLike) -> Self:
         """Choose alpha on held-out predictions, and learn from the whole table.
@@ -393,8 +350,8 @@ class TwoSidedRankRLSCV(_TwoSided):
         else:
             self._fit_folds(problem, metric)
         known = self.figures_[~np.isnan(self.figures_)]
-        interval = bootstrap_mean(known, bounds=metric.bounds)
-        self.interval_ = (interval.low, interval.high)
+        mean = bootstrap_mean(known, bounds=metric.bounds)
+        self.interval_ = (mean.low, mean.high)
         return self
 
     def _fit_exact(self, problem: _Problem, metric: Metric) -> None:
@@ -405,13 +362,13 @@ class TwoSidedRankRLSCV(_TwoSided):
             cv = {"leave-row-out": "leave-column-out", "leave-column-out": "leave-row-out"}.get(cv, cv)
         table = self._table(problem, transposed=transposed)
         n, m = table.Y.shape
+        n_alphas, folds = self.alphas_.size, f"use folds, such as cv=('{_KINDS[str(self.cv)]}', 5)."
+        if cv != "leave-row-out":
+            require_memory(8.0 * n * m * n_alphas, f"{self.cv} of {n_alphas} alphas", folds)
         if cv in {"leave-both-out", "leave-column-out"} and m > _LARGE:
-            warnings.warn(
-                f"{self.cv} takes {m:,} decompositions and about {_seconds(n, m, self.alphas_.size):,.0f} s. Hint: use "
-                f"folds, such as cv=('{_KINDS[str(self.cv)]}', 5).",
-                UserWarning,
-                stacklevel=caller_level(),
-            )
+            taken = m * (10.0 * m**3 + n_alphas * 4.0 * n * m * (n + m)) / _SPEED
+            needs = f"{m:,} decompositions, about {taken:,.0f} s and {n * m * n_alphas / 2**27:.1f} GiB"
+            _warn(f"{self.cv} takes {needs}. Hint: {folds}", UserWarning)
         with ShareProgress("choosing alpha", str(self.cv)) as progress:
             values = held_out_values(table, cv, metric, self.alphas_, progress.reach)
         counted = ~np.isnan(values[0])
@@ -421,57 +378,42 @@ class TwoSidedRankRLSCV(_TwoSided):
         place = self._best(self.cv_errors_, metric)
         self.alpha_, self.best_iteration_, self.n_iter_ = float(self.alphas_[place]), 0, 0
         self.best_score_, self.figures_ = float(self.cv_errors_[place]), values[place]
-        if self.ranked == "both" or not transposed:
-            theta = (self._table(problem, transposed=False) if transposed else table).model(self.alpha_)
-        else:
-            theta = table.model(self.alpha_).T
-        self._keep(problem, theta)
+        theta = table.model(self.alpha_)
+        self._keep(problem, theta.T if transposed else theta)
 
     def _fit_folds(self, problem: _Problem, metric: Metric) -> None:
-        held_out, n_folds = self._folds(problem.Y.shape)
+        held_out, n_folds = self._folds()
         edges = Edges.of(problem.Y, self.ranked)
         one_set = self.pair_kernel != "kronecker"
         splits = make_folds(edges, held_out, n_folds, problem.Y.shape, self.random_state, one_set=one_set)
         by_column = self.ranked == "rows" or (self.ranked == "both" and held_out == "columns")
         query = edges.columns if by_column else edges.rows
         settings = (self.pair_kernel, int(self.max_iter), float(self.tol))
-        features = (problem.rows, problem.columns)
         with ShareProgress("choosing alpha", f"{len(splits)} folds") as progress:
             table, folds = surface(
-                features, edges, splits, query, metric, self.alphas_, settings, progress.reach
+                problem[:2], edges, splits, query, metric, self.alphas_, settings, progress.reach
             )
-        self.surface_ = table
         best = table.max(axis=1) if metric.greater_is_better else table.min(axis=1)
         place = self._best(best, metric)
         step = int(np.flatnonzero(np.abs(table[place] - best[place]) <= _EQUAL)[0]) + 1
-        self.cv_errors_, self.best_score_ = best, float(best[place])
+        self.surface_, self.cv_errors_, self.best_score_ = table, best, float(best[place])
         self.alpha_, self.best_iteration_ = float(self.alphas_[place]), step
         made = f"{n_folds} × {n_folds}" if len(splits) > n_folds else str(n_folds)
         self.cv_ = f"{made} folds of {held_out}"
-        self.figures_ = self._figures(folds, problem.Y.shape[int(by_column)])
+        self.figures_ = figures(folds, problem.Y.shape[int(by_column)], self.alpha_, step)
         run = Run(problem.rows, problem.columns, edges, self.pair_kernel, step)
         while run.step() is not None:
             pass
-        self._keep(problem, self._keep_run(run, self.alpha_, converged=True))
+        self.n_iter_ = run.n_steps
+        self._keep(problem, run.model(self.alpha_))
 
-    def _figures(self, folds: list[Any], size: int) -> Floats:
-        totals, counts = np.zeros(size), np.zeros(size)
-        for fold in folds:
-            found = fold.per_query(self.alpha_, self.best_iteration_)
-            totals[found.ids[found.counted]] += found.values[found.counted]
-            counts[found.ids[found.counted]] += 1
-        return np.asarray(np.divide(totals, counts, out=np.full(size, np.nan), where=counts > 0))
-
-    def _folds(self, shape: tuple[int, ...]) -> tuple[str, int]:
+    def _folds(self) -> tuple[str, int]:
+        """Return the units that folds leave out, and the number of folds."""
         if isinstance(self.cv, str):
-            kind, n_folds = _KINDS[self.cv], _FOLDS if self.cv != "leave-both-out" else 3
-            most = {"rows": shape[0], "columns": shape[1], "both": min(shape)}.get(kind, n_folds)
-            return kind, min(n_folds, most)
+            return _KINDS[self.cv], 3 if self.cv == "leave-both-out" else 5
         is_pair = len(self.cv) == 2 and self.cv[0] in _KINDS.values() and isinstance(self.cv[1], Integral)
         if not is_pair or self.cv[1] < 2:
-            raise InvalidInputError(
-                f"cv={self.cv!r} is not a hold-out.", "use for example cv='leave-row-out' or cv=('rows', 5)."
-            )
+            raise InvalidInputError(f"cv={self.cv!r} is unknown.", "use 'leave-row-out', or ('rows', 5).")
         return self.cv[0], int(self.cv[1])
 
     def _best(self, values: Floats, metric: Metric) -> int:
@@ -480,6 +422,5 @@ class TwoSidedRankRLSCV(_TwoSided):
         return int(np.flatnonzero(errors <= errors.min() + _EQUAL)[-1])
 
 
-def _seconds(n: int, m: int, n_alphas: int) -> float:
-    """Estimate the processor time of leaving out columns, at 2e10 operations per second."""
-    return m * (10.0 * m**3 + n_alphas * 4.0 * n * m * (n + m)) / 2e10
+def _warn(text: str, kind: type[Warning]) -> None:
+    warnings.warn(text, kind, stacklevel=caller_level())

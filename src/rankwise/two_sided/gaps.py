@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -21,10 +21,10 @@ from sklearn.utils import check_random_state
 
 from rankwise.arrays import Bools, Floats, Ints, RandomSource
 from rankwise.exceptions import InvalidInputError, NoPairsError
-from rankwise.metrics import Evaluator, Metric, PerQuery
+from rankwise.metrics import Evaluator, Metric
 from rankwise.two_sided.sides import require_memory
 
-__all__ = ["Edges", "Fold", "Run", "known_scores", "make_folds", "surface"]
+__all__ = ["Edges", "Fold", "Run", "figures", "known_scores", "make_folds", "surface"]
 
 _BLOCK = (
     256  # edges whose features are copied at a time: 0.2 s for 10⁶ edges and 100 features, 0.6 s with 16,384
@@ -32,6 +32,7 @@ _BLOCK = (
 # How many times as large as the dual coefficients θ may be: labels that no model explains are as large as 1 / alpha in
 # the dual, and their rounding errors spoil the rest.
 _LARGER = 4
+_TINY = np.finfo(np.float64).tiny
 
 
 @dataclass(frozen=True)
@@ -75,8 +76,8 @@ def known_scores(rows: Floats, theta: Floats, columns: Floats, edges: Edges) -> 
     scores = np.empty(edges.rows.size)
     for first in range(0, scores.size, _BLOCK):
         block = slice(first, first + _BLOCK)
-        one, other = left[edges.rows[block]], columns[edges.columns[block]]
-        np.einsum("eb,eb->e", one, other, out=scores[block])
+        parts = left[edges.rows[block]], columns[edges.columns[block]]
+        np.einsum("eb,eb->e", *parts, out=scores[block])
     return scores
 
 
@@ -105,9 +106,8 @@ class Run:
         self.is_primal = size <= _LARGER * edges.rows.size
         size = size if self.is_primal else edges.rows.size
         self.max_iter = min(max_iter, size)
-        require_memory(
-            8.0 * size * self.max_iter, f"A basis of {self.max_iter:,} vectors", "use a smaller max_iter."
-        )
+        n_bytes = 8.0 * size * self.max_iter
+        require_memory(n_bytes, f"A basis of {self.max_iter:,} vectors", "use a smaller max_iter.")
         self._basis = np.empty((self.max_iter, size))
         self._diagonal: list[float] = []
         self._beside: list[float] = []
@@ -154,6 +154,8 @@ class Run:
 
     def weights(self, alphas: Floats, steps: int) -> Floats:
         """Return the coefficients of the first basis vectors, (steps, alphas)."""
+        if steps == 0:
+            return np.zeros((0, alphas.size))
         values, vectors = scipy.linalg.eigh_tridiagonal(self._diagonal[:steps], self._beside[: steps - 1])
         filtered = self._size * vectors[0][:, None] / (np.maximum(values, 0.0)[:, None] + alphas)
         return np.asarray(vectors @ filtered)
@@ -165,8 +167,6 @@ class Run:
 
     def model(self, alpha: float) -> Floats:
         """Return θ of an alpha after the steps taken."""
-        if not self.n_steps:
-            return np.zeros(self._shape)
         return self._theta(self.weights(np.array([alpha]), self.n_steps)[:, 0] @ self._basis[: self.n_steps])
 
     def solve(self, alpha: float, tol: float, reach: Callable[[float], None]) -> bool:
@@ -215,30 +215,28 @@ def make_folds(
     return splits
 
 
-@dataclass
-class Fold:
+class Fold(NamedTuple):
     """A run on training edges, with the scores that its basis gives to test edges."""
 
     run: Run
     evaluator: Evaluator
     scores: Floats
 
-    def values(self, alphas: Floats, step: int) -> Floats:
-        """Return the metric of alphas after a step, or after the last one."""
-        return self.evaluator.many(self._mixed(alphas, step))
-
-    def per_query(self, alpha: float, step: int) -> PerQuery:
-        """Return the metric of each query."""
-        return self.evaluator.per_query(self._mixed(np.array([alpha]), step)[:, 0])
-
-    def _mixed(self, alphas: Floats, step: int) -> Floats:
+    def mixed(self, alphas: Floats, step: int) -> Floats:
+        """Return the scores of alphas after a step, or after the last one; equal objects tie."""
         step = min(step, self.run.n_steps)
-        if step == 0:
-            return np.zeros((self.scores.shape[0], alphas.size))
         mixed = self.scores[:, :step] @ self.run.weights(alphas, step)
-        size = np.abs(mixed).max(axis=0)
-        size[size == 0] = 1.0
-        return np.asarray(np.round(mixed / size, 12))  # equal objects tie
+        return np.asarray(np.round(mixed / (np.abs(mixed).max(axis=0) + _TINY), 12))
+
+
+def figures(folds: list[Fold], size: int, alpha: float, step: int) -> Floats:
+    """Return the held-out metric of each ranking, the mean of its folds; NaN where there is none."""
+    found = np.full((len(folds), size), np.nan)
+    for values, fold in zip(found, folds, strict=True):
+        one = fold.evaluator.per_query(fold.mixed(np.array([alpha]), step)[:, 0])
+        values[one.ids] = one.values
+    counts = (~np.isnan(found)).sum(axis=0)
+    return np.asarray(np.where(counts, np.nansum(found, axis=0) / np.maximum(counts, 1), np.nan))
 
 
 def surface(
@@ -261,11 +259,8 @@ def surface(
         The pair kernel, the most iterations, and the tolerance at which the smallest alpha has converged.
     """
     pair_kernel, max_iter, tol = settings
-    require_memory(
-        8.0 * max_iter * edges.rows.size,
-        f"The held-out scores of {max_iter:,} iterations",
-        "use a smaller max_iter.",
-    )
+    n_bytes = 8.0 * max_iter * edges.rows.size
+    require_memory(n_bytes, f"Held-out scores of {max_iter:,} iterations", "use a smaller max_iter.")
     folds: list[Fold] = []
     for at, (train, test) in enumerate(splits):
         try:
@@ -282,13 +277,11 @@ def surface(
         columns = np.column_stack(scores) if scores else np.empty((held.rows.size, 0))
         folds.append(Fold(run, evaluator, columns))
     if not folds:
-        raise NoPairsError(
-            "No fold has two held-out entries of one ranking that differ.", "use fewer folds, or another cv."
-        )
+        raise NoPairsError("No fold has two different held-out entries.", "use fewer folds, or another cv.")
     weight = np.array([fold.evaluator.shares.sum() for fold in folds])
     n_steps = max(1, *(fold.run.n_steps for fold in folds))
     table = [
-        weight @ np.array([fold.values(alphas, step) for fold in folds]) / weight.sum()
+        weight @ np.array([fold.evaluator.many(fold.mixed(alphas, step)) for fold in folds]) / weight.sum()
         for step in range(1, n_steps + 1)
     ]
     return np.array(table).T, folds

@@ -21,7 +21,7 @@ from rankwise.exceptions import InvalidInputError, MemoryLimitError
 from rankwise.runtime.decompositions import diagonalise, singular
 from rankwise.runtime.memory import available_memory, fits
 
-__all__ = ["Basis", "Side", "find_basis", "require_memory"]
+__all__ = ["Basis", "Side", "find_basis", "read_matrix", "require_memory"]
 
 _ROUNDING = 1e-13  # of one: leverages and pivots below it are rounding errors
 _ASYMMETRY = 1e-8  # of the largest kernel value
@@ -32,6 +32,19 @@ def require_memory(n_bytes: float, what: str, hint: str) -> None:
     if not fits(n_bytes):
         free = available_memory() / 2**30
         raise MemoryLimitError(f"{what} takes {n_bytes / 2**30:.1f} GiB, and {free:.1f} GiB are free.", hint)
+
+
+def read_matrix(X: Any, name: str, *, gaps: bool = False) -> Any:
+    """Return a dense or CSR matrix of finite numbers; in a dense one gaps may be NaN."""
+    finite = "allow-nan" if gaps and not sp.issparse(X) else True
+    try:
+        return check_array(
+            X, accept_sparse="csr", dtype=np.float64, ensure_all_finite=finite, input_name=name
+        )
+    except (ValueError, TypeError) as error:
+        raise InvalidInputError(
+            f"{name} cannot be used: {error}", "pass a matrix of finite numbers."
+        ) from error
 
 
 @dataclass
@@ -57,7 +70,7 @@ class Side:
 
     def fit(self, objects: Any) -> tuple[Floats, Floats | None]:
         """Return Z, and the matrix that turns kernel values with the training objects into Z (None: features do)."""
-        X = self._read(objects)
+        X = read_matrix(objects, f"{self.name}s")
         n, d = X.shape
         if n < 2:
             raise InvalidInputError(f"There is one {self.name}.", f"pass at least two {self.name}s.")
@@ -101,7 +114,7 @@ class Side:
 
     def coordinates(self, objects: Any, size: int) -> Floats:
         """Return what the coefficients of this side multiply: features, or kernel values with training objects."""
-        X = self._read(objects)
+        X = read_matrix(objects, f"{self.name}s")
         expected = size if self.kept is None else self.kept.shape[1]
         if X.shape[1] != expected:
             raise InvalidInputError(
@@ -111,15 +124,6 @@ class Side:
                 else "pass the same features as in fit.",
             )
         return _dense(X) if self.kept is None else self._values(X)
-
-    def _read(self, objects: Any) -> Any:
-        try:
-            return check_array(objects, accept_sparse="csr", dtype=np.float64, input_name=f"{self.name}s")
-        except (ValueError, TypeError) as error:
-            raise InvalidInputError(
-                f"The {self.name}s cannot be used: {error}",
-                "pass a matrix of numbers, one object in each row.",
-            ) from error
 
     def _values(self, X: Any) -> Floats:
         try:
