@@ -23,6 +23,9 @@ from rankwise.two_sided.sides import Basis, find_basis
 __all__ = ["Table", "held_out_values"]
 
 _ROUNDING = 1e-13  # of the largest label
+_DOMINANT = (
+    0.999  # alpha / (alpha + the largest eigenvalue), above which scores are a small part of the labels
+)
 _TIE = 1e-11  # of the largest score of a row: smaller differences are rounding errors
 _NOTHING = 1e-13  # of the largest score of the table: a row with smaller ones only has no scores
 
@@ -34,9 +37,10 @@ class _Target:
         U, V = rows.vectors, columns.vectors
         in_rows = U.T @ Y
         self.inner = in_rows @ V  # A
-        self.beside_rows = _cleared(Y @ V - U @ self.inner, Y)
+        self.projected = Y @ V
+        self.beside_rows = _cleared(self.projected - U @ self.inner, Y)
         self.beside_rows[rows.rest == 0] = 0.0
-        self.beside_columns = _cleared(Y - (Y @ V) @ V.T, Y)
+        self.beside_columns = _cleared(Y - self.projected @ V.T, Y)
         self.beside_columns[:, columns.rest == 0] = 0.0
 
 
@@ -119,8 +123,12 @@ class Table:
         G, solved = self._solve(alpha)
         leverage = self.rows.rest[:, None] / alpha + self._squares @ G  # the diagonal blocks of S, times V
         roots = np.sqrt(self.columns.values)
-        own = roots * (self._squares @ (self.rows.values[:, None] * G)) / leverage
-        found = [self._function(one.weighted) - own * one.rotated for one in solved]
+        if alpha * G.min(initial=1.0) < _DOMINANT:
+            pairs = zip(self._targets, solved, strict=True)
+            found = [(target.projected - one.rotated / leverage) / roots for target, one in pairs]
+        else:  # the same without a difference of labels, beside which the scores are small
+            own = roots * (self._squares @ (self.rows.values[:, None] * G)) / leverage
+            found = [self._function(one.weighted) - own * one.rotated for one in solved]
         if self.one_ranking:
             ones = solved[1]
             totals = [

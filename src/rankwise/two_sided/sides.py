@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from sklearn.metrics.pairwise import pairwise_kernels
 from sklearn.utils import check_array
 
-from rankwise.arrays import AnyArray, Floats
+from rankwise.arrays import Floats
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
 from rankwise.runtime.decompositions import diagonalise, singular
 from rankwise.runtime.memory import available_memory, fits
@@ -193,11 +193,14 @@ def find_basis(Z: Floats, *, centred: bool) -> Basis:
     length = np.linalg.norm(X, axis=0)
     X[:, length <= _ROUNDING * np.linalg.norm(Z, axis=0)] = 0.0  # a constant column
     length[length <= 0] = 1.0
-    span, triangle, _ = scipy.linalg.qr(X / length, mode="economic", pivoting=True, check_finite=False)
-    pivots: AnyArray = np.abs(np.diag(triangle))
-    span = span[:, pivots > _ROUNDING * max(n, 1)]
-    left, roots, rotation = singular(span.T @ X) if span.shape[1] else (span[:0], span[0, :0], X[:0].T)
-    vectors = span @ left
+    scaled = X / length
+    if np.abs(scaled.T @ scaled - np.eye(length.size)).max() < _ROUNDING:  # eigenvectors of a kernel
+        vectors, roots, rotation = scaled, length, np.eye(length.size)
+    else:
+        span, triangle, _ = scipy.linalg.qr(scaled, mode="economic", pivoting=True, check_finite=False)
+        span = span[:, np.abs(np.diag(triangle)) > _ROUNDING * n]
+        left, roots, rotation = singular(span.T @ X) if span.shape[1] else (span[:0], span[0, :0], X[:0].T)
+        vectors = span @ left
     rest = (1 - 1 / n if centred else 1.0) - np.square(vectors).sum(axis=1)
     rest[rest < _ROUNDING * n] = 0.0
     return Basis(vectors, np.square(roots), shift, rotation, rest)
