@@ -11,7 +11,7 @@ import pandas as pd
 import scipy.sparse as sp
 from sklearn.compose import ColumnTransformer
 from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
     KBinsDiscretizer,
     OneHotEncoder,
@@ -24,6 +24,7 @@ from sklearn.preprocessing import (
 import rankwise
 from byte_changes import REALS, WHOLE_NUMBERS
 from json_changes import alter, copied
+from rankwise.exceptions import RankwiseError
 from rankwise.exporters import export
 from rankwise.report import Report
 
@@ -39,6 +40,8 @@ TYPES = ["<f8", "<f4", "<i8", "<i4", "|u1", "|b1", "<U3", ">f8", "|S2", "<c16", 
 SHAPES = [(), (0,), (3,), (8,), (2, 3), (3, 3), (0, 2**40), (2**62,), (-1,)]
 X = np.random.default_rng(0).normal(size=(8, 3))
 Y, QID = np.arange(8.0) % 3, np.repeat([0, 1], 4)
+ROUNDED = np.round(X)
+TABLE = pd.DataFrame({"size": X[:, 0], "colour": list("abcabcab")})
 
 
 def saved(model):
@@ -66,11 +69,9 @@ def put_together(header, members):
 @cache
 def whole():
     """Return the parts of small models of all kinds, by name."""
-    table = pd.DataFrame({"size": X[:, 0], "colour": list("abcabcab")})
     columns = ColumnTransformer(
         [("n", make_pipeline(SimpleImputer(), StandardScaler()), [0, 1]), ("c", OneHotEncoder(), [2])]
     )
-    rounded = np.round(X)
     models = {
         name: getattr(rankwise, name)()
         for name in (
@@ -93,11 +94,11 @@ def whole():
         fitted = {name: model.fit(X, Y, qid=QID) for name, model in models.items()}
         fitted["sparse"] = rankwise.KernelRankRLS("linear").fit(sp.csr_matrix(np.maximum(X, 0.0)), Y, qid=QID)
         fitted["precomputed"] = rankwise.KernelRankRLS("precomputed", basis=3).fit(X @ X.T, Y, qid=QID)
-        fitted["table"] = rankwise.AutoRanker(methods=["rls"]).fit(table, Y, qid=QID)
+        fitted["table"] = rankwise.AutoRanker(methods=["rls"]).fit(TABLE, Y, qid=QID)
         for step in (
             columns, KBinsDiscretizer(3), SplineTransformer(), QuantileTransformer(), PowerTransformer(),
         ):  # fmt: skip
-            rows = rounded if step is columns else X
+            rows = ROUNDED if step is columns else X
             fitted[type(step).__name__] = make_pipeline(step, rankwise.RankRLS()).fit(rows, Y)
         return {name: taken_apart(saved(model)) for name, model in fitted.items()}
 
@@ -133,27 +134,37 @@ def _other_array(content, rng):
     return stream.getvalue() + content[start:].ljust(max(size, 0), b"\0")[: max(size, 0)]
 
 
-def use(model):
-    """Predict with a model, export it, report it and save it; return how many of these it did.
-
-    A model of nonsense may raise an error. It may not end the process, and needs little time and memory.
-    """
+def rows_for(model):
+    """Return rows that the model takes: those of `whole`, or as many columns as it says."""
+    if getattr(model, "feature_names_in_", None) is not None:
+        return TABLE
     n_features = min(int(getattr(model, "n_features_in_", None) or 3), 1 << 12)
-    rows = np.linspace(-1.0, 1.0, 8 * n_features).reshape(8, n_features)
-    done = 0
+    return ROUNDED if n_features == 3 else np.linspace(-1.0, 1.0, 8 * n_features).reshape(8, n_features)
+
+
+def use(model):
+    """Predict with a model, export it, report it and save it.
+
+    A model of nonsense may raise one of our errors; with steps of scikit-learn also one of theirs.
+    It may not end the process, and needs little time and memory.
+    """
+    rows = rows_for(model)
+    allowed = Exception if type(model) is Pipeline else RankwiseError
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for way in (
             lambda: model.predict(rows),
             lambda: export(model, "json"),
             lambda: Report(model, rows, np.arange(8.0), qid=QID).html(),
-            lambda: rankwise.load(io.BytesIO(saved(model))),
         ):
             try:
                 way()
             except MemoryError:
                 raise
-            except Exception:  # noqa: BLE001 - any error is allowed
+            except allowed:
                 continue
-            done += 1
-    return done
+        try:
+            again = saved(model)
+        except RankwiseError:
+            return
+        rankwise.load(io.BytesIO(again))

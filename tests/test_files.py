@@ -12,13 +12,13 @@ from rankwise.exceptions import InvalidInputError, OutputError
 from rankwise.files import replacing, replacing_folder
 
 
-def write_file(path, content, **options):
-    with replacing(path, **options) as stream:
+def write_file(path, content):
+    with replacing(path) as stream:
         stream.write(content)
 
 
-def write_folder(path, content, **options):
-    with replacing_folder(path, **options) as new:
+def write_folder(path, content):
+    with replacing_folder(path) as new:
         new.mkdir()
         (new / "content").write_bytes(content)
 
@@ -117,8 +117,7 @@ def test_an_error_of_the_disk_names_the_target(tmp_path):
 
 
 @WAYS
-@pytest.mark.parametrize("durable", [True, False])
-def test_content_and_names_are_brought_to_disk_in_order(write, read, durable, tmp_path, monkeypatch):
+def test_content_and_names_are_brought_to_disk_in_order(write, read, tmp_path, monkeypatch):
     write(tmp_path / "target", b"old")
     steps = []
     fsync = os.fsync
@@ -129,10 +128,10 @@ def test_content_and_names_are_brought_to_disk_in_order(write, read, durable, tm
         fsync(descriptor)
 
     monkeypatch.setattr(os, "fsync", recording)
-    write(tmp_path / "target", b"new", durable=durable)
+    write(tmp_path / "target", b"new")
     assert read(tmp_path / "target") == b"new"
     before = [("content", b"old")] if write is write_folder else []
-    assert steps == ([*before, ("new", b"old"), ("around", b"new")] if durable else [])
+    assert steps == [*before, ("new", b"old"), ("around", b"new")]
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o444])

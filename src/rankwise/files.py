@@ -25,14 +25,8 @@ _NO_SYNC = {errno.EINVAL, errno.ENOTSUP}  # of file systems that cannot bring a 
 
 
 @contextmanager
-def replacing(path: Name, *, durable: bool = True) -> Iterator[BinaryIO]:
+def replacing(path: Name) -> Iterator[BinaryIO]:
     """Open a new file that takes the place of `path` when the block ends, and is removed if the block fails.
-
-    Parameters
-    ----------
-    path : str or path
-    durable : bool, default=True
-        Wait until the disk has the file. Without it, a power cut soon after can leave an empty file.
 
     Examples
     --------
@@ -48,12 +42,12 @@ def replacing(path: Name, *, durable: bool = True) -> Iterator[BinaryIO]:
     target = place_of(path)
     if target.is_dir():
         raise OutputError(f"{os.fsdecode(path)} is a folder.", "name a file.")
-    with _beside(path, target, durable=durable) as new, new.open("xb") as stream:
+    with _beside(path, target) as new, new.open("xb") as stream:
         yield stream
 
 
 @contextmanager
-def replacing_folder(path: Name, *, durable: bool = True) -> Iterator[Path]:
+def replacing_folder(path: Name) -> Iterator[Path]:
     """Yield the name of a folder to make, which takes the place of `path` when the block ends.
 
     Other files beside that folder are temporary: they are removed with everything else if the block fails.
@@ -61,7 +55,7 @@ def replacing_folder(path: Name, *, durable: bool = True) -> Iterator[Path]:
     target = place_of(path)
     if target.is_file():
         raise OutputError(f"{os.fsdecode(path)} is a file.", "name a folder, or one that does not exist yet.")
-    with _beside(path, target, durable=durable) as new:
+    with _beside(path, target) as new:
         yield new
 
 
@@ -77,20 +71,18 @@ def place_of(path: Name) -> Path:
 
 
 @contextmanager
-def _beside(path: Name, target: Path, *, durable: bool) -> Iterator[Path]:
+def _beside(path: Name, target: Path) -> Iterator[Path]:
     try:
         with tempfile.TemporaryDirectory(
             prefix=f".{target.name[:_PREFIX]}.", dir=target.parent, ignore_cleanup_errors=True
         ) as folder:
             new = Path(folder, "new")
             yield new
-            if durable:
-                _sync(new)
+            _sync(new)
             if target.exists():
                 shutil.copymode(target, new)
             _take_place(new, target, Path(folder, "old"))
-            if durable:
-                _sync_names(target.parent)
+            _sync_names(target.parent)
     except OSError as error:
         if isinstance(error, OutputError):
             raise

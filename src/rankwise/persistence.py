@@ -547,13 +547,16 @@ def _spline(parts: list[Any]) -> Any:
 
 
 def _kernel(name: str, parameters: dict[str, Any]) -> Kernel:
-    own = _kept(parameters)
+    kernel = Kernel(name, _kept(parameters))
     _require(
         name in KERNELS
-        and all(_is_number(value) or (key == "gamma" and value is None) for key, value in own.items()),
-        f"kernel {name!r:.80} has parameters {own!r:.80}",
+        and all(
+            kernel.takes(key) and (_is_number(value) or (key == "gamma" and value is None))
+            for key, value in kernel.parameters.items()
+        ),
+        f"kernel {name!r:.80} has parameters {parameters!r:.80}",
     )
-    return Kernel(name, own)
+    return kernel
 
 
 def _metric(name: str, options: dict[str, Any]) -> Metric:
@@ -678,11 +681,14 @@ def _check_estimator(step: Any) -> None:
         )
     elif kind in _NUMERIC and n_features is not None:
         _try(step)
+    elif kind == "ColumnTransformer":
+        chosen = getattr(step, "_columns", step.transformers)
+        is_whole = len(chosen) == len(step.transformers) and all(len(one) == 3 for one in step.transformers)
+        _require(is_whole, "the transformers of columns are not a name, a step and columns each")
     elif kind == "Pipeline":
         names = [name for name, _ in step.steps]
-        _require(
-            names and len(set(names)) == len(names), "the steps of a pipeline do not have different names"
-        )
+        is_named = names and len(set(names)) == len(names) and all(isinstance(name, str) for name in names)
+        _require(is_named, "the steps of a pipeline do not have different names")
         between = [one for _, one in step.steps[:-1]]
         _require(
             all(one == "passthrough" or hasattr(one, "transform") for one in between),
@@ -749,6 +755,10 @@ def _check_ranker(step: Any, kind: str) -> None:
             _require(
                 _is_ranker(ranker) and features_taken(ranker) == n_features, "the models of a mean differ"
             )
+            _require(
+                np.ndim(getattr(_last_step(ranker), "coef_", 0.0)) < 2,
+                "a model of a mean has several outputs",
+            )
         _require(step.rankers_ and _numbers(step.weights_, len(step.rankers_)), "a mean lacks weights")
     elif kind.startswith("Additive"):
         _check_terms(step, n_features)
@@ -801,7 +811,7 @@ def _check_search(step: Any) -> None:
         n_iter, bare = table.shape[-1], step.unpenalised_
         is_whole = table.shape == (*outputs, alphas.size, n_iter) and bare.shape == (*outputs, n_iter)
         _require(is_whole and table.dtype.kind == bare.dtype.kind == "f", "the surface has other alphas")
-    choices = getattr(step, "choices_", None)
+    choices = getattr(step, "choices_", None if table is None else {})
     if choices is not None:
         _require(step.method_ in choices, "the method chose nothing")
         triples = [triple for made in choices.values() for triple in (made if outputs else [made])]
@@ -846,7 +856,8 @@ def _check_terms(step: Any, n_features: int) -> None:
 
 
 def _numbers(array: Any, size: int) -> bool:
-    return isinstance(array, np.ndarray) and array.dtype == np.float64 and array.shape == (size,)
+    is_array = isinstance(array, np.ndarray) and array.dtype == np.float64 and array.shape == (size,)
+    return is_array and bool(np.isfinite(array).all())
 
 
 def _coefficients(array: Any, size: int) -> bool:

@@ -18,6 +18,7 @@ def assault(attack, campaign, n):
         done = attack.run(wanted, number=number, after=after)
         if number != signal.SIGKILL:
             assert attack.target.exists(), done.said
+        left_over = attack.left_over()
         found = attack.settle()
         assert found in {attack.contents[current], attack.contents[wanted]}, (
             "neither the old nor the new content"
@@ -31,7 +32,7 @@ def assault(attack, campaign, n):
         else:
             assert done.code in {130, -number}, (done.code, done.said)
             assert done.said in {"", "rankwise: error: interrupted.\n"}
-            assert attack.left_over() == []
+            assert left_over == []
             outcome = "stopped"
         campaign.count(outcome)
         current = next(name for name in (wanted, current) if attack.contents[name] == found)

@@ -20,6 +20,7 @@ import io
 import json
 import os
 import re
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
@@ -54,6 +55,7 @@ BLOCK_BYTES = 1 << 23
 REGROUPED_BYTES = 1 << 26
 _ID_TYPES = re.compile(r"<i8|<f8|<U[1-9][0-9]{0,8}")
 _LAST_CHARACTER = 0x10FFFF
+_MOMENT = 0.01  # seconds before a store that could not be opened is opened again
 # Types of Arrow that float32 holds exactly.
 _NARROW = {"float", "halffloat", "int8", "int16", "uint8", "uint16", "bool"}
 
@@ -315,6 +317,14 @@ def _matrix_of(path: str, identity: str) -> MappedMatrix:
 
 
 def _open(path: str) -> Store:
+    try:
+        return _opened(path)
+    except InvalidInputError:
+        time.sleep(_MOMENT)  # another process may be replacing the folder, which takes two renames
+        return _opened(path)
+
+
+def _opened(path: str) -> Store:
     place = Path(path, META)
     try:
         text = place.read_bytes()
@@ -326,14 +336,14 @@ def _open(path: str) -> Store:
         ) from error
     try:
         meta = _Meta.parsed(text)
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise _damaged(path, f"{META} cannot be read ({error})") from error
-    try:
-        arrays = {name: _map(path, name, *kind) for name, kind in meta.arrays().items()}
-        store = Store(path, meta, arrays)
+        store = Store(path, meta, {name: _map(path, name, *kind) for name, kind in meta.arrays().items()})
         is_same = place.read_bytes() == text
     except OSError as error:
         raise _damaged(path, f"{error.filename} cannot be opened ({error.strerror})") from error
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        if isinstance(error, InvalidInputError):
+            raise
+        raise _damaged(path, f"{META} cannot be read ({error})") from error
     if not is_same:
         raise InvalidInputError(f"The store {path} was replaced while it was opened.", "open it again.")
     return store
@@ -633,16 +643,16 @@ class _Writer:
             file.finish()
         assert self._dtype is not None
         meta = _Meta(
-            self._rows,
-            self._columns,
-            self._entries if self._is_sparse else None,
-            0 if ids is None else ids.size,
-            self._dtype.str,
-            None if ids is None else ids.dtype.str,
-            self._item_bytes if "item_end" in self._files else None,
-            first_column,
-            self._is_finite,
-            uuid4().hex,
+            rows=self._rows,
+            columns=self._columns,
+            entries=self._entries if self._is_sparse else None,
+            queries=0 if ids is None else ids.size,
+            dtype=self._dtype.str,
+            id_dtype=None if ids is None else ids.dtype.str,
+            item_bytes=self._item_bytes if "item_end" in self._files else None,
+            first_column=first_column,
+            is_finite=self._is_finite,
+            identity=uuid4().hex,
         )
         (self._folder / META).write_text(json.dumps(asdict(meta), indent=1), encoding="utf-8")
 

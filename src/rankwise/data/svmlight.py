@@ -15,7 +15,7 @@ import os
 import re
 import sys
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from itertools import accumulate
@@ -59,6 +59,11 @@ _READ_AT_ONCE = 1 << 20  # bytes between two looks at whether the caller wants t
 # A column number is taken for a slip where it is beyond so many, and so many times the one before it, in data of at
 # least so many entries.
 _MANY_COLUMNS, _FAR, _MANY_ENTRIES = 1_000_000, 1000, 1000
+_UNPACKERS: dict[bytes, Callable[..., Any]] = {
+    b"\x1f\x8b": gzip.open,
+    b"BZh": bz2.open,
+    b"\xfd7zXZ\x00": lzma.open,
+}
 ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _NAMED = re.compile(r"\b(?:docid|doc_id|id)\s*[=:]\s*(\S+)", re.IGNORECASE)
 
@@ -155,15 +160,7 @@ def load_svmlight(
     >>> y.tolist(), qid.tolist()
     ([2.0, 0.0], [7, 7])
     """
-    reader = TextReader(
-        paths,
-        n_features=n_features,
-        zero_based=zero_based,
-        missing=missing,
-        dtype=dtype,
-        n_threads=n_threads,
-        longest_line=longest_line,
-    )
+    reader = TextReader(paths, n_features, zero_based, missing, dtype, n_threads, longest_line)
     reader.keeps_comments = comments
     for _ in reader.parse():
         pass
@@ -221,15 +218,7 @@ def iter_svmlight(
     [((2, 2), [7, 7]), ((1, 2), [8])]
     """
     check_count("block_bytes", block_bytes, optional=False)
-    reader = TextReader(
-        paths,
-        n_features=n_features,
-        zero_based=zero_based,
-        missing=missing,
-        dtype=dtype,
-        n_threads=n_threads,
-        longest_line=longest_line,
-    )
+    reader = TextReader(paths, n_features, zero_based, missing, dtype, n_threads, longest_line)
     kind: str | None = None
     for block in text_blocks(reader, block_bytes):
         qid = block.qid(kind)
@@ -275,7 +264,6 @@ class TextReader:
     def __init__(
         self,
         paths: object,
-        *,
         n_features: int | None = None,
         zero_based: ZeroBased = "auto",
         missing: Missing = "error",
@@ -306,10 +294,6 @@ class TextReader:
         self.has_comments = False  # as far as was looked
         self.keeps_comments = False
         self.comments: list[str] = []  # of the rows that were not taken yet
-
-    def parse_halves(self) -> None:
-        """Parse half as much at a time."""
-        self.bytes_at_once = max(1, PARSED_AT_ONCE * self.n_threads // 2)
 
     def parse(self) -> Iterator[None]:
         """Parse block after block; between them, rows may be taken."""
@@ -361,15 +345,9 @@ class TextReader:
         rows_before = self.rows.rows
         lines = self.rows.lines - lines_before
         last = LAST_COLUMN if self.n_features is None else min(self.n_features - 1, LAST_COLUMN)
-        error = self.rows.append(
-            np.frombuffer(buffer, dtype=np.uint8),
-            size,
-            self.base,
-            self.base_is_sure,
-            last + self.base,
-            self.missing,
-            self.n_threads,
-        )
+        text = np.frombuffer(buffer, dtype=np.uint8)
+        how = self.base, self.base_is_sure, last + self.base, self.missing, self.n_threads
+        error = self.rows.append(text, size, *how)
         if error is not None:
             problem, at, length = error
             what, remedy, *changes = PROBLEMS[problem]
@@ -405,19 +383,17 @@ class TextReader:
             )
 
 
-def text_blocks(
-    reader: TextReader, block_bytes: int, *, first_bytes: int | None = None
-) -> Iterator[TextBlock]:
+def text_blocks(reader: TextReader, block_bytes: int) -> Iterator[TextBlock]:
     """Yield blocks of about so much text, consecutive rows of a query together.
 
-    The first block decides from what columns count, and may be larger.
+    The first block decides from what columns count.
     """
     any_rows = False
-    taken_at, wanted = 0, first_bytes or block_bytes
+    taken_at = 0
     for _ in reader.parse():
         complete = reader.rows.last_run if reader.rows.has_qid else reader.rows.rows
-        if reader.n_bytes - taken_at >= wanted and complete > 0:
-            taken_at, wanted = reader.n_bytes, block_bytes
+        if reader.n_bytes - taken_at >= block_bytes and complete > 0:
+            taken_at = reader.n_bytes
             any_rows = True
             yield reader.take(complete)
     if reader.rows.rows > 0:
@@ -540,12 +516,9 @@ def open_source(source: Source) -> Iterator[BinaryIO]:
     try:
         with _reading(source.name):
             magic = stream.peek(6)[:6]
-        if magic.startswith(b"\x1f\x8b"):
-            stream = gzip.GzipFile(fileobj=stream)
-        elif magic.startswith(b"BZh"):
-            stream = bz2.BZ2File(stream)
-        elif magic.startswith(b"\xfd7zXZ\x00"):
-            stream = lzma.LZMAFile(stream)  # noqa: SIM115
+        unpack = next((unpack for start, unpack in _UNPACKERS.items() if magic.startswith(start)), None)
+        if unpack is not None:
+            stream = unpack(stream)
         elif magic.startswith(ZSTD_MAGIC):
             unpacking = import_zstandard(source.name).ZstdDecompressor()
             stream = unpacking.stream_reader(stream, read_across_frames=True)
@@ -708,16 +681,9 @@ class TextWriter:
         for first in range(0, X.shape[0], step):
             last = min(first + step, X.shape[0])
             rows = self._canonical(_slice(X, first, last), self._n_rows + first)
+            ids = run_start - first, text, text_end
             pieces = _core.write_svmlight(
-                rows.data,
-                rows.indices,
-                rows.indptr,
-                y[first:last],
-                run_start - first,
-                text,
-                text_end,
-                self._base,
-                self._n_threads,
+                rows.data, rows.indices, rows.indptr, y[first:last], *ids, self._base, self._n_threads
             )
             if comments is None:
                 for piece in pieces:
@@ -758,7 +724,6 @@ def save_svmlight(
     comments: Sequence[str] | AnyArray | None = None,
     missing: Literal["error", "nan"] = "error",
     n_threads: int | None = None,
-    durable: bool = True,
 ) -> None:
     """Write svmlight or LETOR text that `load_svmlight` reads back bit for bit.
 
@@ -784,8 +749,6 @@ def save_svmlight(
     missing : {"error", "nan"}, default="error"
         Whether NaN is written, as ``NaN``; read it with the same option.
     n_threads : int, optional
-    durable : bool, default=True
-        Whether to wait until the disk has a file before it takes the place of another one.
 
     Examples
     --------
@@ -803,10 +766,8 @@ def save_svmlight(
     given = readable("X", X)
     rows: InMemory = given.tocsr() if is_sparse(given) else as_array("X", given)
     if len(rows.shape) != 2 or rows.dtype.kind not in "biuf":
-        raise InvalidInputError(
-            f"X has shape {rows.shape} and type {rows.dtype}.",
-            "pass a matrix of numbers with one row per item.",
-        )
+        problem = f"X has shape {rows.shape} and type {rows.dtype}."
+        raise InvalidInputError(problem, "pass a matrix of numbers with one row per item.")
     labels = check_numbers("y", y, rows.shape[0])
     ids = None if qid is None else np.asarray(check_qid(qid, rows.shape[0]))
     texts = None if comments is None else [text.strip() for text in check_names("comments", comments)]
@@ -814,7 +775,7 @@ def save_svmlight(
         raise InvalidInputError(
             f"comments are {len(texts)} texts of {rows.shape[0]} rows.", "pass one text per row."
         )
-    with open_text(path, durable=durable) as stream:
+    with open_text(path) as stream:
         writer = TextWriter(stream, zero_based=zero_based, missing=missing, n_threads=n_threads)
         if comment:
             writer.comment(comment)
@@ -822,7 +783,7 @@ def save_svmlight(
 
 
 @contextmanager
-def open_text(path: str | os.PathLike[str] | BinaryIO, *, durable: bool = True) -> Iterator[BinaryIO]:
+def open_text(path: str | os.PathLike[str] | BinaryIO) -> Iterator[BinaryIO]:
     """Open a stream for writing: a file that appears once it is complete, standard output, or the stream given."""
     if hasattr(path, "write"):
         yield cast("BinaryIO", path)
@@ -831,7 +792,7 @@ def open_text(path: str | os.PathLike[str] | BinaryIO, *, durable: bool = True) 
         sys.stdout.buffer.flush()
     else:
         name = Path(os.fsdecode(path)).name
-        with replacing(path, durable=durable) as file, _compressed(file, name) as stream:
+        with replacing(path) as file, _compressed(file, name) as stream:
             yield stream
 
 

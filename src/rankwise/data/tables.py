@@ -1060,7 +1060,6 @@ def save_table(
     qid_name: str = "qid",
     item_ids: npt.ArrayLike | None = None,
     item_name: str = "id",
-    durable: bool = True,
 ) -> None:
     """Write rows as a table that `load_table` reads back exactly, but for the sign of -0.0 among whole numbers in CSV.
 
@@ -1083,8 +1082,6 @@ def save_table(
         The ids of the rows.
     item_name : str, default="id"
         The name of that column.
-    durable : bool, default=True
-        Whether to wait until the disk has the file before it takes the place of another one.
 
     Examples
     --------
@@ -1106,7 +1103,7 @@ def save_table(
         )
     table = _as_table(X, {qid_name: qid, label: y, item_name: item_ids}, feature_names, is_csv=kind == "csv")
     pa = import_pyarrow()
-    with replacing(target, durable=durable) as stream:
+    with replacing(target) as stream:
         if kind == "parquet":
             import pyarrow.parquet as pq  # noqa: PLC0415 - only when a Parquet file is written
 

@@ -208,7 +208,7 @@ def _write_table(rows: Rows, options: argparse.Namespace) -> None:
         return
     with tempfile.TemporaryDirectory(prefix="rankwise-") as folder:
         scratch = Path(folder, Path(plain).name)
-        save_table(X, rows.y, scratch, qid=rows.qid, **named, durable=False)
+        save_table(X, rows.y, scratch, qid=rows.qid, **named)
         with scratch.open("rb") as text, open_text(options.output) as stream:
             shutil.copyfileobj(text, stream)
 
