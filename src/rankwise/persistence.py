@@ -704,10 +704,15 @@ def _encodes(column: Mapping[str, Any]) -> bool:
 
 def _try(step: Any) -> None:
     """Raise where the arrays of a transformer do not fit its columns: scikit-learn's errors would come later."""
-    _require(step.n_features_in_ <= _MOST_COLUMNS, f"n_features_in_ is {step.n_features_in_}")
+    n_features = step.n_features_in_
+    _require(n_features <= _MOST_COLUMNS, f"n_features_in_ is {n_features}")
+    for name in ("mean_", "center_", "min_", "scale_"):
+        values = getattr(step, name, None)
+        is_whole = values is None or (np.shape(values) == (n_features,) and np.isfinite(values).all())
+        _require(is_whole and (name != "scale_" or values is None or values.all()), f"{name} does not fit")
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        step.transform(np.ones((1, step.n_features_in_)))
+        step.transform(np.ones((1, n_features)))
 
 
 def _check_encoder(step: Any) -> None:

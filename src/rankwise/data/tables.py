@@ -355,10 +355,11 @@ def _open_csv(path: Path, magic: bytes, texts: Sequence[str | None], *, stream: 
     file = TableFile(path.name, None, 2 if names is None else 1)
     if stream:
         with pa.csv.open_csv(path, **options(block_size=_CSV_BLOCK)) as reader:
-            # Later numbers may be no integers, and later entries of an empty column are most likely numbers.
-            for field in reader.schema:
-                is_real = pa.types.is_integer(field.type) or pa.types.is_null(field.type)
-                types[field.name] = pa.float64() if is_real else field.type
+            types = {field.name: field.type for field in reader.schema}
+        # Later numbers may be no integers, and later entries of an empty column are most likely numbers.
+        for name, kind in types.items():
+            if pa.types.is_integer(kind) or pa.types.is_null(kind):
+                types[name] = pa.float64()
         form = pa.dataset.CsvFileFormat(**options(block_size=_CSV_BLOCK))
         file = replace(file, dataset=pa.dataset.dataset(path, format=form, schema=pa.schema(types.items())))
     else:

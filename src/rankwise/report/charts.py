@@ -64,7 +64,7 @@ def span(low: float, high: float, value: float) -> float:
 
 def ticks(low: float, high: float, count: int = 5) -> list[float]:
     """Return round numbers between two others, about so many."""
-    if not high > low:
+    if not 0 < high - low < np.inf:
         return [low]
     raw = (high - low) / count
     size = 10.0 ** np.floor(np.log10(raw))
