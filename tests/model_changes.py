@@ -26,6 +26,7 @@ from byte_changes import REALS, WHOLE_NUMBERS
 from json_changes import alter, copied
 from rankwise.exceptions import RankwiseError
 from rankwise.exporters import export
+from rankwise.preprocessing import TableEncoder
 from rankwise.report import Report
 
 ODD = [
@@ -94,6 +95,7 @@ def whole():
         fitted = {name: model.fit(X, Y, qid=QID) for name, model in models.items()}
         fitted["sparse"] = rankwise.KernelRankRLS("linear").fit(sp.csr_matrix(np.maximum(X, 0.0)), Y, qid=QID)
         fitted["precomputed"] = rankwise.KernelRankRLS("precomputed", basis=3).fit(X @ X.T, Y, qid=QID)
+        fitted["encoder"] = make_pipeline(TableEncoder(min_rows=2), rankwise.RankRLS()).fit(TABLE, Y)
         fitted["table"] = rankwise.AutoRanker(methods=["rls"]).fit(TABLE, Y, qid=QID)
         for step in (
             columns, KBinsDiscretizer(3), SplineTransformer(), QuantileTransformer(), PowerTransformer(),
@@ -117,7 +119,14 @@ def mutate(rng):
 
 
 def _other_array(content, rng):
-    """Put odd numbers into an array, or let its header declare another type or shape."""
+    """Cut an array, repeat it, put odd numbers into it, or let its header declare another type or shape."""
+    if rng.random() < 0.25:
+        array = np.load(io.BytesIO(content))
+        if array.ndim:
+            changed = rng.choice([array[:-1], np.concatenate([array, array]), array[:0]])
+            stream = io.BytesIO()
+            np.save(stream, changed)
+            return stream.getvalue()
     start = content.index(b"\n") + 1
     if rng.random() < 0.6 and len(content) >= start + 8:
         at = start + 8 * rng.randrange((len(content) - start) // 8)
@@ -136,10 +145,19 @@ def _other_array(content, rng):
 
 def rows_for(model):
     """Return rows that the model takes: those of `whole`, or as many columns as it says."""
-    if getattr(model, "feature_names_in_", None) is not None:
+    if getattr(model, "feature_names_in_", None) is not None or (
+        type(model) is Pipeline and not _is_foreign(model)
+    ):
         return TABLE
     n_features = min(int(getattr(model, "n_features_in_", None) or 3), 1 << 12)
     return ROUNDED if n_features == 3 else np.linspace(-1.0, 1.0, 8 * n_features).reshape(8, n_features)
+
+
+def _is_foreign(model):
+    """Tell whether a pipeline has steps of scikit-learn."""
+    return type(model) is Pipeline and any(
+        type(step).__module__.startswith("sklearn.") for _, step in model.steps
+    )
 
 
 def use(model):
@@ -149,12 +167,12 @@ def use(model):
     It may not end the process, and needs little time and memory.
     """
     rows = rows_for(model)
-    allowed = Exception if type(model) is Pipeline else RankwiseError
+    allowed = Exception if _is_foreign(model) else RankwiseError
     with np.errstate(all="ignore"), warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for way in (
             lambda: model.predict(rows),
-            lambda: export(model, "json"),
+            *(lambda target=target: export(model, target) for target in ("json", "python", "sqlite", "onnx")),
             lambda: Report(model, rows, np.arange(8.0), qid=QID).html(),
         ):
             try:

@@ -23,6 +23,7 @@ from dataclasses import is_dataclass
 from functools import cache
 from importlib import import_module
 from inspect import signature
+from itertools import pairwise
 from numbers import Integral, Real
 from types import UnionType
 from typing import Any, BinaryIO, Union, get_args, get_origin, get_type_hints
@@ -686,14 +687,23 @@ def _check_estimator(step: Any) -> None:
         is_whole = len(chosen) == len(step.transformers) and all(len(one) == 3 for one in step.transformers)
         _require(is_whole, "the transformers of columns are not a name, a step and columns each")
     elif kind == "Pipeline":
-        names = [name for name, _ in step.steps]
-        is_named = names and len(set(names)) == len(names) and all(isinstance(name, str) for name in names)
-        _require(is_named, "the steps of a pipeline do not have different names")
-        between = [one for _, one in step.steps[:-1]]
-        _require(
-            all(one == "passthrough" or hasattr(one, "transform") for one in between),
-            "a step of a pipeline does not transform columns",
-        )
+        _check_steps(step)
+
+
+def _check_steps(pipeline: Any) -> None:
+    """Raise unless the steps of a pipeline have names, transform columns, and make those that a ranker takes."""
+    names = [name for name, _ in pipeline.steps]
+    is_named = names and len(set(names)) == len(names) and all(isinstance(name, str) for name in names)
+    _require(is_named, "the steps of a pipeline do not have different names")
+    between = [one for _, one in pipeline.steps[:-1]]
+    _require(
+        all(one == "passthrough" or hasattr(one, "transform") for one in between),
+        "a step of a pipeline does not transform columns",
+    )
+    for (_, one), (_, other) in pairwise(pipeline.steps):
+        if type(one).__name__ == "TableEncoder" and hasattr(one, "columns_"):
+            made = len(one.get_feature_names_out())
+            _require(made == (features_taken(other) or made), "the encoder makes other columns")
 
 
 def _encodes(column: Mapping[str, Any]) -> bool:
@@ -784,6 +794,10 @@ def _check_two_sided(step: Any) -> None:
 
 
 def _is_ranker(model: object) -> bool:
+    """Tell whether this is a ranker, alone or after steps; raise scikit-learn's error where a step is not fitted."""
+    for _, step in getattr(model, "steps", ())[:-1]:
+        if step != "passthrough":
+            check_is_fitted(step)
     return isinstance(model, BaseEstimator) and type(_last_step(model)).__name__ in RANKERS
 
 

@@ -101,16 +101,6 @@ def test_flags_and_moments_with_gaps_are_read_as_such():
 # --- files ---
 
 
-def test_packed_tables_are_read(tmp_path):
-    path = tmp_path / "rows.csv.lz4"
-    with pa.output_stream(path, compression="lz4") as stream:
-        stream.write(TABLE.to_csv(index=False).encode())
-    found = load_table(path, label="label", qid="qid")
-    assert found.X.tolist() == [[1.5], [2.5]]
-    assert found.y.tolist() == [1.0, 0.0]
-    assert found.qid.tolist() == ["a", "a"]
-
-
 def test_empty_chunks_of_a_table_are_passed_by():
     table = pa.Table.from_pandas(TABLE, preserve_index=False)
     chunked = pa.concat_tables([table, table[:0], table])
@@ -138,12 +128,6 @@ def test_numbers_that_a_table_has_as_floats_name_the_same_items():
 
 def test_blank_lines_of_a_run_are_passed_by():
     assert load_run(io.BytesIO(b"\nq1 Q0 a 1 0.9 x\n  \nq1 Q0 b 2 0.4 x\n\n")) == {"q1": {"a": 0.9, "b": 0.4}}
-
-
-def test_a_column_of_numbers_with_a_word_names_the_word(tmp_path):
-    (tmp_path / "rows.csv").write_text("label,qid,f\n1,1,\n0,1,1.5\n1,1,2.5\n0,1,some\n")
-    with pytest.raises(InvalidInputError, match="'some'"):
-        load_table(tmp_path / "rows.csv", label="label", qid="qid")
 
 
 def test_duplicates_of_a_sparse_matrix_are_added_up_in_tables(tmp_path):

@@ -180,8 +180,9 @@ def test_sparse_blocks_may_grow(tmp_path):
 # --- sources ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("ending", ["parquet", "arrow", "csv"])
-@pytest.mark.parametrize("kind", ["none", "text"])
+@pytest.mark.parametrize(
+    ("ending", "kind"), [("parquet", "none"), ("arrow", "text"), ("csv", "none"), ("csv", "text")]
+)
 def test_tables_become_stores(ending, kind, tmp_path):
     X, y, qid = make(kind=kind)
     numbers = np.arange(y.size) + 7

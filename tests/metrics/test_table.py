@@ -9,7 +9,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from optional import polars as pl
-from rankwise import RankRLSCV
 from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import METRICS, evaluate, get_metric, per_query, preference_error
@@ -117,11 +116,6 @@ OTHER_NAMES = {
     "roc_auc": "auc",
     "NDCG@5": "ndcg@5",
 }
-
-
-def test_scoring_by_the_name_of_a_function_is_told_the_name_in_the_table():
-    with pytest.raises(InvalidInputError, match=r"Hint: did you mean 'map'\?"):
-        RankRLSCV(scoring="average_precision").fit(np.eye(4), [0, 1, 2, 3])
 
 
 def test_lookup():
