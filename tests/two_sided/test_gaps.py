@@ -99,6 +99,9 @@ def test_products_with_edges_are_those_of_the_explicit_matrix():
     np.testing.assert_allclose(
         known_scores(rows, theta, columns, edges), explicit @ theta.ravel(), atol=1e-12
     )
+    many = np.random.default_rng(3).normal(size=(50, 2))  # long rows take another way
+    whole = Edges.of(rows @ theta @ many.T, "columns")
+    np.testing.assert_allclose(known_scores(rows, theta, many, whole), whole.labels, atol=1e-12)
     run = Run(rows, columns, edges, "kronecker", 3)
     np.testing.assert_allclose(run._gathered(edges.labels).ravel(), edges.labels @ explicit, atol=1e-12)
 
@@ -170,7 +173,7 @@ def test_leave_out_means_folds_where_there_are_gaps():
         ("leave-row-out", "5 folds of rows"),
         ("leave-column-out", "5 folds of columns"),
         ("leave-entry-out", "5 folds of entries"),
-        ("leave-both-out", "3 × 3 folds of both"),
+        ("leave-both-out", "9 folds of both"),
     ):
         model = TwoSidedRankRLSCV([0.1, 1.0], cv=cv).fit(rows, columns, Y)
         assert model.cv_ == words

@@ -134,8 +134,6 @@ class _TwoSided(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
             columns = rows
         left = self._side("row", self.row_fit_).coordinates(rows, self.coef_.shape[0])
         right = self._side("column", self.column_fit_).coordinates(columns, self.coef_.shape[1])
-        n_bytes = 8.0 * left.shape[0] * right.shape[0]
-        require_memory(n_bytes, "The table of scores", "predict some rows at a time.")
         return np.asarray(left @ self.coef_ @ right.T)
 
     def rank(self, rows: MatrixLike, columns: MatrixLike | None = None) -> Ints:
@@ -239,8 +237,9 @@ class TwoSidedRankRLS(_TwoSided):
         edges = Edges.of(problem.Y, self.ranked)
         run = Run(problem.rows, problem.columns, edges, self.pair_kernel, self.max_iter)
         with ShareProgress("fitting", f"{edges.labels.size:,} entries") as progress:
-            converged = run.solve(alpha, self.tol, progress.reach)
-        if not converged:
+            for _ in run.steps(alpha, self.tol):
+                progress.reach(run.n_steps / run.max_iter)
+        if run.residual(alpha) > self.tol:
             _warn(
                 f"{run.n_steps} iterations did not reach tol={self.tol:g}. Hint: raise max_iter.",
                 ConvergenceWarning,
@@ -398,12 +397,10 @@ class TwoSidedRankRLSCV(_TwoSided):
         step = int(np.flatnonzero(np.abs(table[place] - best[place]) <= _EQUAL)[0]) + 1
         self.surface_, self.cv_errors_, self.best_score_ = table, best, float(best[place])
         self.alpha_, self.best_iteration_ = float(self.alphas_[place]), step
-        made = f"{n_folds} × {n_folds}" if len(splits) > n_folds else str(n_folds)
-        self.cv_ = f"{made} folds of {held_out}"
+        self.cv_ = f"{len(splits)} folds of {held_out}"
         self.figures_ = figures(folds, problem.Y.shape[int(by_column)], self.alpha_, step)
         run = Run(problem.rows, problem.columns, edges, self.pair_kernel, step)
-        while run.step() is not None:
-            pass
+        list(run.steps(self.alpha_, 0.0))
         self.n_iter_ = run.n_steps
         self._keep(problem, run.model(self.alpha_))
 
