@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
+import data
 from harness import HERE
 
 IMAGES = HERE.parent / "docs" / "images"
+wanted = {"files": False}  # pictures are drawn while pages are written, not while they are checked
 
 
 def picture(name: str, title: str, lines: dict, x: str, y: str, *, log: str = "xy") -> str:
@@ -18,6 +20,9 @@ def panels(name: str, title: str, parts: dict) -> str:
     """Draw panels ``{title: (lines, x, y, log)}`` beside each other."""
     if not any(lines for lines, *_ in parts.values()):
         return f"*{title}: not run*"
+    markdown = f"![{title}](images/{name}.svg)"
+    if not wanted["files"]:
+        return markdown
     import matplotlib as mpl  # noqa: PLC0415
 
     mpl.use("Agg")
@@ -42,4 +47,18 @@ def panels(name: str, title: str, parts: dict) -> str:
     IMAGES.mkdir(exist_ok=True)
     figure.savefig(IMAGES / f"{name}.svg", metadata={"Date": None})
     plt.close(figure)
-    return f"![{title}](images/{name}.svg)"
+    return markdown
+
+
+def curves_page() -> None:
+    """Draw the page of curves and surfaces of OHSUMED that docs/curves.md and the README show."""
+    from rankwise import AdditiveRanker  # noqa: PLC0415
+    from rankwise.displays import CurvesDisplay  # noqa: PLC0415
+
+    model = AdditiveRanker(1e-2, interactions=8, monotone={0: 1}, n_threads=1).fit(*data.join(data.ohsumed()))
+    display = CurvesDisplay.from_estimator(model, n_curves=8, n_surfaces=4)
+    display.figure_.savefig(IMAGES / "curves.png", dpi=70)
+
+
+if __name__ == "__main__":
+    curves_page()

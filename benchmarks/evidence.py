@@ -135,7 +135,7 @@ def show(options: argparse.Namespace) -> int:
         print(
             f"{case.minutes:6.1f} min  {case.claim}/{case.name}: {done} of {len(case.contenders)} measured{needs}"
         )
-    print(f"{total / 60:6.1f} hours together")
+    print(f"{total / 60:6.1f} hours of one core; runs of different claims may go on beside each other")
     return 0
 
 

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+import drawing
 from cases import TABLES
 from harness import HERE, Results
 
@@ -38,7 +39,8 @@ def differing_blocks(results: Results) -> list[tuple[str, str]]:
 
 
 def write_pages(results: Results) -> None:
-    """Write every block."""
+    """Write every block, and the pictures."""
+    drawing.wanted["files"] = True
     made = {name: text for _, name, _, text in blocks(results)}
     for page in pages():
         before = page.read_text(encoding="utf-8")

@@ -8,10 +8,22 @@ from cases import (
     preference_graphs,
     quality,
     speed,
+    summary,
     tree_ranksvm,
     web,
 )
 
-MODULES = (quality, speed, memory, large_scale, tree_ranksvm, egdm, preference_graphs, intervals, web)
+MODULES = (
+    quality,
+    speed,
+    memory,
+    large_scale,
+    tree_ranksvm,
+    egdm,
+    preference_graphs,
+    intervals,
+    web,
+    summary,
+)
 CASES = [case for module in MODULES for case in module.CASES]
 TABLES = {name: make for module in MODULES for name, make in module.TABLES.items()}

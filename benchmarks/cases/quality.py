@@ -119,7 +119,7 @@ CASES = [
     )
     for name in (*SETS, "generated")
 ] + [
-    Case("quality at full size", name, tuple(CONTENDERS), partial(measure, name, True), needs(name), 30.0)
+    Case("quality at full size", name, tuple(CONTENDERS), partial(measure, name, True), needs(name), 35.0)
     for name in LARGE
 ]
 

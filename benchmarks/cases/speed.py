@@ -297,12 +297,16 @@ def starting(quick: bool) -> Calls:
     }
 
 
+def search_results(rows: int, seed: int) -> list[tuple]:
+    """Return so many generated rows to train on, and a quarter as many to test on."""
+    X, y, qid = letor_like.make(rows * 5 // 4, seed=seed)
+    cut = np.searchsorted(qid, qid[rows])
+    return [(X[s], y[s], qid[s]) for s in (slice(cut), slice(cut, None))]
+
+
 def curves(contenders: tuple[str, ...], quick: bool) -> Iterator[Figure]:
     """Curves and surfaces beside boosted trees on 60,000 generated search results; settings found on other seeds."""
-    rows = 2_000 if quick else 60_000
-    X, y, qid = letor_like.make(rows * 5 // 4, seed=201)
-    cut = np.searchsorted(qid, qid[rows])
-    train, test = [(X[s], y[s], qid[s]) for s in (slice(cut), slice(cut, None))]
+    train, test = search_results(2_000 if quick else 60_000, seed=201)
     trees = 20 if quick else 400
 
     def boosted(kind, **options):
@@ -326,6 +330,35 @@ def curves(contenders: tuple[str, ...], quick: bool) -> Iterator[Figure]:
             units = units[np.isfinite(units)]
             yield Figure(name, metric, float(units.mean()), n=units.size, **spent)
         yield Figure(name, "seconds", cost.seconds, **spent)
+
+
+ABLATION = {
+    "linear (2 knots)": {"n_knots": 2, "interactions": 0},
+    "curves of 8 knots": {"interactions": 0},
+    "curves of 32 knots": {"n_knots": 32, "interactions": 0},
+    "+ 20 surfaces": {"interactions": 20},
+    "+ 80 surfaces: the recipe": {},
+    "+ 160 surfaces": {"interactions": 160},
+    "the recipe with the squared loss": {"loss": "squared", "tol": 1e-3},
+    "with the hinge": {"loss": "hinge"},
+    "with a ridge on values": {"penalty": "ridge"},
+    "with second differences": {"penalty": "second_difference"},
+    "alpha ten times smaller": {"alpha": 1e-4},
+    "alpha ten times larger": {"alpha": 1e-2},
+    "12 knots": {"n_knots": 12},
+}
+
+
+def ablation(contenders: tuple[str, ...], quick: bool) -> Iterator[Figure]:
+    """The worth of each part of the recipe, on generated search results of another seed."""
+    train, test = search_results(1_000 if quick else 60_000, seed=105)
+    for name in contenders:
+        options = {"alpha": 1e-3, "interactions": 80, "tol": 1e-2, **ABLATION[name]}
+        with threadpool_limits(1), measured() as cost:
+            model = AdditiveRanker(n_threads=1, **options).fit(*train)
+        for metric in ("pairwise_error", "ndcg@10"):
+            value = float(get_metric(metric)(test[1], model.predict(test[0]), test[2]))
+            yield Figure(name, metric, value, n=test[1].size, processor_seconds=cost.processor_seconds)
 
 
 CONSTRAINTS = {
@@ -468,6 +501,7 @@ CASES = [
     for name, (prepare, rounds, minutes, contenders, goals) in TURNS.items()
 ] + [
     Case("choosing", "21 alphas, 100,000 documents", CHOOSING, choosing_alpha, minutes=2),
+    Case("curves", "parts of the recipe", tuple(ABLATION), ablation, minutes=2),
     Case("signs", "20,000 × 50 in 1,000 queries", SIGNS, constrained, minutes=1),
     Case("curves", "60,000 search results", CURVES, curves, minutes=2),
     *(
@@ -542,6 +576,9 @@ TABLES = {
     ),
     "curves": lambda results: metrics_table(
         results, "curves", "60,000 search results", CURVES, ("pairwise_error", "ndcg@10", "seconds")
+    ),
+    "ablation": lambda results: metrics_table(
+        results, "curves", "parts of the recipe", tuple(ABLATION), ("pairwise_error", "ndcg@10")
     ),
     "signs": lambda results: metrics_table(
         results,

@@ -27,7 +27,7 @@ from rankwise.metrics.metric import Doubles, Grouping, Metric, get_metric, read_
 
 _BLOCK = 1_000_000  # numbers that are drawn at a time
 # The variance of a metric falls as its mean nears a bound, by a power between 1 (the binomial distribution) and 2 (the
-# gamma distribution). Coverage of NDCG@10 at 5 queries in benchmarks/bench_intervals.py: 0.906, 0.933 and 0.947 at
+# gamma distribution). Coverage of NDCG@10 at 5 queries in benchmarks/cases/intervals.py: 0.906, 0.933 and 0.947 at
 # powers 1, 1.5 and 2, of which 2 has the longest intervals.
 _POWER = 1.5
 _FEWEST = 10  # rows of either label that an interval of an AUC needs; fewer were not simulated

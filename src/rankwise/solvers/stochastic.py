@@ -9,7 +9,7 @@ by a few iterations of conjugate gradients on the block, which is at hand. There
 own curvature is exact, and the past's says how far to go. Blocks are whole queries, or rows of one ranking joined by
 their running means (`rankwise.objectives.parts`).
 
-The choice was made by measurement (`benchmarks/bench_stochastic.py`): after one read of rows like RCV1 it was closer to
+The choice was made by measurement: after one read of rows like RCV1 it was closer to
 the minimum than block dual coordinate ascent, which forgets the past but for αI, and than averaged stochastic
 gradients; remembering the leading eigenvectors beside the diagonal gained nothing.
 
