@@ -232,27 +232,32 @@ def ridge(rows: Rows, quick: bool) -> Fitted:
     return tuned_whole({"by_quantile": (False, True), "by_rank": (False, True)}, fit, rows, quick)
 
 
-def _ours(make: Callable[[Rows], Any]) -> Callable[[Rows, bool], Fitted]:
+def _ours(make: Callable[[Rows, bool], Any]) -> Callable[[Rows, bool], Fitted]:
     def fit(rows: Rows, quick: bool) -> Fitted:
-        model = fit_ranker(make(rows), rows.X, rows.y, rows.qid)
+        model = fit_ranker(make(rows, quick), rows.X, rows.y, rows.qid)
         return Fitted(model, model.predict)
 
     return fit
 
 
-def rank_rls(rows: Rows) -> Any:
+def rank_rls(rows: Rows, quick: bool) -> Any:
     return make_pipeline(StandardScaler(), RankRLSCV(scoring=scoring(rows), n_threads=1))
 
 
-def kernel_rank_rls(rows: Rows) -> Any:
+def kernel_rank_rls(rows: Rows, quick: bool) -> Any:
     widths = [4.0**power / rows.X.shape[1] for power in (-2, -1, 0)]
     basis = 1_000 if rows.y.size > LARGEST_KERNEL else None
     model = KernelRankRLSCV("rbf", gamma=widths, basis=basis, scoring=scoring(rows), n_threads=1)
     return make_pipeline(StandardScaler(), model)
 
 
-def additive(rows: Rows) -> Any:
-    return AdditiveRankerCV(scoring=scoring(rows), n_threads=1)
+def additive(rows: Rows, quick: bool) -> Any:
+    small = (
+        {"n_knots": 4, "interactions": 0, "alphas": (0.1, 0.01), "adaptive": 0, "selective": 0}
+        if quick
+        else {}
+    )
+    return AdditiveRankerCV(scoring=scoring(rows), n_threads=1, **small)
 
 
 def scoring(rows: Rows) -> str:
@@ -260,7 +265,7 @@ def scoring(rows: Rows) -> str:
 
 
 def auto(rows: Rows, quick: bool) -> Fitted:
-    model = AutoRanker(scoring(rows), n_threads=1, **({"methods": ("rls", "curves")} if quick else {}))
+    model = AutoRanker(scoring(rows), n_threads=1, **({"methods": ("rls",)} if quick else {}))
     model.fit(rows.X, rows.y, qid=rows.qid)
     # The model that was chosen may scale inside queries, so that it wants them again.
     return Fitted(model, lambda X, qid=None: predict_scores(model, X, qid))

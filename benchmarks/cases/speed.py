@@ -160,7 +160,7 @@ def kernel_leave_query_out(quick: bool) -> Calls:
 
 def squared_hinge(quick: bool) -> Calls:
     """scikit-survival has the strongest pairwise margin solver on PyPI; it needs dense rows."""
-    rows = 300 if quick else 2_000
+    rows = 100 if quick else 2_000
     X, y = text(rows, "real")
     alpha = 1e-5
 
