@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -264,8 +265,9 @@ def scoring(rows: Rows) -> str:
     return "pairwise_error" if rows.qid is None else rows.metric
 
 
-def auto(rows: Rows, quick: bool) -> Fitted:
-    model = AutoRanker(scoring(rows), n_threads=1, **({"methods": ("rls",)} if quick else {}))
+def auto(rows: Rows, quick: bool, prefer: str = "readable") -> Fitted:
+    small = {"methods": ("rls",)} if quick else {}
+    model = AutoRanker(scoring(rows), prefer=prefer, n_threads=1, **small)
     model.fit(rows.X, rows.y, qid=rows.qid)
     # The model that was chosen may scale inside queries, so that it wants them again.
     return Fitted(model, lambda X, qid=None: predict_scores(model, X, qid))
@@ -285,4 +287,5 @@ CONTENDERS: dict[str, Callable[[Rows, bool], Fitted]] = {
     "RankRLSCV": _ours(rank_rls),
     "AdditiveRankerCV": _ours(additive),
     "AutoRanker": auto,
+    "AutoRanker, accuracy": partial(auto, prefer="accuracy"),
 }

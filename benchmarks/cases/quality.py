@@ -91,7 +91,7 @@ def measure(name: str, whole: bool, contenders: tuple[str, ...], quick: bool) ->
             with threadpool_limits(1), measured() as cost:
                 model = CONTENDERS[contender](rows.part(train), quick)
             start = time.perf_counter()
-            by_query = contender == "AutoRanker" and held.qid is not None
+            by_query = contender.startswith("AutoRanker") and held.qid is not None
             scores = model.predict(held.X, held.qid) if by_query else model(held.X)
             per_row.append(1e6 * (time.perf_counter() - start) / held.y.size)
             size.append(len(pickle.dumps(model.model)) / 1024)
@@ -172,36 +172,37 @@ def table(results: Results, claim: str, sets: tuple[str, ...]) -> str:
 
 
 def _is_ours(contender: str) -> bool:
-    return contender.endswith("RankRLSCV") or contender in {"AdditiveRankerCV", "AutoRanker"}
+    return contender.endswith("RankRLSCV") or contender.startswith(("AdditiveRankerCV", "AutoRanker"))
 
 
 def summary(results: Results, claim: str = "quality", sets: tuple[str, ...] = SETS) -> str:
-    """Say in words, by set, whether AutoRanker is ahead of, level with or behind the best peer that was run."""
-    ahead, level, lost = [], [], []
+    """Say by set whether each AutoRanker is ahead of, level with or behind the best peer that was run."""
+    return " ".join(_compared(results, claim, sets, ours) for ours in ("AutoRanker", "AutoRanker, accuracy"))
+
+
+def _compared(results: Results, claim: str, sets: tuple[str, ...], contender: str) -> str:
+    found: dict[str, list[str]] = {"significantly ahead": [], "level": [], "significantly behind": []}
     for name in sets:
         metric = "ndcg@10" if name in {"ohsumed", "lightgbm"} else "concordance"
-        ours = results.find(claim, name, "AutoRanker", metric)
+        ours = results.find(claim, name, contender, metric)
         peers = [results.find(claim, name, c, metric) for c in CONTENDERS if not _is_ours(c)]
         peers = [line for line in peers if line]
         if not ours or not peers:
             continue
         best = max(peers, key=lambda line: line["value"])
-        label = f"{name.partition('_')[2] if name[0].isdigit() else name} ({best['contender']})"
+        verdict = "level"
         if behind(best, ours, claim != "quality"):
-            lost.append(label)
+            verdict = "significantly behind"
         elif behind(ours, best, claim != "quality"):
-            ahead.append(label)
-        else:
-            level.append(label)
-    if not ahead + level + lost:
-        return "AutoRanker: not run."
-    text = "Against the best peer that was run, `AutoRanker` is"
-    parts = [
-        f"{word} on {len(found)} ({', '.join(found)})"
-        for word, found in (("significantly ahead", ahead), ("level", level), ("significantly behind", lost))
-        if found
-    ]
-    return f"{text} {'; '.join(parts)}."
+            verdict = "significantly ahead"
+        found[verdict].append(
+            f"{name.partition('_')[2] if name[0].isdigit() else name} ({best['contender']})"
+        )
+    call = "`AutoRanker()`" if contender == "AutoRanker" else '`AutoRanker(prefer="accuracy")`'
+    parts = [f"{word} on {len(names)} ({', '.join(names)})" for word, names in found.items() if names]
+    if not parts:
+        return f"{call}: not run."
+    return f"Against the best peer that was run, {call} is {'; '.join(parts)}."
 
 
 TABLES = {
