@@ -113,7 +113,7 @@ def is_installed(contender: str) -> bool:
 
 @cache
 def facts() -> dict[str, str]:
-    """Return the commit and the kind of machine."""
+    """Return the commit of the library that is measured, and the kind of machine."""
     return {"commit": _commit(), "machine": _machine()}
 
 
@@ -121,7 +121,7 @@ def _commit() -> str:
     def git(*words: str) -> str:
         return subprocess.run(["git", *words], cwd=HERE, capture_output=True, text=True, check=False).stdout
 
-    changed = git("status", "--porcelain", "--", "../src", "../cpp", ".", ":!results.jsonl").strip()
+    changed = git("status", "--porcelain", "--", "../src", "../cpp").strip()
     return git("rev-parse", "--short=10", "HEAD").strip() + ("+" if changed else "") or "unknown"
 
 
