@@ -59,10 +59,11 @@ MODELS = {
 
 def measure(name: str, contenders: tuple[str, ...], quick: bool) -> Iterator[Figure]:
     """Yield the slope, with the peaks (MiB) as its values."""
-    sizes = [size // (40 if quick else 1) for size in MODELS[name]][: 2 if quick else None]
+    sizes = [MODELS[name][0] // 40] if quick else MODELS[name]
     peaks = [float(run_alone(_FIT, size, name)) for size in sizes]
     by = np.array(sizes, dtype=float) ** (2 if MODELS[name] is SMALL else 1)
-    slope = float(np.polyfit(by, np.array(peaks) * 2**20, 1)[0])
+    held = np.array(peaks) * 2**20
+    slope = float(held[0] / by[0] if quick else np.polyfit(by, held, 1)[0])
     unit = "bytes per pair of rows" if MODELS[name] is SMALL else "bytes per row"
     yield Figure(name, unit, slope, n=len(peaks), peak_memory=peaks[-1], values=peaks)
 
