@@ -33,7 +33,7 @@ sys.path.append(str(Path(__file__).parents[1] / "tests"))
 import pyarrow as pa
 
 import bad_input
-from rankwise.cli import parser
+from rankwise.cli import entry
 from rankwise.runtime import memory
 
 ADDRESSES = 8 << 30  # bytes; what asks for more is a fault
@@ -43,10 +43,10 @@ REPORT = "came-of-it.json"
 MOST_FAULTS = 20  # in different places
 ROUND = 2000  # inputs between two looks at the clock and at the counts
 AS_USED = {
-    (parser, "build_parser"): parser.build_parser,
+    (entry, "build_parser"): entry.build_parser,
 }
 QUICK = {
-    (parser, "build_parser"): functools.cache(parser.build_parser),
+    (entry, "build_parser"): functools.cache(entry.build_parser),
 }
 
 

@@ -6,8 +6,7 @@ import time
 
 from rankwise.data import open_store
 
-# One candidate: Ctrl-C after the first of several keeps the best so far, and that is another model.
-QUICK = ("--method", "rls", "--scaling", "standard", "--ties", "include", "--cost", "magnitude")
+QUICK = ("--methods", "rls")
 # What is written, and how; {name} is a or b, of which the old and the new content are made.
 COMMANDS = {
     "convert to a store": ("out.store", "convert {rows}/{name}.txt -o out.store --force"),

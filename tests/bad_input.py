@@ -24,7 +24,7 @@ import model_changes
 import rankwise
 from byte_changes import ODD, mutate, overwrite, replace_cell
 from rankwise.cli import main
-from rankwise.cli.parser import COMMANDS, build_parser
+from rankwise.cli.entry import COMMANDS, build_parser
 from rankwise.data import (
     iter_svmlight,
     iter_table,
@@ -412,7 +412,7 @@ def make_files(folder):
     lines = [f"{label},{query},{a!r},{b!r}" for label, query, (a, b) in zip(y, qid, X.tolist(), strict=True)]
     Path(folder, "rows.csv").write_text("\n".join(["label,qid,a,b", *lines, ""]))
     Path(folder, "items.csv").write_bytes(ITEMS)
-    run_command(["fit", "rows.txt", "--method", "rls", "--scaling", "none", "-o", "model.rw"])
+    run_command(["fit", "rows.txt", "--methods", "rls", "-o", "model.rw"])
 
 
 def run_command(argv):

@@ -126,7 +126,7 @@ class CommandsServer:
 
 
 def _serve():
-    for name in ("convert", "evaluate", "export", "fit", "inspect", "predict", "report", "select"):
+    for name in ("convert", "evaluate", "export", "fit", "inspect", "predict", "report"):
         import_module(f"rankwise.cli.commands.{name}")  # so that children need not
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for line in sys.stdin:

@@ -98,7 +98,6 @@ INTERNAL = {
     "check_exportable",
     "exportable_to",
     "__version__",
-    "Change",
     "caller_level",
     "visible",
 }

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 import unicodedata
-from typing import NamedTuple, Self
+from typing import Self
 
 __all__ = [
-    "Change",
     "ClusterError",
     "InvalidInputError",
     "MemoryLimitError",
@@ -37,13 +36,6 @@ def visible(text: object) -> str:
     )
 
 
-class Change(NamedTuple):
-    """What a hint tells to change, and to what (None: any other value), for front ends with words of their own."""
-
-    parameter: str
-    value: object = None
-
-
 class RankwiseError(Exception):
     """The base of every error that rankwise raises on purpose.
 
@@ -53,31 +45,22 @@ class RankwiseError(Exception):
         What is wrong, in one sentence.
     hint : str
         What the reader can do about it.
-    *changes : Change
-        The same for front ends; any one of them helps.
     about : str
-        The argument that is wrong, where the sentence begins with it; `problem` is then the rest, and becomes the
-        attribute `predicate` beside the whole.
-    names_file : bool
-        Whether the sentence names the file that is wrong: who only saw arrays cannot, and a front end adds it.
+        The argument that is wrong, where the sentence begins with it; `problem` is then the rest.
     """
 
-    def __init__(
-        self, problem: str, hint: str, *changes: Change, about: str = "", names_file: bool = False
-    ) -> None:
-        self.names_file = names_file
-        self.predicate = visible(problem)
-        self.problem = f"{about} {self.predicate}" if about else self.predicate
-        self.hint, self.changes, self.about = visible(hint), changes, about
+    def __init__(self, problem: str, hint: str, *, about: str = "") -> None:
+        self.problem = visible(f"{about} {problem}" if about else problem)
+        self.hint = visible(hint)
         super().__init__(f"{self.problem} Hint: {self.hint}")
 
     def __reduce__(self) -> tuple[object, ...]:
         # Errors travel between processes (n_jobs > 1); the default would rebuild them from the joined text.
-        return type(self), (self.problem, self.hint, *self.changes), self.__dict__
+        return type(self), (self.problem, self.hint), self.__dict__
 
     def restated(self, problem: str) -> Self:
-        """Return the same error with other words for what is wrong, which name the file."""
-        return type(self)(problem, self.hint, *self.changes, names_file=True)
+        """Return the same error with another description of the problem, such as one that names the file."""
+        return type(self)(problem, self.hint)
 
 
 class InvalidInputError(RankwiseError, ValueError):

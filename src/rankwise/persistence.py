@@ -37,7 +37,7 @@ from sklearn.utils.validation import check_is_fitted
 import rankwise
 from rankwise.arrays import AnyArray
 from rankwise.design.terms import Terms
-from rankwise.exceptions import Change, ModelFileError
+from rankwise.exceptions import ModelFileError
 from rankwise.files import replacing
 from rankwise.json_values import Json, json_value
 from rankwise.kernels import KERNELS, Kernel
@@ -437,7 +437,6 @@ def _opened(path: File) -> Iterator[tuple[dict[str, Any], zipfile.ZipFile]]:
         raise ModelFileError(
             f"{name}The model file is damaged, or is not one ({type(error).__name__}: {error!s:.200}).",
             "name a file that save wrote; if it is damaged, save the model again.",
-            Change("model"),
         ) from error
 
 

@@ -1,54 +1,50 @@
-"""Tables on a terminal."""
-
-import os
+"""Tables and help on terminals and in pipes."""
 
 import pytest
 
-import rankwise
+from command_line import call
 from rankwise.cli import printing
-from rankwise.cli.parser import COMMANDS, parse
-from rankwise.cli.remedies import hint_of
-from rankwise.exceptions import InvalidInputError
+from rankwise.cli.entry import COMMANDS, build_parser
 
-ROWS = [["a long description of many short words that goes on and on", "0.5"], ["short", "0.25"]]
+ROWS = [["a", "a sentence of many words that does not fit", "0.5"], ["b", "short", "12.25"]]
 
 
 @pytest.mark.parametrize("columns", [30, 50, 200])
 def test_a_table_fits_the_terminal_and_loses_no_word(monkeypatch, capsys, columns):
-    monkeypatch.setattr(printing, "get_terminal_size", lambda: os.terminal_size((columns, 20)))
-    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
-    printing.print_table(["tried", "figure"], ROWS)
+    monkeypatch.setenv("COLUMNS", str(columns))
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    printing.print_table(["", "what", "value"], ROWS, left=(0, 1))
     lines = capsys.readouterr().out.splitlines()
-    assert max(map(len, lines)) <= columns or columns == 30  # not narrower than can be read
-    assert (
-        " ".join(line[: lines[0].index("figure")].strip() for line in lines[1:-1]).split()
-        == ROWS[0][0].split()
-    )
-    assert (len(lines) == 3) == (columns == 200)
+    assert max(map(len, lines)) <= max(columns, 24 + 12)
+    words = " ".join(lines).split()
+    assert all(word in words for row in ROWS for cell in row for word in cell.split())
 
 
-def test_a_pipe_gets_a_line_per_row(capsys):
-    printing.print_table(["tried", "figure"], ROWS)
+def test_a_pipe_gets_a_line_per_row(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "20")
+    printing.print_table(["", "what", "value"], ROWS, left=(0, 1))
     assert len(capsys.readouterr().out.splitlines()) == 3
 
 
-TOPICS = [["--help"], ["help", "reading"], ["help", "metrics"], *([name, "--help"] for name in COMMANDS)]
-
-
-@pytest.mark.parametrize("arguments", TOPICS)
-def test_helps_fit_a_terminal_of_eighty_columns(arguments, monkeypatch, capsys):
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_has_examples_that_parse_and_fits_eighty_columns(command, monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
-    with pytest.raises(SystemExit) as ended:
-        parse(arguments)
-    assert ended.value.code == 0
-    shown = capsys.readouterr().out
-    assert len(shown.splitlines()) > 5
-    assert [line for line in shown.splitlines() if len(line) > 80] == []
+    code, out, _ = call(capsys, command, "--help")
+    assert code == 0
+    text, _, examples = out.partition("examples:")
+    assert max(map(len, text.splitlines())) <= 80
+    parsed = 0
+    for example in examples.strip().splitlines():
+        words = example.partition(">")[0].split("|")[-1].split()
+        assert words[:2] == ["rankwise", command]
+        build_parser(command).parse_args(words[2:])
+        parsed += 1
+    assert parsed
 
 
-def test_names_that_vespa_cannot_take_are_remedied_by_an_option():
-    model = rankwise.RankRLS().fit([[0.0], [1.0]], [0, 1])
-    with pytest.raises(InvalidInputError) as refused:
-        rankwise.export(model, "vespa", feature_names=["a name with spaces"])
-    assert "--feature-names" in hint_of(refused.value)
-    assert "--feature-names" not in str(refused.value)  # in Python it is a parameter
+def test_the_overview_lists_every_command(capsys):
+    for arguments, expected in ((["--help"], 0), ([], 2)):
+        code, out, _ = call(capsys, *arguments)
+        assert code == expected
+        assert all(f"\n  {command} " in out for command in COMMANDS)
+    assert call(capsys, "--version")[1].startswith("rankwise 0.")

@@ -1,387 +1,395 @@
-"""Tables on the command line: which columns are what, said once, and remembered by the model."""
+"""Tables on the command line: the roles of columns, which the model keeps, and columns that are not numbers."""
 
-import json
+import datetime as dt
 
 import numpy as np
 import pandas as pd
-import pyarrow.csv
 import pytest
+from sklearn.pipeline import make_pipeline
 
 import rankwise
+from all_pairs import all_pairs
 from command_line import call, call_json, duels
-from rankwise.data import load_table
-from rankwise.exceptions import InvalidInputError
+from rankwise import AutoRanker, RankRLS, load, save
+from rankwise.metrics.intervals import mean_over_pairs
+from rankwise.metrics.pairwise import wrong_pairs
 from rankwise.persistence import read_header
+from rankwise.preprocessing import TableEncoder
 
-FIT = ["--method", "rls", "--scaling", "none", "--alpha", "1"]
-NAMED = ["--label", "grade", "--qid", "search", "--embedding", "vec", "--features", "price,clicks"]
+RLS = ("--methods", "rls")
+NAMED = ("--label", "bought", "--qid", "search", "--id", "offer")
+CODES = ["00100", "00200", "90210", "XL", "S", "M"]
 
 
-def products(seed, rows=100):
+def offers(seed, searches=40):
+    """Return a table with ids, numbers with gaps, categories, dates, a column per search, and a title."""
     rng = np.random.default_rng(seed)
-    X, vectors = rng.normal(size=(rows, 2)), rng.normal(size=(rows, 4))
+    n = 10 * searches
+    price, country = rng.lognormal(size=n).round(3), rng.choice(["Finland", "Sweden", "Norway"], n)
+    rating = np.where(rng.random(n) < 0.2, np.nan, rng.uniform(1, 5, n).round(2))
+    worth = -price + (country == "Finland") + np.nan_to_num(rating, nan=2.0) + 0.5 * rng.normal(size=n)
     return pd.DataFrame(
         {
-            "search": np.arange(rows) // 10,
-            "title": "tea",
-            "grade": np.clip(np.round(X[:, 0] + vectors[:, 0] + 1), 0, 4),
-            "price": X[:, 0],
-            "clicks": X[:, 1],
-            "vec": list(vectors),
+            "offer": [f"o{seed}-{at}" for at in range(n)],
+            "search": [f"s{at // 10}" for at in range(n)],
+            "bought": np.clip(np.round(worth), 0, 4).astype(int),
+            "clicks": rng.integers(1, 9, n),
+            "price": price,
+            "rating": rating,
+            "country": country,
+            "since": [
+                dt.date(2020, 1, 1) + dt.timedelta(days=int(day)) for day in rng.integers(1000, size=n)
+            ],
+            "season": [["summer", "winter"][at // 10 % 2] for at in range(n)],
+            "title": [f"offer number {at}" for at in range(n)],
         }
     )
 
 
-@pytest.fixture
-def model(capsys, tmp_path):
-    products(0).to_feather(tmp_path / "train.feather")
-    products(1).to_parquet(tmp_path / "test.parquet")
-    code, _, err = call(capsys, "fit", tmp_path / "train.feather", *NAMED, *FIT, "-o", tmp_path / "m.rw")
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A folder with train.csv, test.csv and model.rw."""
+    folder = tmp_path_factory.mktemp("offers")
+    for seed, name in enumerate(("train", "test")):
+        offers(seed).to_csv(folder / f"{name}.csv", index=False)
+    command = ["fit", folder / "train.csv", *NAMED, *RLS, "--weight", "clicks", "-o", folder / "model.rw"]
+    assert rankwise.cli.main([str(word) for word in command]) == 0
+    return folder
+
+
+def test_every_command_takes_a_table_as_it_is(capsys, folder, tmp_path):
+    code, out, err = call(capsys, "inspect", folder / "train.csv", *NAMED)
     assert code == 0, err
-    return tmp_path / "m.rw"
-
-
-def test_a_model_reads_tables_as_its_training_table_was_read(capsys, tmp_path, model):
-    test = tmp_path / "test.parquet"
-    code, out, err = call(capsys, "predict", model, test)
-    assert code == 0, err
-    assert out == call(capsys, "predict", model, test, *NAMED)[1]
-    plain, named = (call_json(capsys, "evaluate", model, test, *more) for more in ([], NAMED))
-    assert plain == named
-    assert plain["data"] == {"file": str(test), "rows": 100, "queries": 10, "columns": 6}
-    code, _, err = call(capsys, "report", model, test, "-o", tmp_path / "report.html")
-    assert code == 0, err
-    assert "vec[3]" in (tmp_path / "report.html").read_text()
-
-
-def test_options_overrule_what_a_model_remembers(capsys, tmp_path, model):
-    frame = products(1).rename(columns={"grade": "stars", "search": "session"})
-    frame.to_parquet(tmp_path / "other.parquet")
-    code, _, err = call(capsys, "evaluate", model, tmp_path / "other.parquet")
-    assert code == 1
-    assert "no column 'grade'" in err
-    assert "--label" in err
-    said = call_json(
-        capsys, "evaluate", model, tmp_path / "other.parquet", "--label", "stars", "--qid", "session"
-    )
-    expected = call_json(capsys, "evaluate", model, tmp_path / "test.parquet")
-    assert said["models"] == expected["models"]
-
-
-def test_queries_that_are_not_there_are_worth_a_word(capsys, tmp_path, model):
-    products(1).drop(columns="search").to_parquet(tmp_path / "one.parquet")
-    code, _, err = call(capsys, "evaluate", model, tmp_path / "one.parquet", "--metrics", "pairwise_error")
-    assert code == 0, err
-    assert "no column search: all rows are judged as one ranking (--qid COLUMN)" in err
-
-
-def test_a_column_that_lacks_is_named_with_the_options(capsys, tmp_path, model):
-    for lacking, shown in (("vec", "vec[0]"), ("price", "price")):
-        products(1).drop(columns=lacking).to_parquet(tmp_path / "less.parquet")
-        code, _, err = call(capsys, "predict", model, tmp_path / "less.parquet")
-        assert code == 1
-        assert f"'{shown}'" in err
-        assert "--embedding" in err
-
-
-def test_other_columns_of_later_tables_are_not_looked_at(capsys, tmp_path, model):
-    frame = products(1)
-    frame["price_note"] = [
-        None,
-        *["7"] * 98,
-        "dear",
-    ]  # text in a column of numbers would be an error in training
-    frame["empty"] = np.nan
-    frame.drop(columns=["grade", "search"]).to_parquet(tmp_path / "more.parquet")
-    code, out, err = call(capsys, "predict", model, tmp_path / "more.parquet")
-    assert code == 0, err
-    assert out == call(capsys, "predict", model, tmp_path / "test.parquet")[1]
-
-
-def test_models_of_different_columns_are_compared_on_one_table(capsys, tmp_path, model):
-    other = tmp_path / "other.rw"
-    train = tmp_path / "train.feather"
-    fit = ["fit", train, "--label", "grade", "--qid", "search", "--features", "clicks", *FIT, "-o", other]
-    assert call(capsys, *fit)[0] == 0
-    said = call_json(capsys, "evaluate", model, tmp_path / "test.parquet", "--against", other)
-    assert set(said["models"]) == {str(model), str(other)}
-    alone = call_json(capsys, "evaluate", other, tmp_path / "test.parquet")
-    assert said["models"][str(other)] == alone["models"][str(other)]
-
-
-def test_a_model_file_from_elsewhere_cannot_confuse_the_reader(capsys, tmp_path, model):
-    notes = read_header(model)["notes"]
-    assert notes["reading"]["embedding"] == ["vec"]
-    notes["reading"] = {"label": ["grade"], "qid": 3, "features": "price", "embedding": [1], "unknown": "x"}
-    rankwise.save(rankwise.load(model), tmp_path / "odd.rw", notes=notes)
-    code, _, err = call(capsys, "predict", tmp_path / "odd.rw", tmp_path / "test.parquet", *NAMED)
-    assert code == 0, err
-
-
-def test_validation_tables_are_read_as_the_training_table(capsys, tmp_path, model):
-    products(1).assign(more=1.0).to_parquet(tmp_path / "vali.parquet")
-    named = ["--label", "grade", "--qid", "search"]
-    valid = ["--valid", tmp_path / "vali.parquet"]
-    code, _, err = call(
-        capsys, "fit", tmp_path / "train.feather", *valid, *named, *FIT, "-o", tmp_path / "v.rw"
-    )
-    assert code == 0, err
-
-
-def test_ids_and_columns_that_nobody_named_are_worth_a_word(capsys, tmp_path):
-    frame = products(0).rename(columns={"search": "query_id", "grade": "label"})
-    frame.to_parquet(tmp_path / "t.parquet")
-    code, _, err = call(capsys, "fit", tmp_path / "t.parquet", *FIT, "-o", tmp_path / "m.rw")
-    assert code == 0
-    assert "no column qid: all rows are one ranking (--qid query_id)" in err
-    described = rankwise.load(tmp_path / "m.rw").encoder_.describe()
-    assert any(line.startswith("title: ") for line in described)
-    assert "vec: lists of 4 numbers" in described
-    code, _, err = call(
-        capsys, "fit", tmp_path / "t.parquet", *FIT, "--embedding", "vec", "-o", tmp_path / "m.rw", "-f"
-    )
-    assert "price, clicks (numbers: --features" in err
-    named = ["--qid", "query_id", "--features", "price"]
-    code, _, err = call(capsys, "fit", tmp_path / "t.parquet", *FIT, *named, "-o", tmp_path / "m.rw", "-f")
-    assert (code, err) == (0, "")
-    assert "vec: lists of 4 numbers" in call(capsys, "inspect", tmp_path / "t.parquet")[1]
-
-
-def test_lists_that_are_features_by_themselves_are_said_and_remembered_as_lists(capsys, tmp_path):
-    names = {"search": "qid", "grade": "label"}
-    products(0).rename(columns=names)[["label", "qid", "vec"]].to_parquet(tmp_path / "t.parquet")
-    code, _, err = call(capsys, "inspect", tmp_path / "t.parquet")
-    assert (code, err) == (0, "")
-    model = tmp_path / "m.rw"
-    code, _, err = call(capsys, "fit", tmp_path / "t.parquet", *FIT, "-o", model)
-    assert (code, err) == (0, "")
-    reading = {"features": [], "embedding": ["vec"], "label": "label", "qid": "qid"}
-    assert read_header(model)["notes"]["reading"] == reading
-    wide = products(1).rename(columns=names)  # with columns of numbers, which would else be the features
-    wide.to_parquet(tmp_path / "wide.parquet")
-    code, out, err = call(capsys, "predict", model, tmp_path / "wide.parquet")
-    assert code == 0, err
-    wide[["label", "qid", "vec"]].to_parquet(tmp_path / "narrow.parquet")
-    assert out == call(capsys, "predict", model, tmp_path / "narrow.parquet")[1] != ""
-    valid = ["--valid", tmp_path / "wide.parquet", "-o", tmp_path / "v.rw"]
-    code, _, err = call(capsys, "fit", tmp_path / "t.parquet", *FIT, *valid)
-    assert (code, err) == (0, "")
-    wide.drop(columns="vec").to_parquet(tmp_path / "less.parquet")
-    code, _, err = call(capsys, "predict", model, tmp_path / "less.parquet")
-    assert code == 1
-    assert "lacks 4 of the model's 4 columns, such as 'vec[0]'" in err
-    products(0).rename(columns=names)[["label", "qid", "vec", "title"]].to_parquet(tmp_path / "t.parquet")
-    assert "vec: lists of 4 numbers" in call(capsys, "inspect", tmp_path / "t.parquet")[1]
-
-
-@pytest.mark.parametrize("kind", ["lists", "sparse"])
-def test_items_without_numbers_are_remembered_as_they_were_read(capsys, tmp_path, kind):
-    X, _ = duels(tmp_path)
-    columns = {"vec": list(X)}
-    if kind == "sparse":
-        columns = {"indices": [list(range(X.shape[1]))] * len(X), "values": list(X)}
-    items = pd.DataFrame({"id": [f"item {i}" for i in range(len(X))], **columns})
-    items.to_parquet(tmp_path / "items.parquet")
-    model = tmp_path / "m.rw"
-    fit = ["fit", tmp_path / "duels.csv", "--items", tmp_path / "items.parquet", *FIT, "-o", model]
-    code, _, err = call(capsys, *fit)
-    assert (code, err) == (0, "")
-    items.assign(clicks=1.0).to_parquet(tmp_path / "more.parquet")
-    code, out, err = call(capsys, "predict", model, tmp_path / "more.parquet")
-    assert code == 0, err
-    assert out == call(capsys, "predict", model, tmp_path / "items.parquet")[1] != ""
-
-
-def test_tables_of_preferences_are_parsed_once(capsys, monkeypatch, tmp_path):
-    duels(tmp_path)
-    parse, parsed = pyarrow.csv.read_csv, []
-
-    def count(*given, **options):
-        table = parse(*given, **options)
-        parsed.append(table.column_names)
-        return table
-
-    monkeypatch.setattr(pyarrow.csv, "read_csv", count)
-    data = [tmp_path / "duels.csv", "--items", tmp_path / "items.csv"]
-    for command in (
-        ("fit", *data, *FIT, "-o", tmp_path / "m.rw"),
-        ("evaluate", tmp_path / "m.rw", *data),
-        ("report", tmp_path / "m.rw", *data, "-o", tmp_path / "page.html"),
+    for words in (
+        "label=bought, qid=search, id=offer",
+        "price: a number\n",
+        "missing: filled with",
+        "country: a category of 3 values",
+        "since: a date, in days since 1970",
+        "season: left out",
+        "title: left out, because nearly every row has another text",
     ):
-        code, _, err = call(capsys, *command)
-        assert code == 0, err
-        assert parsed == [["winner", "loser"], ["id", "price", "sugar", "size"]]
-        parsed.clear()
-    assert "item 29" in (tmp_path / "page.html").read_text()
-
-
-def test_a_column_that_is_not_there_is_answered_with_those_that_are(capsys, tmp_path):
-    frame = pd.DataFrame({"label": [1, 0], "qid": [1, 1], **{f"c{at}": [0.0, 1.0] for at in range(20)}})
-    frame.to_csv(tmp_path / "t.csv", index=False)
-    with pytest.raises(InvalidInputError) as caught:
-        load_table(tmp_path / "t.csv", label="labl")
-    said = caught.value.hint
-    assert said.startswith("did you mean 'label'? its columns are 'label', 'qid', 'c0'")
-    assert said.endswith("'c9' and 10 more.")
-    code, _, err = call(capsys, "inspect", tmp_path / "t.csv", "--qid", "quid", "--label", "labl")
-    assert code == 1
-    assert said.partition("? ")[2] in err
-    assert "did you mean 'qid'?" in err
-
-
-# Text, numbers, dates, yes and no; another name; a name that comes twice.
-_PARTS = {
-    name: "\n".join(
-        [head, *(f"{label},{at // 2},{entries[at % 2]}" for at, label in enumerate("102021012102")), ""]
+        assert words in out, words
+    roles = read_header(folder / "model.rw")["notes"]["roles"]
+    assert (roles["label"], roles["qid"], roles["weight"], roles["ids"]) == (
+        "bought",
+        "search",
+        "clicks",
+        ["offer"],
     )
-    for name, head, entries in (
-        ("text", "label,qid,c", ("x", "y")),
-        ("numbers", "label,qid,c", ("7", "8")),
-        ("dates", "label,qid,c", ("2020-01-01", "2020-01-02")),
-        ("truth", "label,qid,c", ("true", "false")),
-        ("renamed", "label,qid,d", ("x", "y")),
-        ("twice", "label,qid,c,c", ("x,z", "y,z")),
+    assert set(roles["features"]) == {"price", "rating", "country", "since", "season", "title"}
+    model, test = folder / "model.rw", folder / "test.csv"
+    frame = pd.read_csv(test)
+    expected = load(model).predict(frame, frame["search"])
+    code, out, err = call(capsys, "predict", model, test)
+    assert (code, err) == (0, "")
+    np.testing.assert_allclose([float(line) for line in out.split()], expected, rtol=1e-9)
+    assert call(capsys, "predict", model, test, "-o", tmp_path / "r.csv")[0] == 0
+    assert pd.read_csv(tmp_path / "r.csv")["item"].tolist() == frame["offer"].tolist()
+    found = call_json(capsys, "evaluate", model, test, "--metrics", "ndcg@10")
+    assert found["data"]["queries"] == 40
+    code, out, err = call(capsys, "explain", model, test, "--query", "s3", "--top", "1")
+    assert code == 0, err
+    assert "country" in out
+    code, _, err = call(capsys, "report", model, test, "-o", tmp_path / "r.html")
+    assert code == 0, err
+    assert "country: a category of 3 values" in (tmp_path / "r.html").read_text()
+    code, out, err = call(capsys, "export", model, "--to", "sqlite")
+    assert code == 0, err
+    assert '"search"' in out or "PARTITION" not in out
+    code, out, err = call(capsys, "inspect", model)
+    assert code == 0, err
+    assert "country: a category of 3 values" in out
+
+
+def test_new_values_and_missing_roles(capsys, folder, tmp_path):
+    """Scores need neither labels nor the columns that training left out; new categories are rare ones."""
+    frame = pd.read_csv(folder / "test.csv").replace({"country": {"Finland": "Iceland"}})
+    kept = frame.drop(columns=["bought", "title", "season"]).assign(note=["7", *["dear"] * (len(frame) - 1)])
+    kept.to_csv(tmp_path / "new.csv", index=False)
+    code, out, err = call(capsys, "predict", folder / "model.rw", tmp_path / "new.csv")
+    assert (code, err) == (0, "")
+    assert len(out.split()) == len(frame)
+    code, _, err = call(capsys, "evaluate", folder / "model.rw", tmp_path / "new.csv")
+    assert code == 2
+    assert "no column 'bought' with the labels" in err
+    assert "--label" in err
+    frame.rename(columns={"bought": "stars", "search": "session"}).to_csv(tmp_path / "other.csv", index=False)
+    renamed = ["--label", "stars", "--qid", "session"]
+    frame.to_csv(tmp_path / "same.csv", index=False)
+    both = [
+        call_json(capsys, "evaluate", folder / "model.rw", tmp_path / name, *more, "--metrics", "ndcg@10")[
+            "models"
+        ]
+        for name, more in (("other.csv", renamed), ("same.csv", []))
+    ]
+    assert both[0] == both[1]
+
+
+def test_words_crosses_and_an_eval_set(capsys, folder, tmp_path):
+    options = ["--crosses", "price:season", "--words", "title", "--eval-set", folder / "test.csv"]
+    said = call_json(capsys, "fit", folder / "train.csv", *NAMED, *RLS, *options, "-o", tmp_path / "m.rw")
+    assert said["judged_by"] == str(folder / "test.csv")
+    names = load(tmp_path / "m.rw").encoder_.get_feature_names_out()
+    assert "price:season=winter" in names
+    assert any(name.startswith("title~") for name in names)
+    found = call_json(capsys, "evaluate", tmp_path / "m.rw", folder / "test.csv", "--metrics", "ndcg@10")
+    (chosen,) = [one for one in said["tried"] if one["chosen"]]
+    assert found["models"][str(tmp_path / "m.rw")]["ndcg@10"]["value"] == pytest.approx(chosen["value"])
+
+
+@pytest.mark.parametrize("only_valid_has_gaps", [False, True])
+def test_gaps_on_one_side_of_an_eval_set(capsys, folder, tmp_path, only_valid_has_gaps):
+    train = offers(0)[["search", "bought", "price", "rating"]]
+    valid = offers(1)[["search", "bought", "price", "rating"]]
+    one = train if only_valid_has_gaps else valid
+    one["rating"] = one["rating"].fillna(3.0)
+    train.to_csv(tmp_path / "train.csv", index=False)
+    valid.to_csv(tmp_path / "valid.csv", index=False)
+    fit = [
+        "fit",
+        tmp_path / "train.csv",
+        *NAMED[:4],
+        *RLS,
+        "--eval-set",
+        tmp_path / "valid.csv",
+        "-o",
+        tmp_path / "m.rw",
+    ]
+    code, _, err = call(capsys, *fit)
+    assert code == (2 if only_valid_has_gaps else 0), err
+    assert ("NaN" in err or "missing" in err) == only_valid_has_gaps
+
+
+def test_weights_weigh(capsys, tmp_path):
+    """A row of weight 2 counts as two rows; weights are not a feature."""
+    rows = offers(0, 12)[["search", "bought", "price", "clicks"]]
+    rows["clicks"] = 1 + (np.arange(len(rows)) % 2)
+    rows.to_csv(tmp_path / "rows.csv", index=False)
+    doubled = rows.loc[rows.index.repeat(rows["clicks"])]
+    doubled.to_csv(tmp_path / "doubled.csv", index=False)
+    fit = [*NAMED[:4], "--features", "price", *RLS, "-o", tmp_path / "m.rw"]
+    assert call(capsys, "fit", tmp_path / "rows.csv", *fit, "--weight", "clicks")[0] == 0
+    assert read_header(tmp_path / "m.rw")["notes"]["roles"]["weight"] == "clicks"
+    options = ["--metrics", "pairwise_error"]
+    weighed = call_json(
+        capsys, "evaluate", tmp_path / "m.rw", tmp_path / "rows.csv", "--weight", "clicks", *options
     )
+    copied = call_json(capsys, "evaluate", tmp_path / "m.rw", tmp_path / "doubled.csv", *options)
+    value, expected = (
+        one["models"][str(tmp_path / "m.rw")]["pairwise_error"]["value"] for one in (weighed, copied)
+    )
+    assert value == pytest.approx(expected)
+    assert "weights" in call(capsys, "inspect", tmp_path / "rows.csv", *NAMED[:4], "--weight", "clicks")[1]
+
+
+CASES = {
+    "ending": ["csv", "parquet"],
+    "others": ["numbers", "texts"],
+    "named": ["usual", "pandas", "given", "feature"],
 }
 
 
-@pytest.mark.parametrize("first", _PARTS)
-@pytest.mark.parametrize("second", _PARTS)
-def test_tables_whose_columns_differ_are_refused_by_the_name_of_the_column(capsys, tmp_path, first, second):
-    for name, text in _PARTS.items():
-        (tmp_path / f"{name}.csv").write_text(text)
-    paths = [tmp_path / f"{name}.csv" for name in (first, second)]
-    code, out, err = call(capsys, "inspect", *paths)
-    if code:
-        assert "'c'" in err or "'d'" in err
-        assert "Hint: " in err
-    else:  # what one file holds, or numbers and what counts as such
-        assert first == second or {first, second} == {"numbers", "truth"}, out
-    kinds = {"text", "numbers", "dates", "truth"}
-    if {first, second} <= kinds:  # as the hint has it
-        code, _, err = call(capsys, "inspect", *paths, "--category", "c")
-        assert code == 0, err
-
-
-def test_columns_of_sparse_tables_are_used(capsys, searches, tmp_path):
-    (tmp_path / "rows.txt").write_text("1 qid:1 1:1\n0 qid:1 900:2\n1 qid:2 2:1\n0 qid:2 3:3\n")
-    assert call(capsys, "convert", tmp_path / "rows.txt", "-o", tmp_path / "rows.parquet")[0] == 0
-    code, _, err = call(capsys, "fit", tmp_path / "rows.parquet", *FIT, "-o", tmp_path / "m.rw")
-    assert (code, err) == (0, "")
-    assert call(capsys, "predict", tmp_path / "m.rw", tmp_path / "rows.parquet")[0] == 0
-
-
-def test_preferences_by_other_names_are_remembered_too(capsys, tmp_path):
-    duels(tmp_path)
-    text = (tmp_path / "duels.csv").read_text()
-    lines = text.replace("winner,loser", "better,worse,by,times").splitlines()
-    renamed = "\n".join([lines[0], *(f"{line},2,3" for line in lines[1:])])
-    (tmp_path / "renamed.csv").write_text(renamed + "\n")
-    items = ["--items", tmp_path / "items.csv"]
-    code, _, err = call(capsys, "fit", tmp_path / "renamed.csv", *items, "-o", tmp_path / "m.rw")
-    assert code == 1
-    assert "no column 'winner'" in err
-    assert "which was named" not in err
-    assert "--winner" in err
-    named = ["--winner", "better", "--loser", "worse", "--magnitude", "by", "--weight", "times"]
-    code, _, err = call(capsys, "fit", tmp_path / "renamed.csv", *items, *named, "-o", tmp_path / "m.rw")
-    assert code == 0, err
-    said = call_json(capsys, "evaluate", tmp_path / "m.rw", tmp_path / "renamed.csv", *items)
-    assert said["data"]["preferences"] == len(lines) - 1
-    page = ["report", tmp_path / "m.rw", tmp_path / "renamed.csv", *items, "-o", tmp_path / "page.html"]
-    code, _, err = call(capsys, *page)
-    assert code == 0, err
-    code, _, err = call(capsys, "evaluate", tmp_path / "m.rw", tmp_path / "renamed.csv")
-    assert code == 1
-    assert "--items" in err
-    code, _, err = call(
-        capsys, "fit", tmp_path / "duels.csv", *items, "--weight", "wieght", "-o", tmp_path / "n.rw"
+@pytest.mark.parametrize(
+    "case", all_pairs(CASES, lambda **_: True), ids=lambda case: "-".join(map(str, case.values()))
+)
+def test_ids_name_rows_and_are_not_learned_from(capsys, tmp_path, case):
+    frame = offers(0, 12)[["bought", "search", "price"]].rename(columns={"bought": "label", "search": "qid"})
+    frame["more"] = (
+        [["a", "b"][at % 2] for at in range(len(frame))]
+        if case["others"] == "texts"
+        else 1.5 * frame["price"]
     )
-    assert code == 1
-    assert "'wieght', which --weight names" in err
-    assert len(call(capsys, "predict", tmp_path / "m.rw", tmp_path / "items.csv")[1].split()) == 30
+    column = {"usual": "id", "pandas": "Unnamed: 0", "given": "sku", "feature": "id"}[case["named"]]
+    frame.insert(0, column, np.arange(len(frame)))
+    data, model = tmp_path / f"t.{case['ending']}", tmp_path / "m.rw"
+    getattr(frame, {"csv": "to_csv", "parquet": "to_parquet"}[case["ending"]])(data, index=False)
+    more = {"given": ["--id", "sku"], "feature": ["--features", "id,price,more"]}.get(case["named"], [])
+    code, _, err = call(capsys, "fit", data, *RLS, *more, "-o", model)
+    assert code == 0, err
+    features = read_header(model)["notes"]["roles"]["features"]
+    assert (column in features) == (case["named"] == "feature")
+    assert ("not learned from" in err) == (case["named"] in {"usual", "pandas"})
+    assert call(capsys, "predict", model, data, "-o", tmp_path / "r.tsv")[0] == 0
+    items = [line.split("\t")[1] for line in (tmp_path / "r.tsv").read_text().splitlines()[1:]]
+    plain = [f"row{at}" for at in range(len(frame))]
+    assert items == (plain if case["named"] == "feature" else [str(at) for at in range(len(frame))])
 
 
-def test_preferences_try_margins_and_say_what_is_counted(capsys, tmp_path):
-    duels(tmp_path)
-    fit = ["fit", tmp_path / "duels.csv", "--items", tmp_path / "items.csv"]
-    said = call_json(capsys, *fit, "-o", tmp_path / "m.rw")
-    assert {"rls", "svm-squared", "logistic", "kernel"} <= {one["method"] for one in said["tried"]}
-    assert said["convention"].startswith("share of the listed preferences")
-    assert said["train"] == {
-        "file": str(tmp_path / "duels.csv"),
-        "preferences": 193,
-        "items": 30,
-        "columns": 3,
-    }
-    valid = ["--valid", tmp_path / "duels.csv"]
-    for method in ("svm", "svm-squared", "logistic", "kernel"):
-        code, _, err = call(capsys, *fit, *valid, "--method", method, "-o", tmp_path / "m.rw", "-f")
-        assert code == 0, err
-    lines = (tmp_path / "duels.csv").read_text().splitlines()
-    (tmp_path / "duels.csv").write_text("\n".join([lines[0] + ",magnitude", *(f"{x},2" for x in lines[1:])]))
-    said = call_json(capsys, *fit, "-o", tmp_path / "m.rw", "-f")
-    assert "logistic" not in [one["method"] for one in said["tried"]]  # which knows no magnitudes
+def test_columns_that_look_like_query_ids_are_not_learned_from(capsys, tmp_path):
+    frame = offers(0, 12)[["bought", "search", "price"]].rename(columns={"bought": "label"})
+    frame["search"] = frame["search"].str[1:].astype(int)
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    code, _, err = call(capsys, "fit", tmp_path / "t.csv", *RLS, "-o", tmp_path / "m.rw")
+    assert code == 0, err
+    assert "all rows are one ranking (--qid search)" in err
+    assert set(read_header(tmp_path / "m.rw")["notes"]["roles"]["features"]) == {"price"}
 
 
-def test_ties_do_not_judge(capsys, tmp_path):
-    duels(tmp_path)
-    fit = [
-        "fit",
-        tmp_path / "duels.csv",
-        "--items",
-        tmp_path / "items.csv",
-        "--method",
-        "rls",
-        "--alpha",
-        "1",
+@pytest.mark.parametrize("new", [CODES[:2], ["XL"]])
+def test_texts_stay_texts_where_new_rows_look_like_numbers(capsys, tmp_path, new):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {"code": rng.choice(CODES, 200), "price": rng.uniform(1, 9, 200), "qid": np.arange(200) // 10}
+    )
+    frame["label"] = [CODES.index(code) for code in frame["code"]]
+    frame.to_csv(tmp_path / "train.csv", index=False)
+    model = tmp_path / "m.rw"
+    code, _, err = call(capsys, "fit", tmp_path / "train.csv", *RLS, "--target", "sqlite", "-o", model)
+    assert code == 0, err
+    rows = frame[frame["code"].isin(new)]
+    rows.to_csv(tmp_path / "new.csv", index=False)
+    code, out, err = call(capsys, "predict", model, tmp_path / "new.csv")
+    assert (code, err) == (0, "")
+    expected = load(model).predict(rows[["code", "price"]], rows["qid"])
+    np.testing.assert_allclose([float(line) for line in out.split()], expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["automatic", "pipeline", "numbers"])
+def test_models_that_python_saved_know_their_columns(capsys, tmp_path, kind):
+    rows = offers(0, 12)
+    columns = ["price"] if kind == "numbers" else ["country", "price"]
+    X, y, qid = rows[columns], rows["bought"], rows["search"]
+    if kind == "automatic":
+        model = AutoRanker(methods=["rls"], target="sqlite").fit(X, y, qid=qid)
+    elif kind == "numbers":
+        model = RankRLS().fit(X, y, qid=qid)
+    else:
+        model = make_pipeline(TableEncoder(), RankRLS()).fit(X, y, rankrls__qid=qid)
+    save(model, tmp_path / "m.rw")
+    new = (
+        offers(1, 12)[["price", "search", "country", "bought"]]
+        .rename(columns={"search": "qid"})
+        .assign(more=1.0)
+    )
+    new.to_csv(tmp_path / "new.csv", index=False)
+    code, out, err = call(capsys, "predict", tmp_path / "m.rw", tmp_path / "new.csv")
+    assert (code, err) == (0, "")
+    expected = rankwise.model_selection.predict_scores(model, new[columns], new["qid"])
+    np.testing.assert_allclose([float(line) for line in out.split()], expected, atol=1e-12)
+    assert call(capsys, "inspect", tmp_path / "m.rw")[0] == 0
+
+
+def test_a_model_of_texts_and_one_of_numbers_are_compared_on_the_same_rows(capsys, folder, tmp_path):
+    fit = ["fit", folder / "train.csv", *NAMED, "--features", "price", *RLS, "-o", tmp_path / "n.rw"]
+    assert call(capsys, *fit)[0] == 0
+    models = [folder / "model.rw", tmp_path / "n.rw"]
+    options = [folder / "test.csv", "--metrics", "ndcg@10"]
+    both = call_json(capsys, "evaluate", models[0], *options, "--against", models[1])["models"]
+    for model in models:
+        assert both[str(model)] == call_json(capsys, "evaluate", model, *options)["models"][str(model)]
+
+
+@pytest.mark.parametrize("kind", ["lists", "sparse"])
+@pytest.mark.parametrize("rows", ["items", "labels"])
+def test_lists_and_sparse_rows_are_features(capsys, tmp_path, kind, rows):
+    X, _ = duels(tmp_path)
+    table = {"vec": list(X)} if kind == "lists" else {"indices": [[0, 1, 2]] * len(X), "values": list(X)}
+    table["id"] = [f"item {at}" for at in range(len(X))]
+    if rows == "labels":
+        table |= {"label": np.round(X[:, 0]), "qid": np.arange(len(X)) // 10}
+    pd.DataFrame(table).to_parquet(tmp_path / "items.parquet")
+    data = [tmp_path / "items.parquet"]
+    if rows == "items":
+        data = [tmp_path / "duels.csv", "--items", tmp_path / "items.parquet"]
+    model = tmp_path / "m.rw"
+    code, _, err = call(capsys, "fit", *data, *RLS, "--alphas", "1", "-o", model)
+    assert code == 0, err
+    code, out, err = call(capsys, "predict", model, tmp_path / "items.parquet", "--ranks")
+    assert code == 0, err
+    assert len(out.split()) == 30
+    assert load(model).n_features_in_ == 3
+
+
+def test_a_file_without_a_header_loses_no_row(capsys, tmp_path):
+    frame = offers(0, 12)[["bought", "price", "clicks"]].assign(qid=np.arange(120) // 10)
+    frame.to_csv(tmp_path / "bare.csv", index=False, header=False)
+    options = ["--label", "1", "--qid", "4", *RLS, "-o", tmp_path / "m.rw"]
+    code, out, err = call(capsys, "fit", tmp_path / "bare.csv", *options)
+    assert code == 0, err
+    assert "no header line: its columns are called 1 to 4" in err
+    assert "120 rows, 12 queries, 2 columns" in out
+
+
+def players(folder, *, with_text):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"age": rng.integers(18, 40, 12), "height": rng.normal(180, 9, 12).round(1)})
+    if with_text:
+        table["hand"] = rng.choice(["left", "right"], 12)
+    a, b = rng.integers(12, size=(2, 500))
+    a, b = a[a != b], b[a != b]
+    wins = rng.logistic(size=a.size) < 0.2 * (table["age"].to_numpy()[b] - table["age"].to_numpy()[a])
+    pairs = np.column_stack([np.where(wins, a, b), np.where(wins, b, a)])
+    sides = [
+        table.iloc[pairs[:, at]].reset_index(drop=True).add_prefix(prefix)
+        for at, prefix in enumerate(("winner_", "loser_"))
     ]
-    lines = (tmp_path / "duels.csv").read_text().splitlines()[1:60]
-    tied = [f"{b},{a},0" for a, b in (line.split(",") for line in lines)]  # as if the other had won
-    rows = "\n".join(["winner,loser,magnitude", *(f"{line},1" for line in lines), *tied]) + "\n"
-    (tmp_path / "ties.csv").write_text(rows)
-    (tmp_path / "no_ties.csv").write_text("\n".join(["winner,loser", *lines]) + "\n")
-    values = []
-    for name in ("ties.csv", "no_ties.csv"):
-        said = call_json(capsys, *fit, "--valid", tmp_path / name, "-o", tmp_path / "m.rw", "-f")
-        values.append(said["tried"][0]["value"])
-    assert values[0] == values[1]
+    pd.concat(sides, axis=1).assign(day="monday").to_csv(folder / "duels.csv", index=False)
+    return table, pairs
 
 
-def test_errors_of_preferences_show_the_line(capsys, tmp_path):
-    duels(tmp_path)
-    lines = (tmp_path / "duels.csv").read_text().splitlines()
-    items = ["--items", tmp_path / "items.csv"]
-    rows = [lines[0] + ",weight", *(f"{line},{-1.5 if at == 2 else 1}" for at, line in enumerate(lines[1:]))]
-    (tmp_path / "negative.csv").write_text("\n".join(rows) + "\n")
-    code, _, err = call(capsys, "inspect", tmp_path / "negative.csv", *items)
-    assert code == 1
-    assert "negative.csv, column 'weight', row 2 (line 4): a number is negative" in err
-    (tmp_path / "itself.csv").write_text("winner,loser\nitem 1,item 2\nitem 3,item 3\n")
-    err = call(capsys, "inspect", tmp_path / "itself.csv", *items)[2]
-    assert "itself.csv, column 'winner', row 1 (line 3): an item is preferred to itself" in err
-    (tmp_path / "tied.csv").write_text("winner,loser,magnitude\nitem 1,item 2,0\n")
-    err = call(capsys, "fit", tmp_path / "tied.csv", *items, "-o", tmp_path / "m.rw")[2]
-    assert "tied.csv is a tie" in err
-    err = call(capsys, "inspect", tmp_path / "duels.csv")[2]
-    assert "--items" in err
+@pytest.mark.parametrize("with_text", [True, False])
+def test_duels_in_one_row(capsys, tmp_path, with_text):
+    """Two duels of one competitor are dependent, though rows repeat its columns."""
+    table, pairs = players(tmp_path, with_text=with_text)
+    model, data = tmp_path / "m.rw", tmp_path / "duels.csv"
+    code, out, err = call(capsys, "fit", data, *RLS, "-o", model)
+    assert code == 0, err
+    assert f"{len(pairs)} preferences" in out
+    assert "not used: day" in err
+    scores = load(model).predict(table)
+    found = call_json(capsys, "evaluate", model, data)
+    expected = mean_over_pairs(wrong_pairs(scores, pairs), pairs, np.ones(len(pairs)))
+    figure = found["models"][str(model)]["pairwise_error"]
+    assert found["data"]["items"] == 12
+    assert [figure[key] for key in ("value", "low", "high")] == pytest.approx(
+        [expected.value, expected.low, expected.high]
+    )
+    out = call(capsys, "predict", model, data)[1]
+    differences = scores[pairs[:, 0]] - scores[pairs[:, 1]]
+    np.testing.assert_allclose([float(line) for line in out.split()], differences, atol=1e-9)
+    code, _, err = call(capsys, "report", model, data, "-o", tmp_path / "r.html")
+    assert code == 0, err
+    assert call(capsys, "inspect", data)[0] == 0
+    code, _, err = call(capsys, "predict", model, data, "-o", tmp_path / "r.tsv")
+    assert code == 2
+    assert "lists duels" in err
 
 
-def test_machines_get_numbers(capsys, searches, tmp_path):
-    out = tmp_path / "scores.txt"
-    said = call_json(capsys, "predict", searches / "model.rw", searches / "test.txt", "-o", out)
-    assert said["data"] == {"file": str(searches / "test.txt"), "rows": 400, "queries": 20, "columns": 12}
-    assert said["scores"] == 400
-    said = call_json(capsys, "export", searches / "model.rw", "-o", tmp_path / "w.json")
-    assert said["weights"] == 12
-    assert json.loads((tmp_path / "w.json").read_text())["weights"]
-    for name in ("t.parquet", "t.store"):
-        said = call_json(capsys, "convert", searches / "test.txt", "-o", tmp_path / name)
-        assert (said["rows"], said["queries"], said["columns"]) == (400, 20, 12)
-        assert said["bytes"] > 0
-    said = call_json(capsys, "demo", "-o", tmp_path / "demo")
-    assert [one["queries"] for one in said["files"]] == [120, 40, 60]
-    said = call_json(capsys, "inspect", searches / "model.rw")
-    assert all(" " not in key and "-" not in key for key in said)
-    for command in (("predict", searches / "model.rw", searches / "test.txt"), ("demo",)):
-        assert call(capsys, *command, "--json")[0] == 2
+def test_items_with_texts_and_gaps(capsys, tmp_path):
+    table, pairs = players(tmp_path, with_text=True)
+    table.loc[3, "height"] = np.nan
+    table.insert(0, "sku", [f"{at:03d}" for at in range(12)])
+    table.to_csv(tmp_path / "items.csv", index=False)
+    ids = table["sku"].to_numpy()
+    named = pd.DataFrame({"winner": ids[pairs[:, 0]], "loser": ids[pairs[:, 1]]})
+    named.to_csv(tmp_path / "named.csv", index=False)
+    data, model = (
+        [tmp_path / "named.csv", "--items", tmp_path / "items.csv", "--id", "sku"],
+        tmp_path / "m.rw",
+    )
+    code, out, err = call(capsys, "fit", *data, *RLS, "-o", model)
+    assert code == 0, err
+    assert "height: a number, 1 missing" in out
+    code, out, err = call(capsys, "predict", model, tmp_path / "items.csv")
+    assert (code, err) == (0, "")
+    scores = np.array([float(line) for line in out.split()])
+    found = call_json(capsys, "evaluate", model, *data[:3])["models"][str(model)]
+    assert found["pairwise_error"]["value"] == pytest.approx(wrong_pairs(scores, pairs).mean())
+
+
+def test_a_model_file_from_elsewhere_cannot_confuse_the_reader(capsys, folder, tmp_path):
+    notes = read_header(folder / "model.rw")["notes"]
+    expected = call(capsys, "predict", folder / "model.rw", folder / "test.csv")[1]
+    for roles in (
+        {"label": ["bought"], "qid": 3, "ids": "offer", "features": ["price"], "unknown": "x"},
+        "all",
+        None,
+        {"features": {"price": 7}, "qid": "search"},
+    ):
+        odd = {**notes, "roles": roles, "feature_names": 7, "first_column": "x", "tried": {"a": 1}}
+        save(load(folder / "model.rw"), tmp_path / "odd.rw", notes=odd)
+        code, out, err = call(capsys, "predict", tmp_path / "odd.rw", folder / "test.csv", "--qid", "search")
+        assert code in {0, 2}, err
+        assert out in {expected, ""}
+        assert call(capsys, "inspect", tmp_path / "odd.rw")[0] == 0

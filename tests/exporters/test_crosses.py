@@ -263,8 +263,8 @@ def test_the_command_line_exports_and_explains_crosses(capsys, tmp_path):
     plain = table.drop(columns="vector").assign(new=table["new"].astype(int), label=y, qid=qid)
     plain.to_csv(tmp_path / "t.csv", index=False)
     model, made = tmp_path / "m.rw", tmp_path / "made"
-    options = ["--cross", "price:season", "--method", "rls", "-o", model]
-    code, out, err = call(capsys, "fit", tmp_path / "t.csv", *options, "--for", "sqlite")
+    options = ["--crosses", "price:season", "--methods", "rls", "-o", model]
+    code, out, err = call(capsys, "fit", tmp_path / "t.csv", *options, "--target", "sqlite")
     assert code == 0, err
     assert "sqlite" in out.partition("runs in")[2]
     code, _, err = call(capsys, "export", model, "--to", "sqlite", "-o", made)
@@ -278,8 +278,8 @@ def test_the_command_line_exports_and_explains_crosses(capsys, tmp_path):
     np.testing.assert_allclose(found, wanted, atol=1e-9 * max(1.0, np.abs(wanted).max()))
     why = call_json(capsys, "explain", model, tmp_path / "t.csv", "--top", 1)["explanations"][0]
     assert "price:season" in {part["name"] for part in why["parts"]}
-    code, _, err = call(capsys, "fit", tmp_path / "t.csv", "--cross", "price:new", "--features", "price,new,stock",
-                        "--for", "solr", "-o", tmp_path / "other.rw")  # fmt: skip
+    code, _, err = call(capsys, "fit", tmp_path / "t.csv", "--crosses", "price:new", "--features", "price,new,stock",
+                        "--target", "solr", "-o", tmp_path / "other.rw")  # fmt: skip
     assert code != 0
     assert "price:new" in err
     assert "feature of its own" in err

@@ -214,7 +214,9 @@ def test_the_command_line_exports_what_it_learned_from_a_table(capsys, tmp_path,
     plain = table.drop(columns=["vector", "added"]).assign(label=y, qid=qid)
     plain.to_csv(tmp_path / "t.csv", index=False)
     model, made = tmp_path / "m.rw", tmp_path / "made"
-    code, _, err = call(capsys, "fit", tmp_path / "t.csv", "-o", model, "--method", "rls", "--for", target)
+    code, _, err = call(
+        capsys, "fit", tmp_path / "t.csv", "-o", model, "--methods", "rls", "--target", target
+    )
     assert code == 0, err
     code, _, err = call(capsys, "export", model, "--to", target, "-o", made)
     assert code == 0, err

@@ -79,6 +79,6 @@ def rows(tmp_path_factory):
         save_svmlight(X, y, folder / f"{name}.txt", qid=qid)
         if name != "test":
             save_store([(X, y, qid)], folder / f"{name}.store")
-            options = ["--method", "rls", "--scaling", "standard", "-o", str(folder / f"{name}.rw")]
+            options = ["--methods", "rls", "-o", str(folder / f"{name}.rw")]
             assert main(["fit", str(folder / f"{name}.txt"), *options]) == 0
     return folder

@@ -5,7 +5,7 @@ import os
 import pytest
 
 import bad_input
-from rankwise.cli.parser import COMMANDS
+from rankwise.cli.entry import COMMANDS
 
 
 @pytest.mark.parametrize("kind", sorted(bad_input.CHECKS))

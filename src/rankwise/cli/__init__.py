@@ -1,7 +1,4 @@
-"""The command line ``rankwise``, the only room that prints.
-
-Heavy modules are imported by the command that needs them, so that ``rankwise --help`` answers at once.
-"""
+"""The command line ``rankwise``, the only package that prints."""
 
 from collections.abc import Sequence
 
@@ -11,7 +8,7 @@ __all__ = ["main"]
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; see `rankwise.cli.entry.main`."""
     try:
-        from rankwise.cli import entry  # noqa: PLC0415 - here, for an import can be interrupted, too
+        from rankwise.cli import entry  # noqa: PLC0415 - an interrupt may come during the import
 
         return entry.main(argv)
     except KeyboardInterrupt:

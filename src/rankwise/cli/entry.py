@@ -1,34 +1,67 @@
-"""From the arguments to an exit code: 0 fine, 1 the work failed, 2 usage, 130 interrupted."""
+"""From arguments to an exit code.
+
+0 is success, 1 a failure (a full disk, too little memory), 2 a wrong command or invalid input, 130 an interrupt, and
+141 means that the reader of standard output left, as ``head`` does.
+"""
 
 from __future__ import annotations
 
 import argparse
 import glob
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
+from typing import Any, NoReturn
 
-from rankwise.cli.mistakes import UsageError
-from rankwise.cli.outputs import check_target
-from rankwise.cli.parser import parse
-from rankwise.cli.printing import complain, to_standard_output
-from rankwise.cli.remedies import hint_of
-from rankwise.cli.streams import MODEL_START, begins_model, check_streams, is_standard_output, never_closed
-from rankwise.exceptions import (
-    InvalidInputError,
-    MissingQueriesError,
-    ModelFileError,
-    NoPairsError,
-    RankwiseError,
-    UndefinedMetricError,
-)
+import rankwise
+from rankwise.cli.printing import check_target, complain, show_warnings, to_standard_output
+from rankwise.exceptions import InvalidInputError, OutputError, RankwiseError, visible
 
-__all__ = ["main"]
+__all__ = ["COMMANDS", "build_parser", "main"]
 
-_FAILED, _USAGE, _INTERRUPTED, _PIPE_CLOSED = 1, 2, 130, 141
+_FAILED, _INVALID, _INTERRUPTED, _PIPE_CLOSED = 1, 2, 130, 141
+
+# Each command with a summary; its module is rankwise.cli.commands.NAME.
+COMMANDS = {
+    "demo": "see everything work on generated searches",
+    "inspect": "show what a data file or a model contains, and its problems",
+    "convert": "convert between text, tables and stores",
+    "fit": "choose and train a model, and save it",
+    "evaluate": "evaluate a model by every metric, with intervals; compare models",
+    "predict": "score rows: plain scores, a table, or a TREC run",
+    "explain": "show how much each column adds to a score, or to a difference",
+    "report": "write one HTML page about a model",
+    "export": "write a model for other programs",
+}
+_INPUTS = ("model", "data", "eval_set", "against", "items", "run", "qrels")
+_OUTPUTS = ("output", "per_query")
+_STANDARD_OUTPUT = {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"}
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser with short errors that suggest the option that was probably meant."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
+
+    def error(self, message: str) -> NoReturn:
+        """Print what is wrong with the arguments, and exit with 2."""
+        sys.stderr.write(f"rankwise: error: {visible(message)}\nHint: see `{self.prog} --help`.\n")
+        sys.exit(_INVALID)
+
+
+def build_parser(command: str) -> argparse.ArgumentParser:
+    """Return the parser of one command."""
+    summary = COMMANDS[command]
+    parser = _Parser(prog=f"rankwise {command}", description=f"{summary[0].upper()}{summary[1:]}.")
+    import_module(f"rankwise.cli.commands.{command}").add_arguments(parser)
+    arguments = [action.metavar or "" for action in parser._actions if not action.option_strings]  # noqa: SLF001
+    parser.usage = f"%(prog)s [options] {' '.join(map(str, arguments))}"
+    return parser
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -44,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     int
         The exit code.
     """
-    never_closed()
+    _open_closed_streams()
     try:
         return _run(sys.argv[1:] if argv is None else list(argv))
     except KeyboardInterrupt:
@@ -52,119 +85,128 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _INTERRUPTED
 
 
-def _run(argv: list[str]) -> int:
-    options = argparse.Namespace()
+def _run(arguments: list[str]) -> int:
     try:
-        options = parse(argv)
+        options = _parse(arguments)
         _check_files(options)
-        command = import_module(f"rankwise.cli.commands.{options.command}")
-        if "data" in options:
-            import_module("rankwise.cli.packages").check_packages(options)
-        code: int = command.run(options)
+        show_warnings()
+        code: int = import_module(f"rankwise.cli.commands.{options.command}").run(options)
         with to_standard_output():
             sys.stdout.flush()
     except BrokenPipeError:
-        # Whoever read our output has seen enough; what Python flushes at the end must not complain either.
         _drop_output()
         return _PIPE_CLOSED
     except RankwiseError as error:
         _drop_output()
-        model = None if isinstance(error, UsageError) else _model_among_data(options)
-        if model is not None and isinstance(error, ModelFileError) and "model" in options:
-            complain(f"{options.model} is not a rankwise model.", "did you swap MODEL and DATA?")
-        elif model is not None and not isinstance(error, ModelFileError):
-            complain(
-                f"{model} is a rankwise model, not data.",
-                "name the file with the rows in its place; rankwise inspect says what a model holds.",
-            )
-        else:
-            complain(_of_files(error, options), hint_of(error))
-        return _USAGE if isinstance(error, UsageError) else _FAILED
+        complain(error.problem, error.hint)
+        return _FAILED if isinstance(error, OutputError | MemoryError) else _INVALID
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
-        complain(f"{where}{error.strerror or error}.", _remedy(error))
-        return _FAILED
+        complain(
+            f"{f'{error.filename}: ' if error.filename else ''}{error.strerror or error}.", _remedy(error)
+        )
+        is_input = isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError)
+        return _INVALID if is_input else _FAILED
     except MemoryError:
         complain(
-            "the data do not fit in memory.",
-            "use fewer rows, or convert them to a store: rankwise convert --help.",
+            "The data do not fit in memory.", "use fewer rows, or a store: see `rankwise convert --help`."
         )
         return _FAILED
     except RuntimeError as error:
         if "start new thread" not in str(error):
             raise
-        complain(
-            "the system lets this process start no more threads.",
-            "allow it more (ulimit -u, or pids.max of its control group), or run fewer processes beside it.",
-        )
+        complain("The system allows this process no more threads.", "raise ulimit -u, or lower n_threads.")
         return _FAILED
     return code
 
 
-def _drop_output() -> None:
-    """Have what cannot be written to standard output go nowhere: Python would try again at its end."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        with suppress(OSError):  # a stream without a descriptor is somebody else's
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _parse(arguments: list[str]) -> argparse.Namespace:
+    command = arguments[0] if arguments else "--help"
+    if command in {"-h", "--help", "help"}:
+        sys.stdout.write(_overview())
+        sys.exit(0 if arguments else _INVALID)
+    if command == "--version":
+        sys.stdout.write(f"rankwise {rankwise.__version__}\n")
+        sys.exit(0)
+    if command not in COMMANDS:
+        _Parser(prog="rankwise").error(f"there is no command {command}{_suggestion(command, [*COMMANDS])}")
+    parser = build_parser(command)
+    known = parser._option_string_actions  # noqa: SLF001 - argparse has no public list
+    for argument in arguments[1:]:
+        word = argument.partition("=")[0]
+        if word.startswith("--") and word != "--" and word not in known:  # before errors that a typo causes
+            parser.error(f"{command} has no option {word}{_suggestion(word, [*known])}")
+    options = parser.parse_args(arguments[1:])
+    options.command, options.line = command, shlex.join(["rankwise", *arguments])
+    return options
+
+
+def _suggestion(word: str, known: Sequence[str]) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415 - only after a typo
+
+    bare = {name.lstrip("-"): name for name in known}
+    close = get_close_matches(word.lstrip("-").lower(), bare, n=1)
+    return f"; did you mean {bare[close[0]]}?" if close else ""
+
+
+def _overview() -> str:
+    width = max(map(len, COMMANDS))
+    lines = "\n".join(f"  {name.ljust(width)}  {summary}" for name, summary in COMMANDS.items())
+    return (
+        "usage: rankwise COMMAND ...\n\nLearn to rank: from files to a chosen, evaluated, saved model.\n\n"
+        f"commands:\n{lines}\n\nexamples:\n"
+        "  rankwise demo -o data                   # generated searches to try\n"
+        "  rankwise fit data/train.txt --eval-set data/vali.txt -o model.rw\n"
+        "  rankwise evaluate model.rw data/test.txt\n"
+        "  rankwise report model.rw data/test.txt -o report.html\n\n"
+        "`rankwise COMMAND --help` shows examples and options.\n"
+    )
 
 
 def _check_files(options: argparse.Namespace) -> None:
-    """Say at once, before anything is imported, that a file is not there, or is there already."""
-    _check_output(options)
-    check_streams(options)
-    for option in ("output", "plot", "per_query"):
-        if is_standard_output(getattr(options, option, None)):
-            setattr(options, option, "-")
-    named: list[str] = []
-    for option in ("model", "data", "valid", "against", "items", "run", "qrels", "sample"):
-        value = getattr(options, option, None)
-        named += [] if value is None else [value] if isinstance(value, str) else value
-    if named.count("-") > 1:
-        raise UsageError("Standard input is named twice.", "read one of the two from a file.")
-    for path in named:
-        if path != "-" and not glob.has_magic(path):
-            Path(path).stat()
-    read = [Path(path) for path in named if path != "-" and Path(path).exists()]
-    for option in ("output", "plot", "per_query"):
-        target = getattr(options, option, None)
-        if target not in {None, "-"} and Path(target).exists() and any(map(Path(target).samefile, read)):
+    """Report a missing input, or an output that exists, before any work is done."""
+    for name in _OUTPUTS:
+        if getattr(options, name, None) in _STANDARD_OUTPUT:  # must not be replaced by a file
+            setattr(options, name, "-")
+    given = [getattr(options, name, None) or [] for name in _INPUTS]
+    inputs = [path for one in given for path in ([one] if isinstance(one, str) else one)]
+    if inputs.count("-") > 1:
+        raise InvalidInputError("Standard input is named twice.", "read one of the two from a file.")
+    if "-" in inputs and sys.stdin is None:
+        raise InvalidInputError("Standard input is closed.", "name a file.")
+    is_printed = getattr(options, "json", False) or getattr(options, "output", None) in {None, "-"}
+    if is_printed and getattr(sys.stdout, "is_closed", False):
+        raise OutputError("Standard output is closed.", "leave it open, or name a file with -o.")
+    files = [Path(path) for path in inputs if path != "-" and not glob.has_magic(path)]
+    for file in files:
+        file.stat()
+    for name in _OUTPUTS:
+        target = getattr(options, name, None)
+        if target not in {None, "-"} and Path(target).exists() and any(map(Path(target).samefile, files)):
             raise InvalidInputError(f"{target} would be read and written.", "write to another file.")
-    for option in () if options.command in {"convert", "demo"} else ("output", "plot", "per_query"):
-        check_target(getattr(options, option, None), force=getattr(options, "force", False))
+        if options.command not in {"convert", "demo"}:  # which may write folders
+            check_target(target, force=getattr(options, "force", False))
 
 
-def _check_output(options: argparse.Namespace) -> None:
-    if options.command == "fit" and options.output is None:
-        raise UsageError("Missing -o: where should the model be saved?", "add -o model.rw.")
-    if options.command == "explain" and options.output is None:
-        return  # what is explained is what is printed
-    if getattr(options, "json", False) and "output" in options and options.output in {None, "-"}:
-        if options.command == "fit":
-            raise UsageError("The model and the JSON would both go to standard output.", "add -o model.rw.")
-        raise UsageError("--json says what was written to a file, and none is named.", "add -o FILE.")
+def _open_closed_streams() -> None:
+    """Open standard streams that the shell closed (``>&-``), or the next file opened would get their number."""
+    if None in (sys.stdin, sys.stdout, sys.stderr):
+        while (number := os.open(os.devnull, os.O_RDWR)) < 3:
+            pass
+        os.close(number)
+    if sys.stdout is None:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - as long as the process
+        sys.stdout.is_closed = True  # type: ignore[attr-defined]
+    if sys.stderr is None:
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - as long as the process
 
 
-def _model_among_data(options: argparse.Namespace) -> Path | None:
-    """Return the model that stands where data are expected, if there is one."""
-    for file in map(Path, getattr(options, "data", None) or ()):
-        if file.is_file():
-            with file.open("rb") as stream:
-                if begins_model(stream.read(MODEL_START)):
-                    return file
-    return None
-
-
-def _of_files(error: RankwiseError, options: argparse.Namespace) -> str:
-    """Name the file that labels or queries are wrong in, where the library only saw arrays."""
-    named = ["standard input" if file == "-" else file for file in getattr(options, "data", [])]
-    if error.about == "y_true":
-        return f"the file {' and '.join(named)} {error.predicate}"
-    is_of_rows = isinstance(error, (NoPairsError, MissingQueriesError, UndefinedMetricError))
-    if error.names_file or not named or not is_of_rows:
-        return error.problem
-    return f"{', '.join(named)}: {error.problem}"
+def _drop_output() -> None:
+    """Discard output that cannot be written, which Python would try to write again at its end."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with suppress(OSError):  # a stream without a descriptor belongs to the caller
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _remedy(error: OSError) -> str:

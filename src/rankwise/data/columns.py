@@ -6,7 +6,7 @@ import datetime as dt
 import re
 from collections.abc import Collection, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
@@ -170,16 +170,12 @@ def decide_roles(
     schema: Schema,
     table: str,
     *,
-    label: str | None = "label",
-    qid: str | None = "qid",
+    label: str | None = None,
+    qid: str | None = None,
     weight: str | None = None,
-    item_id: str | None = "id",
-    ids: Sequence[str] = (),
+    ids: Sequence[str] | None = None,
     features: Sequence[str] | None = None,
-    embedding: Sequence[str] | None = None,
     others: Sequence[str] = (),
-    named: Collection[str] = (),
-    spelled: str = "{}=",
 ) -> Roles:
     """Decide the role of each column of a table, by the names that a caller gives and the usual ones.
 
@@ -188,48 +184,46 @@ def decide_roles(
     schema : pyarrow.Schema
     table : str
         The name of the table in messages.
-    label, qid, weight, item_id : str or None
-        The columns with these roles. A table may lack them, but not those in `named`.
-    ids : sequence of str
-        Columns that name rows. ``item_id``, and numbers of rows that R or pandas wrote, are added.
-    features, embedding : sequence of str, optional
+    label, qid : str, optional
+        By default the columns ``label`` and ``qid``, if there are such columns.
+    weight : str, optional
+    ids : sequence of str, optional
+        Columns that name rows; by default a column ``id``. Row numbers that R or pandas wrote are added.
+    features : sequence of str, optional
         The columns to learn from; by default all that have no other role.
     others : sequence of str
-        Columns with a meaning to the caller (categories, words, crosses), which are features whatever their names.
-    named : collection of str
-        The parameters that the user gave.
-    spelled : str
-        How the caller spells a parameter in messages, such as ``"--{}"``.
+        Columns that are features whatever their names, such as the sides of a cross.
     """
     kinds = {name: kind_of_type(kind) for name, kind in zip(schema.names, schema.types, strict=True)}
-    single = {"qid": qid, "label": label, "weight": weight, "item_id": item_id}
-    lists = {"id": ids, "features": features or (), "embedding": embedding or ()}
-    given = {role: [name] for role, name in single.items() if name is not None} | lists
+    given = {"label": [label], "qid": [qid], "weight": [weight], "id": ids or (), "features": features or ()}
     for role, name in ((role, name) for role, names in given.items() for name in names):
-        if name not in kinds and (role in named or role in lists):
+        if name is not None and name not in kinds:
             raise InvalidInputError(
-                f"{table} has no column {name!r}, which {spelled.format(role.replace('_', '-'))} names.",
-                columns_hint(name, list(kinds)),
+                f"{table} has no column {name!r}, which {role} names.", columns_hint(name, list(kinds))
             )
-    label, qid, weight = (name if name in kinds else None for name in (label, qid, weight))
-    chosen = [*lists["features"], *lists["embedding"]]
-    once = [name for name in (label, qid, weight) if name is not None] + chosen
+    taken = {name for names in given.values() for name in names}
+    if label is None and "label" in kinds and "label" not in taken:
+        label = "label"
+    if qid is None and "qid" in kinds and "qid" not in taken:
+        qid = "qid"
+    once = [name for name in (label, qid, weight, *(features or ())) if name is not None]
     twice = next((name for at, name in enumerate(once) if name in once[:at]), None)
     if twice is not None:
-        roles = ", ".join(map(spelled.format, ("label", "qid", "weight", "features", "embedding")))
         raise InvalidInputError(
-            f"column {twice!r} of {table} has two roles among {roles}.", "name each column once."
+            f"Column {twice!r} of {table} has two roles among label, qid, weight and features.",
+            "name each column once.",
         )
-    taken = {*once, *others, *ids}
-    row_names = [] if item_id is None else [item_id]
-    usual = [name for name in (*row_names, *_ROW_NUMBERS) if name in kinds and name not in taken]
-    taken.update(usual)
+    taken = {*once, *others, *(ids or ())}
+    usual = [*(("id",) if ids is None else ()), *_ROW_NUMBERS]
+    row_names = (*(ids or ()), *(name for name in usual if name in kinds and name not in taken))
+    taken.update(row_names)
     queries = [name for name in kinds if qid is None and name.lower() in _QUERY_NAMES and name not in taken]
-    if features is None and embedding is None:
-        chosen = [name for name in kinds if name not in {label, qid, weight, *ids, *usual, *queries}]
-    found = Roles(label, qid, weight, (*ids, *usual), tuple(queries), {name: kinds[name] for name in chosen})
-    known = {label, qid, weight, *found.ids, *queries, *chosen}
-    return replace(found, unused={name: kind for name, kind in kinds.items() if name not in known})
+    other = {label, qid, weight, *row_names, *queries}
+    chosen = [name for name in kinds if name not in other] if features is None else list(features)
+    unused = {name: kind for name, kind in kinds.items() if name not in {*other, *chosen}}
+    return Roles(
+        label, qid, weight, row_names, tuple(queries), {name: kinds[name] for name in chosen}, unused
+    )
 
 
 # Kinds

@@ -43,7 +43,7 @@ from rankwise.data.query_ids import decode_ids
 from rankwise.data.svmlight import Missing, TextReader, ZeroBased, item_ids, text_blocks
 from rankwise.data.tables import TableReader, is_table, open_tables
 from rankwise.data.validation import check_choice, check_count, check_dtype, check_numbers, check_qid
-from rankwise.exceptions import Change, InvalidInputError
+from rankwise.exceptions import InvalidInputError
 from rankwise.files import replacing_folder
 from rankwise.runtime.threads import default_threads
 
@@ -332,7 +332,6 @@ def _opened(path: str) -> Store:
         raise InvalidInputError(
             f"{path} is not a store: there is no {META} in it.",
             "pass a folder that save_store wrote.",
-            Change("store"),
         ) from error
     try:
         meta = _Meta.parsed(text)
@@ -698,7 +697,6 @@ class _Writer:
             raise InvalidInputError(
                 f"Block {number} has {width} columns where {expected} are expected.",
                 "make blocks of equal width, and leave n_features out or pass their width.",
-                Change("n_features"),
             )
         self._columns = max(self._columns, width)
 
@@ -726,7 +724,6 @@ class _Writer:
             raise InvalidInputError(
                 f"X of block {number} has values that are not finite.",
                 "replace them; NaN is stored with missing='nan', and becomes 0 with missing='zero'.",
-                Change("missing"),
             )
         self._is_finite = self._is_finite and self._missing == "zero"
         return stored
@@ -752,7 +749,6 @@ class _Writer:
                     raise InvalidInputError(
                         f"Query {one!r} comes again after rows of other queries.",
                         "sort the rows by query, or pass regroup=True to have them sorted together on disk.",
-                        Change("regroup", True),
                     )
             seen.add(one)
         if ids.size:

@@ -39,7 +39,7 @@ from rankwise.data.validation import (
     check_numbers,
     check_qid,
 )
-from rankwise.exceptions import Change, InvalidInputError, MemoryLimitError, MissingPackageError
+from rankwise.exceptions import InvalidInputError, MemoryLimitError, MissingPackageError
 from rankwise.files import replacing
 from rankwise.runtime.memory import available_memory
 from rankwise.runtime.threads import default_threads
@@ -68,7 +68,7 @@ ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _NAMED = re.compile(r"\b(?:docid|doc_id|id)\s*[=:]\s*(\S+)", re.IGNORECASE)
 
 # The problem, the hint and the parameters that the hint changes, by the names that the parser gives.
-Problem: TypeAlias = tuple[str, str, *tuple[Change, ...]]
+Problem: TypeAlias = tuple[str, str]
 PROBLEMS: dict[str, Problem] = {
     "label": (
         "the label is not a number",
@@ -88,17 +88,15 @@ PROBLEMS: dict[str, Problem] = {
         "this is not `column:value`",
         "after the label and an optional `qid:id`, write column:value without spaces; comments start with #",
     ),
-    "column_zero": (" from 1, and this is column 0", "pass zero_based=True", Change("zero_based", True)),
+    "column_zero": (" from 1, and this is column 0", "pass zero_based=True"),
     "column_too_large": (
         "the column number is too large",
         "raise n_features, or leave it out to take as many columns as there are",
-        Change("n_features"),
     ),
     "value": ("the value is not a number", "write a decimal number such as 0.5, -3 or 1e-4"),
     "value_missing": (
         "the value is missing",
         "pass missing='nan' to read such values as NaN, or missing='zero' to leave them out",
-        Change("missing"),
     ),
     "infinite": ("the number is infinite", "replace it by a finite one"),
     "duplicate": ("the column comes twice in this row", "write each column once per row"),
@@ -317,7 +315,6 @@ class TextReader:
                 f"{source.name} does not fit in memory: after {self.n_bytes / 1e6:,.0f} MB of it, "
                 f"{free / 1e6:,.0f} MB are free.",
                 "write it to a store with save_store, and train on that; or read it with iter_svmlight.",
-                Change("memory"),
             )
 
     def take_comments(self, n_rows: int) -> list[str]:
@@ -350,7 +347,7 @@ class TextReader:
         error = self.rows.append(text, size, *how)
         if error is not None:
             problem, at, length = error
-            what, remedy, *changes = PROBLEMS[problem]
+            what, remedy = PROBLEMS[problem]
             if problem == "column_zero":
                 what = self.counting + what
             if problem == "column_too_large" and last == LAST_COLUMN:
@@ -358,8 +355,7 @@ class TextReader:
                     f"columns are numbered up to {LAST_COLUMN + self.base:,}: number those that occur from 1, or hash "
                     "their names to fewer"
                 )
-                changes = []
-            raise _located(buffer, at, length, (what, remedy, *changes), source.name, lines)
+            raise _located(buffer, at, length, (what, remedy), source.name, lines)
         if self.keeps_comments:
             has_some = buffer.find(b"#", 0, size) >= 0
             n_rows = self.rows.rows - rows_before
@@ -379,7 +375,6 @@ class TextReader:
                 f"There is a column 0, so columns count from 0, and there is a column {self.rows.largest}, "
                 f"which makes more than {self.n_features}.",
                 "raise n_features, or leave it out.",
-                Change("n_features"),
             )
 
 
@@ -405,7 +400,7 @@ def text_blocks(reader: TextReader, block_bytes: int) -> Iterator[TextBlock]:
 def _located(
     buffer: bytearray, at: int, length: int, problem: Problem, name: str, lines_before: int
 ) -> InvalidInputError:
-    what, remedy, *changes = problem
+    what, remedy = problem
     line = lines_before + buffer.count(b"\n", 0, at) + 1
     start = buffer.rfind(b"\n", 0, at) + 1
     if length == 0:  # the parser names the row: show its beginning
@@ -413,9 +408,7 @@ def _located(
         length = min(end - at, 40)
     text = bytes(buffer[at : at + min(length, 60)]).decode("utf-8", "backslashreplace")
     shown = repr(text.rstrip("\r")) + ("..." if length > 60 else "")
-    return InvalidInputError(
-        f"{name}, line {line}, column {at - start + 1}: {what}: {shown}.", f"{remedy}.", *changes
-    )
+    return InvalidInputError(f"{name}, line {line}, column {at - start + 1}: {what}: {shown}.", f"{remedy}.")
 
 
 def check_last_column(reader: TextReader, block: TextBlock) -> None:
@@ -433,7 +426,7 @@ def check_last_column(reader: TextReader, block: TextBlock) -> None:
         raise InvalidInputError(
             f"{names}: there is a column {last + reader.base}, and the one before it that occurs is "
             f"{before + reader.base}.",
-            "correct the number; if it is meant, say how many columns there are (n_features, --columns).",
+            "correct the number; if it is meant, say how many columns there are (n_features).",
         )
 
 
@@ -597,7 +590,6 @@ def whole_lines(
                 raise InvalidInputError(
                     f"{name} has a line of more than {longest_line / 1e6:,.0f} MB.",
                     "check that the file is text, a row per line; if it is, raise longest_line.",
-                    Change("longest_line"),
                 )
             if filled + padding >= len(buffer):
                 buffer.extend(bytes(len(buffer)))
@@ -707,7 +699,6 @@ class TextWriter:
             raise InvalidInputError(
                 f"is {rows.data[at]} in row {first_row + row}, column {rows.indices[at]}.",
                 "replace infinite values; NaN is written as such with missing='nan'.",
-                Change("missing"),
                 about="X",
             )
         return rows

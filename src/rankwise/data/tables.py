@@ -42,7 +42,7 @@ from rankwise.data.validation import (
     check_pairs,
     list_names,
 )
-from rankwise.exceptions import Change, InvalidInputError, MemoryLimitError, MissingPackageError
+from rankwise.exceptions import InvalidInputError, MemoryLimitError, MissingPackageError
 from rankwise.files import replacing
 from rankwise.runtime.memory import fits
 
@@ -492,15 +492,13 @@ class Batch:
     row: int
     data: Any
 
-    def refuse(self, name: str, bad: AnyArray, problem: str, hint: str, *changes: Change) -> None:
+    def refuse(self, name: str, bad: AnyArray, problem: str, hint: str) -> None:
         """Raise where a row is bad; the error names the column and the first such row."""
         if bad.any():
             place = self.file.place(self.row + int(np.argmax(bad)))
-            raise InvalidInputError(f"{self.file.name}, column {name!r}, {place}: {problem}.", hint, *changes)
+            raise InvalidInputError(f"{self.file.name}, column {name!r}, {place}: {problem}.", hint)
 
-    def numbers(
-        self, name: str, hint: str, *changes: Change, missing: str = "never", dtype: Any = np.float64
-    ) -> AnyArray:
+    def numbers(self, name: str, hint: str, *, missing: str = "never", dtype: Any = np.float64) -> AnyArray:
         """Return a column of numbers; see `finite` for `missing`."""
         column = self.data.column(name)
         if kind_of_type(column.type) not in {"number", "flag"}:
@@ -508,9 +506,7 @@ class Batch:
             bad = np.array([not (_is_null(entry) or reads_as_number(entry)) for entry in entries])
             bad[0] |= not bad.any()
             shown = f"{entries[int(np.argmax(bad))]!r:.60}"
-            self.refuse(
-                name, bad, f"{shown} is not a number (the column holds {column.type})", hint, *changes
-            )
+            self.refuse(name, bad, f"{shown} is not a number (the column holds {column.type})", hint)
         with np.errstate(over="ignore"):
             return self.finite(name, _doubles(column).astype(dtype, copy=False), missing)
 
@@ -530,10 +526,9 @@ class Batch:
         if missing in {"error", "never"}:
             hint = "only features may be missing."
             if missing == "error":
-                hint = "with missing='nan' features may be missing, for an imputer in your pipeline."
-            changes = [Change("missing")] if missing == "error" else []
+                hint = "missing='zero' reads features as 0, missing='nan' keeps them for an imputer."
             hint = f"drop those rows or fill them in; {hint}"
-            self.refuse(name, rows(np.isnan(values)), "a missing value", hint, *changes)
+            self.refuse(name, rows(np.isnan(values)), "a missing value", hint)
         hint = "replace it by a smaller number, drop the row, or pass dtype=np.float64."
         self.refuse(name, rows(np.isinf(values)), f"a value is not finite in {values.dtype}", hint)
         return np.nan_to_num(values, nan=0.0) if missing == "zero" else values
@@ -568,7 +563,6 @@ class Batch:
             raise InvalidInputError(
                 f"{self.file.name}, column {name!r} holds {column.type}, which is not a list of numbers.",
                 "name it in features if it holds one number per row; an embedding is a column of lists.",
-                Change("features", "more"),
             )
         column = column.storage if isinstance(column, pa.ExtensionArray) else column
         missing = np.asarray(column.is_null())
@@ -821,11 +815,8 @@ class TableReader:
         how: dict[str, Any] = {"missing": self.missing, "dtype": self.dtype}
         if self.sparse is not None:
             return batch.sparse_rows(self.sparse, **how)
-        hint, fewer = (
-            "leave the column out of features, or encode it as numbers.",
-            Change("features", "fewer"),
-        )
-        parts = [batch.numbers(name, hint, fewer, **how)[:, None] for name in self.features]
+        hint = "leave the column out of features, or encode it as numbers."
+        parts = [batch.numbers(name, hint, **how)[:, None] for name in self.features]
         lists = zip(self.embeddings, self._widths, strict=True)
         parts += [batch.matrix(name, width, **how) for name, width in lists]
         n_rows, width = batch.data.num_rows, sum(part.shape[1] for part in parts)
@@ -856,7 +847,6 @@ def _default_features(file: TableFile, taken: set[str | None]) -> tuple[list[str
         raise InvalidInputError(
             f"{file.name} has no column of numbers beside label and qid.",
             "name a column of lists as embedding, or encode the columns as numbers.",
-            Change("embedding"),
         )
     return numbers, [] if numbers else lists
 

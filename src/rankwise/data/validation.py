@@ -38,7 +38,7 @@ from rankwise.arrays import (
 from rankwise.data.containers import as_array, check_magnitude, is_moderate, is_plain, readable
 from rankwise.data.mapped import MappedMatrix
 from rankwise.data.queries import Queries, encode_queries, one_query
-from rankwise.exceptions import Change, InvalidInputError, MissingQueriesError, NoPairsError
+from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError
 from rankwise.runtime.memory import fits
 
 _SEEDS = 2**31 - 1  # scikit-learn's own estimators, which get the seeds, take no larger ones
@@ -149,7 +149,7 @@ def check_alphas(alphas: ArrayLike, *, positive: bool = False) -> Floats:
         )
     if positive and grid[0] == 0:
         raise InvalidInputError(
-            "alphas contains 0.", "use positive values, such as 10.0 ** -np.arange(1, 7).", Change("alphas")
+            "alphas contains 0.", "use positive values, such as 10.0 ** -np.arange(1, 7)."
         )
     return grid
 

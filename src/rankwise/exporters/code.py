@@ -16,7 +16,7 @@ from string import Template
 from typing import ClassVar
 
 import rankwise
-from rankwise.exceptions import Change, InvalidInputError
+from rankwise.exceptions import InvalidInputError
 from rankwise.exporters.printing import Case, Language, Program, Source, Value
 from rankwise.formula.formula import Formula, KernelSum
 
@@ -136,7 +136,6 @@ class CodeLanguage(Language):
             raise InvalidInputError(
                 f"{name!r} means something else in {self.title}.",
                 "call the function otherwise (name=).",
-                Change("name", "function"),
             )
 
     def _about(self, formula: Formula) -> str:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from rankwise.arrays import Floats
-from rankwise.exceptions import Change, InvalidInputError
+from rankwise.exceptions import InvalidInputError
 from rankwise.formula.folding import raw
 from rankwise.formula.formula import Column, Formula, Surface, Table, Term
 from rankwise.formula.steps import Affine, Levels, Pieces
@@ -293,7 +293,6 @@ class _Builder:
             raise InvalidInputError(
                 f"The trees would have more than {_MANY:,} leaves.",
                 "allow a larger error (error=).",
-                Change("error"),
             )
 
 

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 
 import rankwise
 from rankwise.arrays import AnyArray, ArrayLike, Floats
-from rankwise.exceptions import Change, InvalidInputError
+from rankwise.exceptions import InvalidInputError
 from rankwise.exporters.code import CSource, JavaScript, PythonSource
 from rankwise.exporters.engines import is_linear, plug_in, solr, trees_of
 from rankwise.exporters.onnx_model import onnx_model
@@ -220,7 +220,6 @@ def _lifted(formula: Formula, limits: Limits) -> Formula:
             raise InvalidInputError(
                 f"How small a score can be depends on the bounds of {name!r}, which are not known.",
                 "pass bounds={name: (smallest, largest)} of every column.",
-                Change("bounds"),
             )
         lowest, size = lowest + least, size + abs(least)
     lowest += sum(float(np.min(surface.values)) for surface in formula.surfaces)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import rankwise
 from rankwise.data.columns import NULLS
-from rankwise.exceptions import Change, InvalidInputError
+from rankwise.exceptions import InvalidInputError
 from rankwise.exporters.printing import Case, Language, Program, Source, Value
 from rankwise.formula.formula import Formula
 
@@ -255,7 +255,6 @@ class Sql(Language):
             raise InvalidInputError(
                 f"The table has a column {name!r}, and the scores would be called that too.",
                 "call the scores otherwise (name=).",
-                Change("name", "scores"),
             )
 
     def _check_name(self, name: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rankwise.exceptions import Change, InvalidInputError
+from rankwise.exceptions import InvalidInputError
 from rankwise.formula.formula import Column, Formula
 from rankwise.formula.steps import (
     Affine,
@@ -105,13 +105,12 @@ def check_exportable(
         )
         raise InvalidInputError(
             f"{target.title} {see}, and the model scales columns inside queries ({', '.join(sorted(methods))}).",
-            "train with another scaling (--scaling standard, or fit --for), or export to SQL, C, JavaScript or Python.",
+            "train with target= set to this format, or export to SQL, C, JavaScript or Python.",
         )
     if methods and format == "onnx" and not whole_query:
         raise InvalidInputError(
             "The model scales columns inside queries, and rows in ONNX know nothing of queries.",
             "pass whole_query=True, and run the model on the rows of one query at a time.",
-            Change("whole_query", True),
         )
     if methods and not target.goes_on and any(map(_goes_on, formula.columns)):
         raise InvalidInputError(
@@ -135,7 +134,6 @@ def check_exportable(
         raise InvalidInputError(
             f"{target.title} hands over 0 where a value is missing, and the model treats it otherwise.",
             f"give the features defaults there and pass filled=True, or {others}",
-            Change("filled", True),
         )
     _check_bounded(formula, target, others)
     if NormalQuantile in formula.kinds and format != "json":

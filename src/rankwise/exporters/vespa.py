@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 
 import rankwise
-from rankwise.exceptions import Change, InvalidInputError
+from rankwise.exceptions import InvalidInputError
 from rankwise.exporters.printing import Case, Language, Program, Source
 from rankwise.formula.formula import Formula
 
@@ -69,7 +69,6 @@ class Vespa(Language):
         raise InvalidInputError(
             f"{name!r} is no rank feature of Vespa.",
             "name the columns by their features (feature_names), such as 'bm25(title)' or 'attribute(price)'.",
-            Change("feature_names"),
         )
 
     def number(self, value: float) -> str:

@@ -16,7 +16,7 @@ import numpy as np
 from rankwise import _core
 from rankwise.arrays import ArrayLike, Ints
 from rankwise.data.validation import check_choice, check_number, check_numbers, check_pairs
-from rankwise.exceptions import Change, InvalidInputError, NoPairsError
+from rankwise.exceptions import InvalidInputError, NoPairsError
 from rankwise.metrics.metric import _KINDS, Doubles, Evaluator, Given, Kind, Metric, Options, metric
 
 _AVERAGES = {"queries": "mean over queries with a pair", "pooled": "over the pairs of all queries together"}
@@ -110,7 +110,6 @@ def _count_pairs(given: Given) -> tuple[Doubles, Doubles, Callable[[Doubles, int
         raise NoPairsError(
             "no query has two rows with different labels, so there are no pairs to count.",
             "check that y_true varies inside queries, and that qid names queries and not rows.",
-            Change("y_true"),
         )
 
     def count(block: Doubles, n_threads: int) -> Doubles:

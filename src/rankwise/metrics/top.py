@@ -11,7 +11,7 @@ from rankwise import _core
 from rankwise.arrays import Bools
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_choice, check_number
-from rankwise.exceptions import Change, InvalidInputError, UndefinedMetricError
+from rankwise.exceptions import InvalidInputError, UndefinedMetricError
 from rankwise.metrics.metric import METRICS, Doubles, Evaluator, Given, Kind, Options, metric
 
 _GAINS = {"exp": "gain 2^y - 1", "linear": "gain y"}
@@ -122,7 +122,6 @@ def _evaluator(
         raise UndefinedMetricError(
             f"no query has a relevant row, so {name} is undefined.",
             "check y_true, or pass empty='zero' to count such queries as 0.",
-            Change("y_true"),
         )
     longest = int(queries.sizes.max())
     k = min(options.get("k") or longest, longest)

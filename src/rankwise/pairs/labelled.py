@@ -11,7 +11,7 @@ import scipy.stats
 
 from rankwise.arrays import AnyArray, Bools, Floats, Ints, Matrix, Rows, is_sparse
 from rankwise.data.queries import Queries, encode_queries
-from rankwise.exceptions import Change, MissingQueriesError, NoPairsError
+from rankwise.exceptions import MissingQueriesError, NoPairsError
 from rankwise.metrics import Metric
 from rankwise.pairs.blocks import Folds, QueryBlocks, laplacian
 from rankwise.pairs.compared import ComparedRows
@@ -213,8 +213,6 @@ class LabelPairs(Pairs):
         return NoPairsError(
             f"Without its held-out rows, fold {fold} has no two rows of a query with different labels to train on.",
             "use more folds, cv=sklearn.model_selection.KFold(5) to hold rows of every query out, or an eval_set.",
-            Change("cv"),
-            Change("eval_set"),
         )
 
     def emptied_by(self, plan: Plan, output: int) -> Ints:

@@ -244,7 +244,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
                 return {**step, "only_crossed": True}
             why = (
                 "it has one value inside every query, and tells no rows apart unless crossed with another column "
-                f"(--cross OTHER:{name}, crosses=['OTHER:{name}'])"
+                f"(crosses=['OTHER:{name}'])"
             )
             return {"name": name, "kind": "left out", "why": why}
         return step
@@ -257,7 +257,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if len(counts) > max(2, 0.5 * n_known):
             why = (
                 f"nearly every row has another text ({len(counts):,} of {n_known:,}): an id, or words to read "
-                f"(--words {name}, words=['{name}'])"
+                f"(words=['{name}'])"
             )
         elif not frequent and len(counts) > 2:
             why = f"none of its {len(counts):,} texts comes in {self.min_rows} rows"

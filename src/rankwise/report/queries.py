@@ -249,7 +249,7 @@ def why_section(opened: Sequence[OpenQuery], parts: Parts | None) -> str:
             "Why is A above B",
             "<p>This model has no formula that is a sum over columns, so a difference of scores does not split into "
             "parts of columns. <code>rankwise.feature_importance</code> tells "
-            "what the order loses without a column; <code>rankwise fit --method curves</code> gives a model that "
+            "what the order loses without a column; <code>rankwise fit --methods curves</code> gives a model that "
             "splits.</p>",
         )
     if not opened:

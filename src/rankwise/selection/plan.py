@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from rankwise.arrays import Ints
-from rankwise.exceptions import Change, InvalidInputError
+from rankwise.exceptions import InvalidInputError
 from rankwise.fitting.notices import Notice
 from rankwise.holdout.leave_pair_out import pair_forms, refusal
 from rankwise.metrics import Metric
@@ -83,8 +83,6 @@ def plan_of(
         raise InvalidInputError(
             f"cv={cv!r} takes a decomposition, and this solver only multiplies.",
             "use cv=5 or an eval_set, or solver='eigen' where there is one.",
-            Change("cv"),
-            Change("eval_set"),
         )
     splitter, why_not = as_splitter(cv), ""
     units = None
@@ -237,8 +235,6 @@ def count_folds(cv: object, n_units: int, unit: str) -> int:
             if n_folds > n_units
             else f"There is one of {unit} only, which cannot be split.",
             f"use cv <= {n_units}." if n_units > 1 else "pass an eval_set.",
-            Change("cv", n_units),
-            Change("eval_set"),
         )
     return n_folds
 

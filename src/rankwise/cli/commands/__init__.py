@@ -1,1 +1,4 @@
-"""One module a command, imported when it is called; each has `run(options)`, which returns the exit code."""
+"""One module per command: `add_arguments(parser)` declares its options, `run(options)` does its work.
+
+Modules import what is slow to import inside functions, so that ``--help`` and typos are answered at once.
+"""

@@ -3,63 +3,84 @@
 from __future__ import annotations
 
 import argparse
-import json
 import sys
-from typing import Any
 
-from rankwise.cli.columns import recall
-from rankwise.cli.mistakes import UsageError
-from rankwise.cli.models import SavedModel, read_model
-from rankwise.cli.outputs import output_stream
-from rankwise.cli.printing import print_facts, print_json
-from rankwise.data.columns import column_name
-from rankwise.exporters import export
+from rankwise.cli.options import add_output, names
+from rankwise.cli.printing import output_stream, print_facts
+from rankwise.exceptions import InvalidInputError
 
-__all__ = ["run"]
+__all__ = ["add_arguments", "run"]
+
+
+def _bounds(text: str) -> tuple[str, tuple[float, float]]:
+    name, equals, ends = text.rpartition("=")
+    low, colon, high = ends.partition(":")
+    try:
+        if equals and colon and name:
+            return name, (float(low), float(high))
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f"{text} is not COLUMN=LOW:HIGH, such as price=0:100")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = (
+        "examples:\n"
+        "  rankwise export model.rw -o weights.json\n"
+        "  rankwise export model.rw --to solr --name mine -o model.json\n"
+        "  rankwise export model.rw --to postgresql --table items -o score.sql\n"
+        "  rankwise export model.rw --to onnx -o model.onnx"
+    )
+    add = parser.add_argument
+    add("model", metavar="MODEL", help="a model file; - is standard input")
+    add(
+        "--to", default="json", metavar="FORMAT",
+        help="solr, elasticsearch-ltr, opensearch-ltr, vespa, onnx, sqlite, postgresql, duckdb, c, javascript, python, "
+        "json (the default)",
+    )  # fmt: skip
+    add_output(parser, "the file to write", default="-")
+    add("--name", metavar="NAME", help="the name of the model, function, profile or column of scores")
+    add("--feature-names", type=names, metavar="A,B", help="the target's names of the columns (the model's)")
+    add("--table", default="rows", metavar="NAME", help="SQL: the table of rows (rows)")
+    add("--qid", metavar="COLUMN", help="SQL: the column of query ids (the model's)")
+    add("--error", type=float, metavar="E", help="trees: the largest difference from the model's scores")
+    add(
+        "--bounds", type=_bounds, action="append", default=[], metavar="COLUMN=LOW:HIGH",
+        help="the values that a column can have, for --nonnegative; may be repeated",
+    )  # fmt: skip
+    add("--nonnegative", action="store_true", help="add a constant so that no score is negative")
+    add("--filled", action="store_true", help="values are never missing where the model runs")
+    add("--whole-query", action="store_true", help="ONNX: the model gets the rows of one query at a time")
 
 
 def run(options: argparse.Namespace) -> int:
-    """Write the model as the target reads it."""
+    """Write the model in a format of another program."""
+    from rankwise.cli.reading import read_model
+    from rankwise.exporters import export
+
     if options.to == "onnx" and options.output == "-" and sys.stdout.isatty():
-        raise UsageError("ONNX is no text to look at.", "name a file: -o model.onnx.")
-    saved = read_model(options.model)
-    reading = recall(options, saved.notes, encoders=[saved.encoder])
+        raise InvalidInputError("ONNX output is binary.", "write it to a file with -o model.onnx.")
+    model = read_model(options.model)
     made = export(
-        saved.whole,
+        model.estimator,
         options.to,
-        feature_names=_names(saved, options.feature_names),
+        feature_names=options.feature_names or model.names(),
         name=options.name,
         table=options.table,
-        qid=reading.qid,
+        qid=options.qid or model.roles.qid or "qid",
         error=options.error,
-        bounds=dict(options.bounds or []),
+        bounds=dict(options.bounds),
         nonnegative=options.nonnegative,
         filled=options.filled,
         whole_query=options.whole_query,
     )
     content = made if isinstance(made, bytes) else made.encode()
-    facts = {"wrote": f"{options.output}: {saved.path} for {options.to}, {len(content):,} bytes"}
-    document: dict[str, Any] = {
-        "model": saved.path,
-        "output": options.output,
-        "format": options.to,
-        "bytes": len(content),
-    }
-    if options.to == "json":
-        document["weights"] = len(json.loads(content).get("weights", ()))
     with output_stream(options.output) as stream:
         stream.write(content)
-    if options.json:
-        print_json(document)
-    elif options.output != "-":
-        print_facts(facts, to_error=True)
+    if options.output != "-":
+        print_facts(
+            {"wrote": f"{options.output}: {model.path} for {options.to}, {len(content):,} bytes"},
+            to_error=True,
+        )
     return 0
-
-
-def _names(saved: SavedModel, given: str | None) -> list[str] | None:
-    if given is not None:
-        return [name.strip() for name in given.split(",")]
-    if saved.encoder is not None:
-        return None
-    first = saved.notes.get("first_column")
-    return saved.notes.get("feature_names") or [column_name(j, first) for j in range(saved.n_columns)]

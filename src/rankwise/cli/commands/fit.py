@@ -1,4 +1,4 @@
-"""``rankwise fit``: choose everything that was not said, train, save, and say what was chosen."""
+"""``rankwise fit``: choose what the options leave open, train, save, and print what was chosen."""
 
 from __future__ import annotations
 
@@ -6,219 +6,232 @@ import argparse
 import shlex
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import scipy.sparse
-
-import rankwise
-from rankwise.cli.applicable import check_applicable
-from rankwise.cli.checks import check_trainable, check_valid
-from rankwise.cli.choosing import Choice, choose
-from rankwise.cli.columns import recall
-from rankwise.cli.encoding import encoded, encoding_lines
-from rankwise.cli.inputs import Rows, read_rows, stored, widen
-from rankwise.cli.outputs import output_stream
-from rankwise.cli.printing import (
-    figure,
-    print_facts,
-    print_json,
-    print_table,
-    remark,
-    show_warnings,
-    size_of,
-    write,
-)
-from rankwise.data.columns import column_name
-from rankwise.data.containers import pays_as_array
-from rankwise.data.summary import constant_inside_queries, of_query_columns
+from rankwise.cli.options import add_columns, add_data, add_output, add_reading, names, positive, seconds
+from rankwise.cli.printing import output_stream, print_facts, print_json, print_table, remark, size_of, write
 from rankwise.exceptions import InvalidInputError
-from rankwise.exporters.targets import exportable_to
-from rankwise.formula.reading import formula_of
-from rankwise.persistence import save
 
-__all__ = ["choice_json", "chosen_facts", "print_encoding", "print_tried", "read_train_and_valid", "run"]
+if TYPE_CHECKING:
+    from rankwise.automatic.candidate_table import Entry
+    from rankwise.automatic.ranker import AutoRanker
+    from rankwise.cli.reading import Data
+
+__all__ = ["add_arguments", "run"]
+
+
+def _numbers(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text} is not a list of numbers") from None
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = (
+        "examples:\n"
+        "  rankwise fit train.txt --eval-set vali.txt -o model.rw\n"
+        "  rankwise fit train.parquet --label grade --qid search -o model.rw\n"
+        "  rankwise fit duels.csv --items items.csv -o model.rw\n"
+        "  rankwise fit train.txt --methods rls,curves --scoring map --time-limit 5m -o model.rw\n"
+        "  rankwise fit train.txt --target solr -o model.rw"
+    )
+    add_data(parser, model=False)
+    add_output(parser, "the model file")
+    add = parser.add_argument_group("choosing (by default everything is chosen)").add_argument
+    add("--eval-set", action="append", metavar="FILE", help="rows to score candidates on, instead of folds")
+    add("--scoring", metavar="METRIC", help="the metric to choose by, such as ndcg@10, map or pairwise_error")
+    add(
+        "--methods", type=names, metavar="A,B",
+        help="rls (squared loss), svm (hinge), svm-squared, logistic (preferences), curves, surfaces, kernel",
+    )  # fmt: skip
+    add("--prefer", choices=("readable", "accuracy"), help="readable models (the default), or also others")
+    add("--alphas", type=_numbers, metavar="A,B", help="the grid of regularisation, or one value")
+    add("--cv", type=positive, metavar="N", help="the number of folds")
+    add(
+        "--time-limit",
+        type=seconds,
+        metavar="5m",
+        help="keep the best candidate found in this time (60s, 5m, 1h)",
+    )
+    add(
+        "--target",
+        metavar="NAME",
+        help="only models that can be exported to this target, such as solr or sqlite",
+    )
+    add("--verbose", action="store_true", help="print every candidate, not the best of each form")
+    parser.add_argument("--json", action="store_true", help="print JSON")
+    add_columns(parser)
+    add_reading(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Fit and save."""
-    show_warnings()
-    start = time.perf_counter()
-    train, valid = read_train_and_valid(options)
-    choice = choose(train, valid, options)
-    if train.encoder is not None:
-        from rankwise.automatic.ranker import keep_encoder  # noqa: PLC0415 - `choose` has imported it by now
+    from rankwise.persistence import save
 
-        keep_encoder(choice.ranker, train.encoder)
+    if options.output is None:
+        raise InvalidInputError("The command does not say where to save the model.", "add -o model.rw.")
+    if options.json and options.output == "-":
+        raise InvalidInputError(
+            "The model and the JSON would both go to standard output.", "add -o model.rw."
+        )
+    start = time.perf_counter()
+    train, valid = _read(options)
+    ranker = _fit(train, valid, options)
+    found = ranker.candidates_
+    encoder = ranker.encoder_
+    columns = train.names or (None if encoder is not None else getattr(ranker, "feature_names_in_", None))
     notes = {
         "command": options.line,
         "train": train.describe(),
         "valid": None if valid is None else valid.describe(),
-        "feature_names": train.names,
+        "roles": None if train.roles is None else train.roles.saved(),
+        "feature_names": None if columns is None else [str(name) for name in columns],
         "first_column": train.counts_from,
-        "reading": train.reading,
-        "columns": encoding_lines(train) or None,
-        "is_dense": not scipy.sparse.issparse(train.X),
-        **choice_json(choice, times=False),  # the same data give the same file
+        "metric": ranker.metric_.name,
+        "judged_by": ranker.cv_ if valid is None else valid.source,
+        "constant": found.constant,
+        "is_clear": found.is_clear,
+        "tried": [{**row, "chosen": row["is_chosen"]} for row in found.as_dicts(times=False)],
     }
     with output_stream(options.output) as stream:
-        save(choice.ranker, stream, notes=notes)
-    seconds = time.perf_counter() - start
+        save(ranker, stream, notes=notes)
     if options.output == "-":
         return 0
+    spent = time.perf_counter() - start
     if options.json:
+        more = {
+            "train": train.facts(),
+            "valid": None if valid is None else valid.facts(),
+            "model": options.output,
+        }
         print_json(
-            {
-                **notes,
-                **choice_json(choice),
-                "train": train.facts(),
-                "valid": None if valid is None else valid.facts(),
-                "model": options.output,
-                "runs_in": _targets(choice),
-                "seconds": round(seconds, 3),
-                "rankwise": rankwise.__version__,
-            }
+            {**notes, **more, "runs_in": _targets(ranker), "skipped": ranker.skipped_, "seconds": spent}
         )
         return 0
-    print_facts({"train": train.describe()})
-    print_encoding(train)
-    print_facts({"scored by": f"{choice.scored_by}, {choice.metric.name}"})
-    write(f"           {choice.convention}")
+    facts: dict[str, Any] = {"train": train.describe()}
+    if encoder is not None:
+        facts["columns"] = encoder.describe()
+    facts["scored by"] = [f"{notes['judged_by']}, {ranker.metric_.name}", _convention(ranker, train)]
+    print_facts(facts)
     write()
-    print_tried(choice)
+    print_table(found.header(), found.lines(every=options.verbose), left=(0, 1))
+    for line in found.remarks():
+        write(line)
     write()
-    size = Path(options.output).stat().st_size
-    print_facts(
-        {
-            **chosen_facts(choice),
-            "runs in": ", ".join(_targets(choice)) or "Python with rankwise",
-            "wrote": f"{options.output}: {size_of(size)}, in {seconds:.1f} s in all",
-        }
-    )
-    write(f"\nNext: rankwise evaluate {shlex.quote(options.output)} TEST{_as_trained(options)}")
+    size = size_of(Path(options.output).stat().st_size)
+    print_facts(_chosen(ranker) | {"wrote": f"{options.output}: {size}, in {spent:.1f} s"})
+    items = f" --items {shlex.quote(options.items)}" if options.items else ""
+    write(f"\nNext: rankwise evaluate {shlex.quote(options.output)} TEST{items}")
     return 0
 
 
-def _targets(choice: Choice) -> list[str]:
-    """Return what the model can be exported to; `--for` keeps to what one of these can run."""
+def _convention(ranker: AutoRanker, train: Data) -> str:
+    if train.pairs is not None:
+        return "share of the listed preferences that the scores contradict; tied scores count one half"
+    return ranker.metric_.describe()
+
+
+def _read(options: argparse.Namespace) -> tuple[Data, Data | None]:
+    """Read the training rows, and those to score candidates on."""
+    from rankwise.cli.reading import read_data
+    from rankwise.data.columns import some_names
+
+    train = read_data(options.data, options)
+    roles = train.roles
+    if roles is not None and options.items is None:
+        apart = [name or "the column without a name" for name in roles.ids if name not in (options.id or ())]
+        if apart or roles.queries:
+            names = some_names([*apart, *roles.queries])
+            remark(f"not learned from: {names} (names of rows or queries; --features lists features)")
+        if roles.unused:
+            remark(f"not used: {some_names(list(roles.unused))}")
+    return (train, None) if options.eval_set is None else _read_valid(train, options)
+
+
+def _read_valid(train: Data, options: argparse.Namespace) -> tuple[Data, Data]:
+    """Read rows to score candidates on with the columns of the training rows, and give both the same width."""
+    from rankwise.cli.reading import read_data, widened
+
+    own = argparse.Namespace(**vars(options))
+    if train.pairs is None:
+        own.weight = None  # rows to score on count alike
+    if train.roles is not None and not train.is_duels:
+        own.features = list(train.roles.features) or None
+        own.categories = [*options.categories, *train.roles.of_kind("text")]
+        own.encodes = _is_table(train)
+    elif train.first_column is not None and options.zero_based is None:
+        own.zero_based = "true" if train.first_column == 0 else "false"
+    valid = read_data(options.eval_set, own)
+    if _is_table(train) or _is_table(valid):
+        return train, valid
+    width = max(train.shape[1], valid.shape[1])  # text does not store zeros: the last columns may not occur
+    train, valid = widened(train, width), widened(valid, width)
+    is_named = train.names or valid.names or train.first_column != valid.first_column
+    if is_named and train.column_names() != valid.column_names():
+        raise InvalidInputError(
+            f"{valid.source} has other columns than {train.source}.",
+            "give both the same columns; text: set --zero-based.",
+        )
+    return train, valid
+
+
+def _is_table(data: Data) -> bool:
+    return hasattr(data.X, "column_names")
+
+
+def _fit(train: Data, valid: Data | None, options: argparse.Namespace) -> AutoRanker:
+    from rankwise import AutoRanker
+    from rankwise.cli.reading import naming
+    from rankwise.preprocessing import TableEncoder
+
+    given = {
+        "scoring": options.scoring,
+        "prefer": options.prefer,
+        "methods": options.methods,
+        "alphas": options.alphas,
+        "cv": options.cv,
+        "time_limit": options.time_limit,
+        "target": options.target,
+        "n_threads": options.n_threads,
+    }
+    declared = {name: getattr(options, name) for name in ("categories", "words", "crosses")}
+    if _is_table(train) and (not train.is_duels or any(declared.values())):
+        given["encoder"] = TableEncoder(**declared)
+    ranker = AutoRanker(**{name: value for name, value in given.items() if value is not None})
+    files = train.source if valid is None else f"{train.source}, {valid.source}"
+    with naming(files):
+        scored = None if valid is None else valid.eval_set()
+        if train.pairs is not None:
+            return ranker.fit_pairs(train.X, train.pairs, train.magnitude, train.weight, eval_set=scored)
+        return ranker.fit(train.X, train.labels, train.qid, sample_weight=train.weight, eval_set=scored)
+
+
+def _parameters(entry: Entry) -> str:
+    """Return what a candidate is, by the names of parameters."""
+    found = {"method": entry.method, "scaling": entry.scaling, **entry.options}
+    if entry.alpha is not None:
+        found["alpha"] = f"{entry.alpha:g}"
+    if entry.iterations is not None:
+        found["iterations"] = entry.iterations
+    return ", ".join(f"{name}={value}" for name, value in found.items())
+
+
+def _chosen(ranker: AutoRanker) -> dict[str, Any]:
+    chosen = ranker.candidates_.chosen
+    facts: dict[str, Any] = {"chose": [_parameters(chosen), *(f"- {part}" for part in chosen.parts)]}
+    if ranker.skipped_:
+        facts["skipped"] = list(ranker.skipped_)
+    return facts | {"runs in": ", ".join(_targets(ranker)) or "Python with rankwise"}
+
+
+def _targets(ranker: AutoRanker) -> list[str]:
+    """Return the targets that the model can be exported to."""
+    from rankwise.exporters.targets import exportable_to
+    from rankwise.formula.reading import formula_of
+
     try:
-        return exportable_to(formula_of(choice.ranker))
+        return exportable_to(formula_of(ranker))
     except InvalidInputError:  # words have no formula in columns
         return []
-
-
-def read_train_and_valid(options: argparse.Namespace) -> tuple[Rows, Rows | None]:
-    """Read the files that `fit` and `select` name; both get the same columns."""
-    check_applicable(options)
-    train = read_rows(options.data, options)
-    is_dense = pays_as_array(train.X)
-    train = check_trainable(stored(train, is_dense=is_dense))
-    for text in train.remarks:
-        remark(text)
-    _remark_on_queries(train)
-    if options.valid is None:
-        return train, None
-    own = recall(options, {"reading": train.reading}, encoders=[train.encoder])
-    if train.pairs is None:
-        # Rows to validate on count alike, and need no column of weights.
-        own.weight, own.given = None, own.given - {"weight"}
-    read = read_rows(options.valid, own, first_column=train.counts_from)
-    valid = check_valid(read if train.encoder is None else encoded(read, train.encoder), train)
-    train, valid = _same_columns(train, valid)
-    return stored(train, is_dense=is_dense), stored(valid, is_dense=is_dense)
-
-
-def _remark_on_queries(train: Rows) -> None:
-    """Name columns that no ranker can use."""
-    if train.qid is None or len(train.queries) < 2:
-        return
-    found = constant_inside_queries(train.X, train.queries)
-    if found:
-        names = [train.names[j] if train.names else column_name(j, train.first_column) for j in found[:5]]
-        more = ", …" if len(found) > len(names) else ""
-        words = of_query_columns(len(found), train.X.shape[1])
-        remark(f"{words} ({', '.join(names)}{more})")
-
-
-def _same_columns(train: Rows, valid: Rows) -> tuple[Rows, Rows]:
-    counts = {train.counts_from, valid.counts_from}
-    if counts == {0, 1}:
-        raise InvalidInputError(
-            f"{valid.source} and {train.source} do not both count their columns from 0, or both from 1.",
-            "give both the same columns; for text, --zero-based says from what they count.",
-        )
-    if None in counts or train.first_column is None or train.X.shape[1] == valid.X.shape[1]:
-        has_names = train.names is not None or valid.names is not None
-        if has_names and train.column_names() != valid.column_names():
-            raise InvalidInputError(
-                f"{valid.source} has other columns than {train.source}.",
-                "give both the same columns, in the same order.",
-            )
-        return train, valid
-    width = max(train.X.shape[1], valid.X.shape[1])  # text does not write zeros: last columns may not occur
-    return widen(train, width), widen(valid, width)
-
-
-def print_encoding(rows: Rows) -> None:
-    """Print what was done with each column of a table, where anything had to be."""
-    for number, line in enumerate(encoding_lines(rows)):
-        print_facts({"columns" if number == 0 else "       ": line})
-
-
-def print_tried(choice: Choice) -> None:
-    """Print what was tried, and mark the choice."""
-    board = choice.ranker.candidates_
-    print_table(board.header(), board.lines(), left=(0, 1))
-    for line in board.remarks():
-        write(line)
-
-
-def chosen_facts(choice: Choice) -> dict[str, str]:
-    """Name the choice for a reader, and say what its figure is worth."""
-    best, ranker = choice.best, choice.ranker
-    facts = {"chose": best.summary}
-    facts |= {" " * number: f"- {part}" for number, part in enumerate(best.parts, 1)}
-    board = ranker.candidates_
-    if hasattr(ranker, "nested_score_"):
-        facts["expect"] = (
-            f"{choice.metric.name} {figure(ranker.nested_score_)} ± {figure(ranker.nested_error_)} on new data: outer "
-            "folds that took no part in the choice"
-        )
-    elif len(board) > 1:
-        facts["expect"] = (
-            "a little worse than its figure, which was selected on the same rows (--nested says what)"
-        )
-    for number, words in enumerate(ranker.skipped_):
-        facts[f"left out{' ' * number}"] = words
-    return facts
-
-
-def choice_json(choice: Choice, *, times: bool = True) -> dict[str, object]:
-    """Name the choice for a machine."""
-    ranker = choice.ranker
-    nested = (
-        {"nested": {"value": ranker.nested_score_, "standard_error": ranker.nested_error_}}
-        if hasattr(ranker, "nested_score_")
-        else {}
-    )
-    return {
-        "metric": choice.metric.name,
-        "convention": choice.convention,
-        "judged_by": choice.scored_by,
-        "prefer": ranker.prefer,
-        "skipped": ranker.skipped_,
-        **nested,
-        "constant": ranker.candidates_.constant,
-        "is_clear": ranker.candidates_.is_clear,
-        "tried": [
-            {**{key: value for key, value in row.items() if key != "is_chosen"}, "chosen": row["is_chosen"]}
-            for row in ranker.candidates_.as_dicts(times=times)
-        ],
-    }
-
-
-def _as_trained(options: argparse.Namespace) -> str:
-    """Return the options by which data like those at hand are read again; a model remembers those of its columns."""
-    named = {
-        f"--{name.replace('_', '-')}": getattr(options, name, None)
-        for name in ("items", "clicks", "click_columns", "propensity", "max_weight")
-    }
-    return "".join(f" {name} {shlex.quote(f'{value}')}" for name, value in named.items() if value is not None)

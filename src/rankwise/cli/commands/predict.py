@@ -1,185 +1,180 @@
-"""``rankwise predict``: one score per line, or tables and runs that name queries and items."""
+"""``rankwise predict``: one score per line, or tables and runs with queries, items and ranks."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
-import numpy as np
-import numpy.typing as npt
+from rankwise.cli.options import add_data, add_output, add_reading
+from rankwise.cli.printing import output_stream, print_facts, remark
+from rankwise.exceptions import InvalidInputError
 
-from rankwise.cli.applicable import check_applicable
-from rankwise.cli.columns import recall
-from rankwise.cli.inputs import Rows, kind_of, read_rows
-from rankwise.cli.mistakes import UsageError
-from rankwise.cli.models import SavedModel, fit_columns, read_model, remark_on_queries
-from rankwise.cli.outputs import output_stream, score_target
-from rankwise.cli.printing import print_facts, print_json, show_warnings
-from rankwise.cli.scoring import score
-from rankwise.cli.streaming import streamed_tables, streamed_text
-from rankwise.data.queries import ranks_inside
-from rankwise.data.runs import save_run
-from rankwise.data.tables import import_pyarrow
-from rankwise.data.wording import how_many
-from rankwise.runtime.memory import available_memory
+if TYPE_CHECKING:
+    from rankwise.arrays import AnyArray, Floats
+    from rankwise.cli.reading import Data, Model
 
-__all__ = ["run"]
+__all__ = ["add_arguments", "run"]
 
 _LINES_AT_ONCE = 65536
-_PARSED = 8  # times its size, what a file takes in memory with its scaled copy
+_ENDINGS = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".run": "trec", ".trec": "trec"}
+_OTHERS = {".xlsx", ".xls", ".json", ".arrow", ".feather", ".store"}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = (
+        "examples:\n"
+        "  rankwise predict model.rw test.txt -o scores.txt\n"
+        "  rankwise predict model.rw test.txt -o ranked.run\n"
+        "  rankwise predict model.rw items.parquet --id sku -o ranked.tsv\n"
+        "  zcat test.txt.gz | rankwise predict model.rw - > scores.txt"
+    )
+    add_data(parser, model=True)
+    add_output(parser, "one score per line; or, by its ending, a .csv, .tsv, .parquet or .run", default="-")
+    parser.add_argument(
+        "--to",
+        choices=("scores", "csv", "tsv", "parquet", "trec"),
+        help="the format, if the ending does not say it",
+    )
+    parser.add_argument(
+        "--ranks", action="store_true", help="write ranks inside each query instead of scores: 1 is best"
+    )
+    add_reading(parser)
 
 
 def run(options: argparse.Namespace) -> int:
     """Score rows and write the scores."""
-    show_warnings()
-    check_applicable(options)
-    target = score_target(options)
-    if target != "scores" and options.ranks:
-        raise UsageError(
-            "--ranks is for one number per line; tables and runs have ranks anyway.", "leave it out."
-        )
-    if target == "parquet" and options.output == "-":
-        raise UsageError("Parquet is no text to look at.", "name a file: -o ranked.parquet.")
-    saved = read_model(options.model)
-    reading = recall(options, saved.notes, encoders=[saved.encoder])
-    reading.wants_items = target != "scores"
-    writer = _Writer(target, options)
+    from rankwise.cli.reading import kind_of, read_blocks, read_data, read_model, score
+
+    target = _target(options)
+    model = read_model(options.model)
+    kinds = {kind_of(path, options.format) for path in options.data}
+    is_plain = target == "scores" and not options.ranks and not model.needs_queries and options.items is None
     with output_stream(options.output) as stream:
-        for rows in _blocks(options, reading, saved):
-            if writer.n_rows == 0 and (options.ranks or target != "scores"):
-                remark_on_queries(rows, saved, reading.qid, "ranked")
-            scores = score(saved, rows)
-            if rows.pairs is not None and options.items is None:
-                rows, scores = _differences(rows, scores, target)  # noqa: PLW2901
-            writer.write(stream, rows, scores)
-        writer.close(stream)
-    what = "ranks" if options.ranks else "scores"
-    if options.json:
-        data = {"model": saved.path, "data": writer.facts, "output": options.output, what: writer.n_rows}
-        print_json(data)
-    elif options.output != "-":
+        if is_plain and "store" not in kinds and not _has_duels(options, kinds):
+            n_rows = sum(
+                _write_numbers(stream, score(model, block))
+                for block in read_blocks(options.data, options, model)
+            )
+        else:
+            data = read_data(options.data, options, model, needs_labels=False, wants_items=target != "scores")
+            scores = score(model, data)
+            n_rows = _write(stream, data, scores, target, model, ranks=options.ranks)
+    if options.output != "-":
+        what = "ranks" if options.ranks else "scores"
         print_facts(
-            {"wrote": f"{options.output}: {how_many(writer.n_rows, what)} of {writer.facts['file']}"},
-            to_error=True,
+            {"wrote": f"{options.output}: {n_rows:,} {what} of {', '.join(options.data)}"}, to_error=True
         )
     return 0
 
 
-def _differences(
-    rows: Rows, scores: npt.NDArray[np.float64], target: str
-) -> tuple[Rows, npt.NDArray[np.float64]]:
-    """Return by how much the first of each duel is preferred."""
-    if target != "scores":
-        raise UsageError(
-            f"{rows.source} lists duels, which are no rankings of items.",
-            "write one number per line: -o scores.txt, or nothing for standard output.",
+def _target(options: argparse.Namespace) -> str:
+    ending = Path(options.output).suffix.lower()
+    if options.to is None and ending in _OTHERS:
+        raise InvalidInputError(
+            f"{options.output}: predict does not write {ending} files.",
+            "end it in .csv, .tsv, .parquet or .run, or in .txt for one score per line.",
         )
-    assert rows.pairs is not None
-    first, second = rows.pairs.T
-    kept = replace(rows, X=rows.X[: len(rows.pairs)], pairs=None, magnitude=None, weight=None)
-    return kept, scores[first] - scores[second]
+    target: str = options.to or _ENDINGS.get(ending, "scores")
+    if target != "scores" and options.ranks:
+        raise InvalidInputError("Tables and runs have ranks already.", "leave --ranks out.")
+    if target == "parquet" and options.output == "-":
+        raise InvalidInputError("Parquet output is binary.", "write it to a file with -o ranked.parquet.")
+    return target
 
 
-def _blocks(options: argparse.Namespace, reading: argparse.Namespace, saved: SavedModel) -> Iterator[Rows]:
-    """Yield the rows as the model takes them: all at once, or blocks of whole queries."""
-    first = saved.notes.get("first_column")
-    kinds = {kind_of(path, options.format) for path in options.data}
-    can_stream = kinds in ({"text"}, {"table"}) and options.items is None
-    if options.stream and not can_stream:
-        raise UsageError(
-            "--stream is for text and tables of rows.", "leave it out; a store is read where it lies."
-        )
-    sizes = [Path(path).stat().st_size for path in options.data if Path(path).is_file()]
-    if not can_stream or (not options.stream and _PARSED * sum(sizes) < available_memory()):
-        yield fit_columns(read_rows(options.data, reading, needs_labels=False, first_column=first), saved)
-        return
-    needs_queries = saved.scales_inside_queries or options.ranks or reading.wants_items
-    if kinds == {"table"}:
-        blocks = streamed_tables(reading, needs_queries=needs_queries)
-    else:
-        # Later blocks may have columns that the first has not.
-        reading.columns = reading.columns or saved.n_columns
-        blocks = streamed_text(reading, first, needs_queries=needs_queries)
-    for rows in blocks:
-        yield fit_columns(rows, saved)
+def _has_duels(options: argparse.Namespace, kinds: set[str]) -> bool:
+    """Tell whether a table lists duels, of which `predict` writes differences."""
+    from rankwise.data.duels import duel_columns
+    from rankwise.data.tables import open_tables
+
+    if kinds != {"table"} or options.data == ["-"]:
+        return False
+    names = open_tables(options.data[:1], stream=True)[0].schema.names
+    return (options.label or "label") not in names and bool(duel_columns(names))
 
 
-class _Writer:
-    """Writes scores block by block, and counts them."""
+def _write(stream: BinaryIO, data: Data, scores: Floats, target: str, model: Model, *, ranks: bool) -> int:
+    """Write scores, ranks, differences of duels, or a table; return the number of lines."""
+    from rankwise.data.queries import ranks_inside
 
-    def __init__(self, target: str, options: argparse.Namespace) -> None:
-        self._target, self._options = target, options
-        self.n_rows = 0
-        self.facts: dict[str, Any] = {}
-        self._queries = 0
-        self._parquet: Any = None
-
-    def write(self, stream: BinaryIO, rows: Rows, scores: npt.NDArray[np.float64]) -> None:
-        queries = rows.queries
-        if self._target == "scores":
-            written = ranks_inside(scores, queries.codes) if self._options.ranks else scores
-            for start in range(0, written.size, _LINES_AT_ONCE):
-                lines = written[start : start + _LINES_AT_ONCE].tolist()
-                stream.write("".join(f"{value!r}\n" for value in lines).encode())
-        else:
-            self._write_named(stream, rows, scores)
-        self.n_rows += scores.size
-        self._queries += len(queries)
-        self.facts = rows.facts() | {"rows": self.n_rows}
-        if rows.qid is not None:
-            self.facts["queries"] = self._queries
-
-    def _write_named(self, stream: BinaryIO, rows: Rows, scores: npt.NDArray[np.float64]) -> None:
-        own = rows.item_ids
-        numbers = np.arange(self.n_rows, self.n_rows + scores.size)
-        items = [str(one) or f"row{number}" for one, number in zip(own, numbers, strict=True)] if own is not None else [
-            f"row{number}" for number in numbers
-        ]  # fmt: skip
-        qid = ["1"] * scores.size if rows.qid is None else [str(one) for one in rows.qid.tolist()]
-        codes = rows.queries.codes
-        ranks = ranks_inside(scores, codes)
-        if self._target == "trec":
-            # Lines of a run stand in their order, and no two have the same rank.
-            order = np.lexsort((np.arange(scores.size), -scores, codes))
-            place = np.arange(scores.size) - rows.queries.offsets[codes[order]] + 1
-            chosen = order.tolist()
-            save_run(
-                [qid[at] for at in chosen], [items[at] for at in chosen], place.tolist(), scores[order], stream,
-                tag=self._options.tag,
-            )  # fmt: skip
-        elif self._target in _SEPARATORS:
-            between, cell = _SEPARATORS[self._target]
-            if self.n_rows == 0:
-                stream.write(between.join(("qid", "item", "rank", "score\n")).encode())
-            lines = zip(
-                map(cell, qid), map(cell, items), map(str, ranks), map(repr, scores.tolist()), strict=True
+    if data.pairs is not None and data.is_duels:
+        if target != "scores":
+            raise InvalidInputError(
+                f"{data.source} lists duels, which are not rankings of items.",
+                "write one number per line: -o scores.txt.",
             )
-            stream.write("".join(f"{between.join(line)}\n" for line in lines).encode())
-        else:
-            pa = import_pyarrow()
-            table = pa.table({"qid": qid, "item": items, "rank": ranks, "score": scores})
-            if self._parquet is None:
-                import pyarrow.parquet  # noqa: PLC0415 - only where Parquet is written
+        return _write_numbers(stream, scores[data.pairs[:, 0]] - scores[data.pairs[:, 1]])
+    if data.qid is None and model.roles.qid is not None:
+        remark(f"{data.source} has no column {model.roles.qid!r}: all rows are one ranking (--qid COLUMN)")
+    if target == "scores":
+        return _write_numbers(stream, ranks_inside(scores, data.queries.codes) if ranks else scores)
+    return _write_table(stream, data, scores, target)
 
-                self._parquet = pyarrow.parquet.ParquetWriter(stream, table.schema)
-            self._parquet.write_table(table)
 
-    def close(self, stream: BinaryIO) -> None:
-        if self._parquet is not None:
-            self._parquet.close()
+def _write_numbers(stream: BinaryIO, values: AnyArray) -> int:
+    for start in range(0, values.size, _LINES_AT_ONCE):
+        lines = values[start : start + _LINES_AT_ONCE].tolist()
+        stream.write("".join(f"{value!r}\n" for value in lines).encode())
+    return int(values.size)
+
+
+def _write_table(stream: BinaryIO, data: Data, scores: Floats, target: str) -> int:
+    import numpy as np
+
+    from rankwise.data.queries import ranks_inside
+    from rankwise.data.runs import save_run
+    from rankwise.data.tables import import_pyarrow
+
+    codes = data.queries.codes
+    ids = [""] * scores.size if data.item_ids is None else [str(one) for one in data.item_ids]
+    items = [one or f"row{number}" for number, one in enumerate(ids)]
+    qid = ["1"] * scores.size if data.qid is None else [str(one) for one in data.qid.tolist()]
+    if target == "trec":  # lines in order, and no rank twice
+        order = np.lexsort((np.arange(scores.size), -scores, codes))
+        place = np.arange(scores.size) - data.queries.offsets[codes[order]] + 1
+        chosen = order.tolist()
+        save_run(
+            [qid[at] for at in chosen],
+            [items[at] for at in chosen],
+            place.tolist(),
+            scores[order],
+            stream,
+            tag="rankwise",
+        )
+        return int(scores.size)
+    columns = {
+        "qid": qid,
+        "item": items,
+        "rank": ranks_inside(scores, codes).tolist(),
+        "score": scores.tolist(),
+    }
+    if target == "parquet":
+        import_pyarrow()
+        import pyarrow.parquet as pq
+
+        pq.write_table(import_pyarrow().table(columns), stream)
+    else:
+        between, cell = ("\t", _tsv_cell) if target == "tsv" else (",", _csv_cell)
+        rows = zip(
+            map(cell, qid),
+            map(cell, items),
+            map(str, columns["rank"]),
+            map(repr, columns["score"]),
+            strict=True,
+        )
+        stream.write(f"{between.join(columns)}\n".encode())
+        stream.write("".join(f"{between.join(row)}\n" for row in rows).encode())
+    return int(scores.size)
 
 
 def _tsv_cell(text: str) -> str:
+    """Keep one line per row, whatever an id contains."""
     return text.replace("\t", " ").replace("\n", " ").replace("\r", " ")
 
 
 def _csv_cell(text: str) -> str:
-    text = _tsv_cell(text)  # one line per row, whatever an id holds
+    text = _tsv_cell(text)
     doubled = text.replace('"', '""')
     return f'"{doubled}"' if any(sign in text for sign in ',"') else text
-
-
-_SEPARATORS = {"tsv": ("\t", _tsv_cell), "csv": (",", _csv_cell)}

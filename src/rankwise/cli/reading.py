@@ -1,0 +1,789 @@
+"""Data and models that commands read.
+
+Files are svmlight or LETOR text, tables, or stores, recognised by the ending of their names. The columns of a table get
+their roles from `rankwise.data.columns.decide_roles`, by the names that the options give, or else those that the model
+keeps.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from rankwise.arrays import AnyArray, Floats, Ints
+from rankwise.cli.printing import remark
+from rankwise.data.columns import (
+    Roles,
+    check_columns,
+    column_name,
+    decide_roles,
+    first_column_of,
+    nearest_name,
+    number_text_problem,
+    read_columns,
+    some_names,
+)
+from rankwise.data.containers import pays_as_array
+from rankwise.data.duels import WINNER_AND_LOSER, duel_columns, duel_sides, stack_duels
+from rankwise.data.queries import Queries
+from rankwise.data.query_ids import decode_ids
+from rankwise.data.store import META, open_store
+from rankwise.data.svmlight import TextReader, ZeroBased, check_last_column, item_ids, no_rows, text_blocks
+from rankwise.data.tables import (
+    TableFile,
+    TableReader,
+    import_pyarrow,
+    is_table,
+    open_tables,
+    read_preferences,
+    sparse_width,
+    texts_of,
+)
+from rankwise.data.validation import check_qid
+from rankwise.data.wording import how_many
+from rankwise.exceptions import InvalidInputError, RankwiseError
+from rankwise.runtime.memory import available_memory
+from rankwise.runtime.progress import ProgressLine
+
+if TYPE_CHECKING:
+    from rankwise.formula.view import ModelView
+
+__all__ = [
+    "PACKED",
+    "Data",
+    "Model",
+    "is_model",
+    "kind_of",
+    "naming",
+    "open_reader",
+    "open_roles",
+    "read_blocks",
+    "read_data",
+    "read_model",
+    "score",
+    "text_base",
+    "widened",
+]
+
+PACKED = (".gz", ".bz2", ".xz", ".zst")
+_BLOCK = 1 << 26  # bytes that are scored at a time
+_PARSED = 8  # a file in memory, with a scaled copy, takes this many times its size
+_BYTES_PER_VALUE = 12  # of a sparse matrix
+_MODEL_START = 40  # bytes
+_BATTLES = {"model_a", "model_b", "winner"}
+
+
+@dataclass(frozen=True)
+class Data:
+    """Data that were read.
+
+    Attributes
+    ----------
+    source : str
+        The files, for messages.
+    X : ndarray, CSR matrix or pyarrow.Table
+        A table where an encoder has to turn its columns into numbers.
+    y : (rows,) float64 or None
+    qid : (rows,) ids or None
+    names : list of str or None
+        The names of the columns of X; text and stores only number them.
+    first_column : {0, 1} or None
+        The number of the first column, for text and stores.
+    pairs : (pairs, 2) int64 or None
+        Preferences: the rows of X that won and lost.
+    magnitude : (pairs,) float64 or None
+    weight : (pairs,) or (rows,) float64 or None
+    item_ids : (rows,) ids or None
+    roles : Roles or None
+        For tables.
+    is_duels : bool
+        Whether each row of the table had a winner and a loser.
+    has_comments : bool
+        Whether text had comments; only looked for where it is converted.
+    """
+
+    source: str
+    X: Any
+    y: Floats | None = None
+    qid: AnyArray | None = None
+    names: list[str] | None = None
+    first_column: int | None = None
+    pairs: Ints | None = None
+    magnitude: Floats | None = None
+    weight: Floats | None = None
+    item_ids: AnyArray | None = None
+    roles: Roles | None = None
+    is_duels: bool = False
+    has_comments: bool = False
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """The numbers of rows and columns."""
+        return int(self.X.shape[0]), int(self.X.shape[1])
+
+    @property
+    def labels(self) -> Floats:
+        """The labels of data that have labels."""
+        assert self.y is not None
+        return self.y
+
+    @cached_property
+    def queries(self) -> Queries:
+        """The rows grouped by query."""
+        return check_qid(self.qid, self.shape[0])
+
+    @property
+    def counts_from(self) -> int | None:
+        """The number of the first column; tables that were converted from text keep it in their names."""
+        return (
+            first_column_of(self.names[0]) if self.first_column is None and self.names else self.first_column
+        )
+
+    def column_names(self) -> list[str]:
+        """Return a name for every column."""
+        return self.names or [column_name(number, self.first_column) for number in range(self.shape[1])]
+
+    def decided(self) -> tuple[Ints, Floats | None]:
+        """Return the preferences that are not ties, and their weights."""
+        assert self.pairs is not None
+        kept = slice(None) if self.magnitude is None else self.magnitude > 0
+        return self.pairs[kept], None if self.weight is None else self.weight[kept]
+
+    def eval_set(self) -> tuple[Any, ...]:
+        """Return the data as estimators take them for validation."""
+        parts = (self.X, self.y, self.qid) if self.pairs is None else (self.X, *self.decided())
+        return parts if parts[2] is not None else parts[:2]
+
+    def counts(self) -> dict[str, int]:
+        """Count rows, queries and columns, or preferences and items."""
+        rows, columns = self.shape
+        if self.pairs is not None:
+            return {"preferences": len(self.pairs), "items": rows, "columns": columns}
+        queries = {} if self.qid is None else {"queries": len(self.queries)}
+        return {"rows": rows, **queries, "columns": columns}
+
+    def describe(self) -> str:
+        """Return the counts in a line."""
+        return (
+            f"{self.source}: {', '.join(how_many(count, things) for things, count in self.counts().items())}"
+        )
+
+    def facts(self) -> dict[str, object]:
+        """Return the counts for machines."""
+        return {"file": self.source, **self.counts()}
+
+
+# Models
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model that was read, and the notes in its file."""
+
+    path: str
+    estimator: Any
+    header: dict[str, Any]
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        """The notes that `rankwise fit` wrote."""
+        found: dict[str, Any] = self.header["notes"]
+        return found
+
+    @cached_property
+    def view(self) -> ModelView:
+        """The ranker and the steps that prepare its columns."""
+        from rankwise.formula.view import ModelView  # noqa: PLC0415 - imports every estimator
+
+        return ModelView.of(self.estimator)
+
+    @property
+    def encoder(self) -> Any:
+        """The encoder of tables, where the model has one."""
+        return self.view.encoder
+
+    @cached_property
+    def roles(self) -> Roles:
+        """The roles of columns in the training table."""
+        roles = Roles.restored(self.notes.get("roles"))
+        own = getattr(self.estimator, "feature_names_in_", None)
+        if not roles.features and own is not None:  # saved from Python
+            roles = replace(roles, features={str(name): "" for name in own})
+        if self.encoder is not None:  # columns that training left out need not exist
+            left = {step["name"] for step in self.encoder.columns_ if step["kind"] == "left out"}
+            kept = {name: kind for name, kind in roles.features.items() if name not in left}
+            roles = replace(roles, features=kept)
+        return roles
+
+    @property
+    def texts(self) -> list[str]:
+        """The columns that contained texts in training, and are texts wherever they are read again."""
+        from rankwise.preprocessing.column_steps import held_text  # noqa: PLC0415 - imports scikit-learn
+
+        return (
+            []
+            if self.encoder is None
+            else [step["name"] for step in self.encoder.columns_ if held_text(step)]
+        )
+
+    @property
+    def n_features(self) -> int:
+        """The number of columns that the model takes."""
+        from rankwise.persistence import features_taken  # noqa: PLC0415 - imports every estimator
+
+        return features_taken(self.estimator) or 0
+
+    @property
+    def first_column(self) -> int | None:
+        """The number of the first column of the training text."""
+        found = self.notes.get("first_column")
+        return found if found in (0, 1) else None
+
+    def names(self) -> list[str] | None:
+        """Return the names of the columns of numbers; None where an encoder makes them."""
+        if self.encoder is not None:
+            return None
+        own = self.notes.get("feature_names") or getattr(self.estimator, "feature_names_in_", None)
+        if own is not None and len(own) == self.n_features:
+            return [str(name) for name in own]
+        return [column_name(number, self.first_column) for number in range(self.n_features)]
+
+    @property
+    def needs_queries(self) -> bool:
+        """Whether a row can only be scored together with the others of its query."""
+        models = getattr(self.view.ranker, "rankers_", ())
+        steps = [*self.view.steps, *(step for one in models for _, step in getattr(one, "steps", ()))]
+        return any(type(step).__name__ == "QueryScaler" for step in steps)
+
+
+def read_model(path: str) -> Model:
+    """Read a model file, or standard input."""
+    from rankwise.persistence import load, read_header  # noqa: PLC0415 - imports every estimator
+
+    if path != "-":
+        return Model(path, load(path), read_header(path))
+    content = sys.stdin.buffer.read()
+    return Model("standard input", load(io.BytesIO(content)), read_header(io.BytesIO(content)))
+
+
+def is_model(path: str) -> bool:
+    """Tell from its first bytes whether a file is a model: a zip archive that begins with the model's JSON."""
+    if path == "-":
+        start = sys.stdin.buffer.peek(_MODEL_START)  # type: ignore[union-attr]
+    elif Path(path).is_file():
+        with Path(path).open("rb") as stream:
+            start = stream.read(_MODEL_START)
+    else:
+        return False
+    return bool(start[:4] == b"PK\3\4" and start[30:_MODEL_START] == b"model.json")
+
+
+@contextmanager
+def naming(source: str) -> Iterator[None]:
+    """Name the file in errors of functions that see only arrays."""
+    try:
+        yield
+    except RankwiseError as error:
+        raise error if source in error.problem else error.restated(f"{source}: {error.problem}") from error
+    except ValueError as error:  # of scikit-learn's transformers
+        raise InvalidInputError(
+            f"{source}: {error}", "use data with the columns of the training data; see `rankwise inspect`."
+        ) from error
+
+
+def score(model: Model, data: Data) -> Floats:
+    """Return one score per row."""
+    from rankwise.model_selection import predict_scores  # noqa: PLC0415 - imports scikit-learn
+
+    with naming(data.source):
+        scores = np.asarray(predict_scores(model.estimator, data.X, data.qid), dtype=np.float64)
+    if scores.ndim != 1:
+        raise InvalidInputError(f"{model.path} has {scores.shape[1]} outputs.", "save a model of one output.")
+    return scores
+
+
+# Data
+
+
+def kind_of(path: str, given: str | None = None) -> str:
+    """Tell text, tables and stores apart by the names of files."""
+    folder = Path(path)
+    if given is not None:
+        return given
+    if is_table(path):
+        return "table"
+    if path == "-":
+        return "text"
+    if folder.is_dir() and not (folder / META).exists() and any(map(is_table, folder.iterdir())):
+        return "table"
+    name = path.lower()
+    for ending in PACKED:
+        name = name.removesuffix(ending)
+    return "store" if folder.is_dir() or name.endswith(".store") else "text"
+
+
+def read_data(
+    paths: list[str],
+    options: argparse.Namespace,
+    model: Model | None = None,
+    *,
+    needs_labels: bool = True,
+    wants_items: bool = False,
+) -> Data:
+    """Read files of one kind as one.
+
+    Parameters
+    ----------
+    paths : list of str
+    options : Namespace
+        With the options of `rankwise.cli.options.add_reading`.
+    model : Model, optional
+        The columns are those of its training data.
+    needs_labels : bool
+        Whether a table without labels is an error.
+    wants_items : bool
+        Whether to read the ids of rows.
+    """
+    kind, source = _kind_and_name(paths, options)
+    if kind == "table" or options.items is not None:
+        files = open_tables(paths, _text_columns(options, model))
+        if options.items is not None:
+            return _read_preferences(files, source, options, model)
+        return _read_table(files, source, options, model, needs_labels=needs_labels, wants_items=wants_items)
+    if kind == "store":
+        data = _read_store(paths, source, wants_items=wants_items)
+    else:
+        data = _read_text(paths, source, options, model, wants_items=wants_items)
+    return data if model is None else _as_trained(data, model)
+
+
+def _kind_and_name(paths: list[str], options: argparse.Namespace) -> tuple[str, str]:
+    kinds = {kind_of(path, options.format) for path in paths}
+    if len(kinds) > 1:
+        raise InvalidInputError(
+            f"The files are of several kinds: {', '.join(sorted(kinds))}.", "convert them to one kind."
+        )
+    wrong = next((path for path in paths if path != "-" and is_model(path)), None)
+    if wrong is not None:
+        raise InvalidInputError(f"{wrong} is a model, not data.", "name the file with the rows in its place.")
+    source = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
+    return kinds.pop(), "standard input" if paths == ["-"] else source
+
+
+def _read_store(paths: list[str], source: str, *, wants_items: bool) -> Data:
+    if len(paths) > 1:
+        raise InvalidInputError(
+            "Several stores were named.", "convert them to one: rankwise convert A B -o C.store."
+        )
+    store = open_store(paths[0])
+    X: Any = store.X
+    if sp.issparse(X) and X.nnz * _BYTES_PER_VALUE * 4 < available_memory():
+        X = sp.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
+    items = store.item_ids if wants_items else None
+    return Data(source, X, store.y, store.qid, first_column=store.first_column, item_ids=items)
+
+
+def text_base(options: argparse.Namespace) -> ZeroBased:
+    """Return whether columns count from 0, as the reader of text takes it."""
+    return "auto" if options.zero_based is None else options.zero_based == "true"
+
+
+def open_reader(
+    paths: list[str], options: argparse.Namespace, model: Model | None = None, *, wants_items: bool = False
+) -> TextReader:
+    """Return a reader of text; columns count as those of the model's training data."""
+    base = text_base(options)
+    is_known = base == "auto" and model is not None and model.first_column is not None
+    reader = TextReader(
+        paths if len(paths) > 1 else paths[0],
+        n_features=options.n_features or (None if model is None else model.n_features),
+        zero_based=model.first_column == 0 if is_known and model is not None else base,
+        missing=options.missing or "error",
+        n_threads=options.n_threads,
+    )
+    if is_known:
+        reader.counting = "columns of the training data count"
+    reader.keeps_comments = wants_items
+    return reader
+
+
+def _read_text(
+    paths: list[str], source: str, options: argparse.Namespace, model: Model | None, *, wants_items: bool
+) -> Data:
+    reader = open_reader(paths, options, model, wants_items=wants_items)
+    reader.looks_for_comments = options.command == "convert"
+    with ProgressLine(f"reading {source}") as progress:
+        for _ in reader.parse():
+            progress.update(f"{reader.n_bytes / 1e6:,.0f} MB")
+    if reader.rows.rows == 0:
+        raise no_rows(reader)
+    block = reader.take()
+    check_last_column(reader, block)
+    qid = None if block.runs is None else block.runs.repeat(decode_ids(block.runs.texts()), block.labels.size)
+    X = block.matrix(reader.n_columns)
+    found = item_ids(reader.comments) if wants_items else np.empty(0, np.str_)
+    return Data(
+        source, X, block.labels, qid, first_column=reader.base,
+        item_ids=found if (found != "").any() else None, has_comments=reader.has_comments,
+    )  # fmt: skip
+
+
+def _as_trained(data: Data, model: Model) -> Data:
+    """Bring numbered columns into the width that a model knows."""
+    if model.encoder is not None:
+        raise InvalidInputError(
+            f"{data.source} is not a table, and {model.path} was trained on one.",
+            "use a table with the columns of the training table.",
+        )
+    first, wanted = model.first_column, model.n_features
+    if first is not None and data.first_column is not None and first != data.first_column:
+        raise InvalidInputError(
+            f"{data.source} counts its columns from {data.first_column}, and the training data of {model.path} from "
+            f"{first}.",
+            "convert or read it again with --zero-based as the training data were.",
+        )
+    occurring = int(data.X.indices.max(initial=-1)) + 1 if sp.issparse(data.X) else data.shape[1]
+    if occurring < wanted:
+        remark(
+            f"{data.source} has {how_many(occurring, 'columns')} and the model {wanted:,}; the others are 0."
+        )
+    data = widened(data, max(wanted, data.shape[1]))
+    if sp.issparse(data.X) and getattr(model.estimator, "is_dense_", pays_as_array(data.X)):
+        data = replace(data, X=data.X.toarray())
+    return data
+
+
+def widened(data: Data, width: int) -> Data:
+    """Add columns of zeros to sparse rows, which do not store them."""
+    X = data.X
+    if X.shape[1] == width or not sp.issparse(X):
+        return data
+    return replace(data, X=sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], width)))
+
+
+# Tables
+
+
+def _text_columns(options: argparse.Namespace, model: Model | None) -> list[str]:
+    """Return the columns that CSV files contain as text: ids, and texts of duels on both sides."""
+    kept = Roles() if model is None else model.roles
+    texts = [
+        *getattr(options, "categories", []),
+        *getattr(options, "words", []),
+        *(model.texts if model else []),
+    ]
+    features = {*_features(options), *kept.features}
+    ids = options.id or [name for name in (*kept.ids, "id") if name not in features]
+    sides = [side + name for name in texts for side in WINNER_AND_LOSER]
+    return [options.qid or kept.qid or "qid", *ids, *texts, *sides, options.winner, options.loser]
+
+
+def _features(options: argparse.Namespace) -> list[str]:
+    """Return the columns that the options declare as features."""
+    crossed = [name for cross in getattr(options, "crosses", []) for name in cross.split(":")]
+    return [
+        *(options.features or []),
+        *getattr(options, "categories", []),
+        *getattr(options, "words", []),
+        *crossed,
+    ]
+
+
+def open_roles(
+    file: TableFile, source: str, options: argparse.Namespace, model: Model | None, *, has_rows: bool = True
+) -> Roles:
+    """Decide the roles of a table's columns by the options, or else by the model."""
+    if file.is_numbered:
+        remark(f"{file.name} has no header line: its columns are called 1 to {len(file.schema.names)}")
+    known = set(file.schema.names)
+    kept = Roles() if model is None else model.roles
+    wanted = list(kept.features)
+    lacking = [name for name in wanted if name not in known]
+    if lacking:
+        raise _lacks_columns(source, lacking, len(wanted), file.schema.names)
+    ids = options.id if options.id is not None else [name for name in kept.ids if name in known] or None
+    if not has_rows:  # items have ids, and no labels or queries
+        return decide_roles(
+            file.schema, source, ids=ids, features=options.features or wanted or None,
+            others=[*_features(options), *known & {"label", "qid"}],
+        )  # fmt: skip
+    return decide_roles(
+        file.schema,
+        source,
+        label=options.label or (kept.label if kept.label in known else None),
+        qid=options.qid or (kept.qid if kept.qid in known else None),
+        weight=options.weight,
+        ids=ids,
+        features=wanted or options.features,
+        others=_features(options),
+    )
+
+
+def _lacks_columns(
+    source: str, lacking: Sequence[str], n_columns: int, names: Sequence[str]
+) -> InvalidInputError:
+    alike = nearest_name(lacking[0], names, 0.75)
+    return InvalidInputError(
+        f"{source} lacks {len(lacking):,} of the model's {how_many(n_columns, 'columns')}, such as {lacking[0]!r}.",
+        f"{'' if alike is None else f'did you mean {alike!r}? '}use a table with the columns of the training table, "
+        "under the same names.",
+    )
+
+
+def _read_table(
+    files: list[TableFile],
+    source: str,
+    options: argparse.Namespace,
+    model: Model | None,
+    *,
+    needs_labels: bool,
+    wants_items: bool,
+) -> Data:
+    names = files[0].schema.names
+    has_label = (options.label or "label") in names
+    if not has_label and duel_columns(names) and options.command != "convert":
+        return _read_duels(files, source, options, model)
+    roles = open_roles(files[0], source, options, model)
+    if roles.label is None and needs_labels:
+        raise _without_labels(source, names, options, model)
+    if model is None and roles.qid is None and options.command in {"fit", "inspect"}:
+        likely = roles.queries[0] if roles.queries else "COLUMN"
+        remark(f"{source} has no column 'qid': all rows are one ranking (--qid {likely})")
+    encodes = _encodes(files, roles, options, model)
+    plan = _plan(files, roles, options, encodes=encodes, label=roles.label, qid=roles.qid)
+    X, y, qid, found = plan.load()
+    columns: list[str] | None = found
+    if encodes or _is_to_be_filled(X, options, model):
+        X, columns = _columns_as_they_are(files, list(roles.features), _texts(options, model)), None
+    items = texts_of(files, roles.ids[0]) if wants_items and roles.ids else None
+    if plan.sparse is not None:  # its features are not columns of the table
+        roles = replace(roles, features={})
+    return Data(source, X, y, qid, columns, weight=plan.weights(), item_ids=items, roles=roles)
+
+
+def _without_labels(
+    source: str, names: Sequence[str], options: argparse.Namespace, model: Model | None
+) -> InvalidInputError:
+    if set(names) >= _BATTLES:
+        return InvalidInputError(
+            f"{source} lists battles (columns model_a, model_b and winner).",
+            f"rank the models with `rankwise leaderboard {source}`.",
+        )
+    if {options.winner, options.loser} <= set(names):
+        return InvalidInputError(
+            f"{source} lists preferences (columns {options.winner} and {options.loser}) between items without columns.",
+            f"add --items FILE, a table of the items; or rank them with `rankwise leaderboard {source}`.",
+        )
+    wanted = (None if model is None else model.roles.label) or "label"
+    return InvalidInputError(
+        f"{source} has no column {wanted!r} with the labels.",
+        f"name it with --label; the columns are {some_names([repr(name) for name in names])}.",
+    )
+
+
+def _texts(options: argparse.Namespace, model: Model | None) -> list[str]:
+    own = [*getattr(options, "categories", []), *getattr(options, "words", [])]
+    return own if model is None else model.texts
+
+
+def _encodes(
+    files: Sequence[TableFile], roles: Roles, options: argparse.Namespace, model: Model | None
+) -> bool:
+    """Tell whether an encoder turns the columns into numbers: the model's, or a new one where they need it."""
+    if model is not None:
+        return model.encoder is not None
+    if hasattr(options, "encodes"):  # as the training table
+        return bool(options.encodes)
+    if not hasattr(options, "categories") or options.missing is not None:
+        return False
+    if options.categories or options.words or options.crosses:
+        return True
+    return roles.needs_encoding and not _is_sparse(files, options)
+
+
+def _is_to_be_filled(X: Any, options: argparse.Namespace, model: Model | None) -> bool:
+    """Tell whether dense numbers to learn from have gaps, which an encoder fills."""
+    is_training = model is None and hasattr(options, "categories") and not hasattr(options, "encodes")
+    return is_training and options.missing is None and not sp.issparse(X) and bool(np.isnan(X).any())
+
+
+def _is_sparse(files: Sequence[TableFile], options: argparse.Namespace) -> bool:
+    return options.features is None and sparse_width(files) is not None
+
+
+def _plan(
+    files: Sequence[TableFile],
+    roles: Roles,
+    options: argparse.Namespace,
+    *,
+    encodes: bool,
+    label: str | None,
+    qid: str | None,
+) -> TableReader:
+    """Return a reader of numbers; where an encoder is used, of everything but the features."""
+    kinds = {name: kind or "number" for name, kind in roles.features.items()}
+    features: list[str] | None = [name for name, kind in kinds.items() if kind in {"number", "flag"}]
+    lists = [name for name, kind in kinds.items() if kind == "list"]
+    others = [name for name, kind in kinds.items() if kind in {"date", "text"}]
+    if encodes:
+        features, lists, others = [], [], []
+    elif _is_sparse(files, options):
+        features, lists, others = None, [], []
+    for name in others:
+        problem = number_text_problem(files[0], name)
+        if problem is not None:
+            raise InvalidInputError(problem, "correct the entry (an empty one is missing).")
+    if others and (options.command != "convert" or not (features or lists)):
+        raise InvalidInputError(
+            f"{files[0].name}, column {others[0]!r} is not a column of numbers.",
+            "leave it out with --features.",
+        )
+    if others:
+        remark(f"not converted: {some_names(others)}, which are not numbers")
+    fills = hasattr(options, "categories")  # `fit` and `inspect` look at missing values first
+    return TableReader(
+        files,
+        label,
+        qid,
+        features,
+        lists,
+        missing=options.missing or ("nan" if fills else "error"),
+        weight=roles.weight,
+    )
+
+
+def _columns_as_they_are(files: Sequence[TableFile], names: list[str], texts: Sequence[str]) -> Any:
+    """Return columns for an encoder; a column of numbers that one entry turned into text is an error."""
+    pa = import_pyarrow()
+    for file in files:
+        check_columns(file, names, "a column of the first table")
+        for name in names:
+            problem = number_text_problem(file, name)
+            if problem is not None and name not in texts:
+                raise InvalidInputError(
+                    problem,
+                    f"correct the entry (an empty one is missing), or name {name} in categories, or in id.",
+                )
+    parts = [pa.Table.from_batches([b.data for b in file.batches(names)]) for file in files if file.n_rows]
+    try:
+        return pa.concat_tables(parts, promote_options="permissive")
+    except pa.ArrowException as error:
+        raise InvalidInputError(
+            f"The files have columns of different types: {error}.", "write them alike."
+        ) from error
+
+
+def _read_preferences(
+    files: list[TableFile], source: str, options: argparse.Namespace, model: Model | None
+) -> Data:
+    """Read winners and losers, and the table of the items that they name."""
+    items = open_tables([options.items], _text_columns(options, model))
+    names = items[0].schema.names
+    roles = open_roles(items[0], options.items, options, model, has_rows=False)
+    if not roles.ids:
+        raise InvalidInputError(
+            f"{options.items} has no column 'id' with the ids of the items.",
+            f"name it with --id; the columns are {some_names([repr(name) for name in names])}.",
+        )
+    for role in ("winner", "loser"):
+        check_columns(files[0], [getattr(options, role)], role)
+
+    def read(*, encodes: bool) -> Any:
+        plan = _plan(
+            items, replace(roles, weight=None), options, encodes=encodes, label=None, qid=roles.ids[0]
+        )
+        return read_preferences(
+            files, plan, winner=options.winner, loser=options.loser, weight=options.weight
+        )
+
+    encodes = _encodes(items, roles, options, model)
+    found = read(encodes=encodes)
+    encodes = encodes or _is_to_be_filled(found.X, options, model)
+    X, columns = found.X, found.feature_names
+    if encodes:
+        X, columns = _columns_as_they_are(items, list(roles.features), _texts(options, model)), None
+    return Data(
+        source, X, names=columns, pairs=found.pairs, magnitude=found.magnitude, weight=found.weight,
+        item_ids=found.item_ids, roles=roles,
+    )  # fmt: skip
+
+
+def _read_duels(
+    files: list[TableFile], source: str, options: argparse.Namespace, model: Model | None
+) -> Data:
+    """Read rows such as (winner_age, loser_age) as two items and a preference; equal items are one."""
+    names = files[0].schema.names
+    chosen = duel_columns(names)
+    wanted = list(options.features or (model.roles.features if model is not None else chosen))
+    lacking = [name for name in wanted if name not in chosen]
+    if lacking:
+        raise _lacks_columns(source, [f"winner_{name}" for name in lacking], len(wanted), names)
+    amounts = {role: getattr(options, role, None) or role for role in ("magnitude", "weight")}
+    amounts = {role: name for role, name in amounts.items() if name in names}
+    sides = [side + name for side in WINNER_AND_LOSER for name in wanted]
+    texts = [side + name for side in WINNER_AND_LOSER for name in _texts(options, model)]
+    table = _columns_as_they_are(files, [*sides, *amounts.values()], texts)
+    stacked, pairs = stack_duels(*duel_sides(table.select(sides)))
+    kinds = {column.name: column.kind for column in read_columns(stacked)}
+    roles = Roles(
+        features=kinds, unused={name: "" for name in names if name not in {*sides, *amounts.values()}}
+    )
+    data = Data(source, stacked.select(wanted), pairs=pairs, roles=roles, is_duels=True)
+    found: dict[str, Any] = {role: read_columns(table, [name])[0].values for role, name in amounts.items()}
+    data = replace(data, **found)
+    if options.command in {"evaluate", "report"}:
+        data = _merged(data)
+    if model is not None and model.encoder is None:
+        columns = read_columns(data.X, wanted)
+        data = replace(data, X=np.column_stack([column.values for column in columns]), names=wanted)
+    return data
+
+
+def _merged(data: Data) -> Data:
+    """Make one item of equal rows, so that intervals know that one competitor fought several duels."""
+    assert data.pairs is not None
+    number: dict[str, int] = {}
+    rows = zip(*(column.to_pylist() for column in data.X.columns), strict=True)
+    same = np.array([number.setdefault(repr(row), len(number)) for row in rows])
+    pairs = same[data.pairs]
+    differ = pairs[:, 0] != pairs[:, 1]
+    if not differ.all():
+        remark(f"left out {how_many(int((~differ).sum()), 'duels')} of {data.source} between equal rows")
+    magnitude, weight = (None if one is None else one[differ] for one in (data.magnitude, data.weight))
+    first = np.unique(same, return_index=True)[1]
+    return replace(data, X=data.X.take(first), pairs=pairs[differ], magnitude=magnitude, weight=weight)
+
+
+# Blocks
+
+
+def read_blocks(paths: list[str], options: argparse.Namespace, model: Model) -> Iterator[Data]:
+    """Yield the rows of text or tables block by block, without labels and queries; they need not fit in memory."""
+    kind, source = _kind_and_name(paths, options)
+    if kind == "text":
+        reader = open_reader(paths, options, model)
+        for block in text_blocks(reader, _BLOCK):
+            yield _as_trained(Data(source, block.matrix(reader.n_columns), first_column=reader.base), model)
+        return
+    n_bytes = sum(Path(path).stat().st_size for path in paths if Path(path).is_file())
+    files = open_tables(paths, _text_columns(options, model), stream=_PARSED * n_bytes > available_memory())
+    roles = open_roles(files[0], source, options, model)
+    if model.encoder is None:
+        plan = _plan(files, replace(roles, weight=None), options, encodes=False, label=None, qid=None)
+        for table, _ in plan.blocks(plan.rows_in(_BLOCK)):
+            yield Data(source, table.X, names=table.feature_names)
+        return
+    pa = import_pyarrow()
+    for file in files:
+        for batch in file.batches(list(roles.features)):
+            yield Data(source, pa.Table.from_batches([batch.data]))
