@@ -15,6 +15,7 @@ from rankwise import (
     KernelRankRLS,
     KernelRankRLSCV,
     KernelRankSVM,
+    KernelRankSVMCV,
     RankRLS,
     RankRLSCV,
     RankSVM,
@@ -403,6 +404,12 @@ KERNEL = [
         KernelRankSVM(gamma=0.2, alpha=0.1, loss="squared_hinge", basis=CHOSEN, tol=1e-10),
         "ranking",
         outputs=2,
+    ),
+    Case(
+        "KernelRankSVMCV folds",
+        KernelRankSVMCV(alphas=SMALL, gamma=0.2, cv=3, loss="squared_hinge", tol=1e-9),
+        "queries",
+        levels=4,
     ),
     Case("KernelRankSVM pairs", KernelRankSVM("linear", alpha=0.1, loss="logistic", tol=1e-10), "pairs"),
 ]

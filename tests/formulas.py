@@ -130,7 +130,7 @@ GAPS = {
 KERNELS = {
     "linear": KernelRankRLS("linear", basis=15, random_state=0),
     "rbf": KernelRankRLS("rbf", gamma=0.3, basis=15, random_state=0),
-    "polynomial": KernelRankRLS("poly", gamma=0.2, degree=2, basis=15, random_state=0),
+    "polynomial": KernelRankRLS("poly", gamma=0.2, kernel_params={"degree": 2}, basis=15, random_state=0),
     "laplacian": KernelRankRLS("laplacian", gamma=0.3, basis=15, random_state=0),
     "sigmoid": KernelRankRLS("sigmoid", gamma=0.01, basis=15, random_state=0),
 }

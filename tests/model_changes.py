@@ -79,6 +79,7 @@ def whole():
             "AdditiveRanker",
             "KernelRankRLSCV",
             "KernelRankSVM",
+            "KernelRankSVMCV",
             "RankRLS",
             "RankRLSCV",
             "RankSVMCV",

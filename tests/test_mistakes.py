@@ -22,6 +22,7 @@ from rankwise import (
     KernelRankRLS,
     KernelRankRLSCV,
     KernelRankSVM,
+    KernelRankSVMCV,
     RankRLS,
     RankRLSCV,
     RankSVM,
@@ -43,6 +44,7 @@ ESTIMATORS = [
     KernelRankRLS(),
     KernelRankRLSCV(),
     KernelRankSVM(),
+    KernelRankSVMCV(alphas=[0.1, 1.0]),
     AdditiveRanker(),
     AutoRanker(methods=["rls"]),
 ]

@@ -12,6 +12,7 @@ from rankwise.estimators.additive_cv import AdditiveRankerCV as AdditiveRankerCV
 from rankwise.estimators.kernel_rls import KernelRankRLS as KernelRankRLS
 from rankwise.estimators.kernel_rls_cv import KernelRankRLSCV as KernelRankRLSCV
 from rankwise.estimators.kernel_svm import KernelRankSVM as KernelRankSVM
+from rankwise.estimators.kernel_svm import KernelRankSVMCV as KernelRankSVMCV
 from rankwise.estimators.rank_rls import RankRLS as RankRLS
 from rankwise.estimators.rank_rls_cv import RankRLSCV as RankRLSCV
 from rankwise.estimators.rank_svm import RankSVM as RankSVM

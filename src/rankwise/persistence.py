@@ -59,7 +59,8 @@ _SPARSE = {kind.__name__: kind for kind in (sp.csr_matrix, sp.csr_array, sp.csc_
 
 RANKERS = [
     "AdditiveRanker", "AdditiveRankerCV", "AutoRanker", "AverageRanker", "KernelRankRLS", "KernelRankRLSCV",
-    "KernelRankSVM", "RankRLS", "RankRLSCV", "RankSVM", "RankSVMCV", "TwoSidedRankRLS", "TwoSidedRankRLSCV",
+    "KernelRankSVM", "KernelRankSVMCV", "RankRLS", "RankRLSCV", "RankSVM", "RankSVMCV", "TwoSidedRankRLS",
+    "TwoSidedRankRLSCV",
 ]  # fmt: skip
 # Transformers of numbers, which are tried on a row of ones.
 _NUMERIC = [

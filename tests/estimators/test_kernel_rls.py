@@ -215,7 +215,6 @@ def test_stopping_short_warns():
         ({"basis": [0.5]}, "from 0 to 39"),
         ({"alpha": -1}, "'alpha' parameter"),
         ({"solver": "newton"}, "'solver' parameter"),
-        ({"degree": 0}, "'degree' parameter"),
         ({"memory_limit": -1}, "'memory_limit' parameter"),
     ],
 )

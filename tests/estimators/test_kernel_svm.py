@@ -7,8 +7,9 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from all_pairs import pairwise
 from oracles import label_pairs
-from rankwise import KernelRankSVM, RankSVM
+from rankwise import KernelRankSVM, KernelRankSVMCV, RankSVM
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
+from rankwise.metrics import pairwise_error, preference_error
 from strategies import make_problem
 
 
@@ -98,3 +99,72 @@ def test_bad_input():
         KernelRankSVM(basis=81).fit(problem.X, problem.y)
     with pytest.raises(MemoryLimitError, match="basis="):
         KernelRankSVM(memory_limit=1000).fit(problem.X, problem.y)
+
+
+# --- choosing alpha ---------------------------------------------------------------------------------------
+
+ALPHAS = [1e-3, 1e-2, 1e-1]
+
+
+def thirds(n):
+    fold = np.arange(n) // 5 % 3
+    return [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(3)]
+
+
+@pytest.mark.parametrize("options", [{}, {"basis": np.arange(0, 60, 3)}])
+def test_errors_are_those_of_refits_and_the_model_that_of_the_chosen_alpha(options):
+    """The kernel map of all rows gives every fold the model of its training rows alone."""
+    problem = make_problem(3, rows=60, queries=12)
+    X, y, qid = problem.X, problem.y, problem.qid
+    fixed = {"loss": "squared_hinge", "tol": 1e-10, "gamma": 0.3}
+    fold = np.array([int(q) % 3 for q in qid])
+    splits = [(np.flatnonzero(fold != k), np.flatnonzero(fold == k)) for k in range(3)]
+    model = KernelRankSVMCV(alphas=ALPHAS, cv=splits, **fixed, **options).fit(X, y, qid)
+    K = rbf_kernel(X, gamma=0.3)
+    for at, alpha in enumerate(ALPHAS):
+        errors, shares = [], []
+        for train, test in splits:
+            own = KernelRankSVM("precomputed" if options else "rbf", alpha=alpha, **fixed)
+            if options:  # the same basis, whose rows a fold may hold out: as weights of 0
+                own.set_params(**options)
+                weight = np.isin(np.arange(60), train).astype(float)
+                scores = own.fit(K, y, qid, weight).predict(K)[test]
+            else:
+                scores = own.fit(X[train], y[train], qid[train]).predict(X[test])
+            errors.append(pairwise_error(y[test], scores, qid[test]))
+            shares.append(len({q for q in qid[test] if len(set(y[qid == q])) > 1}))
+        assert model.cv_errors_[at] == pytest.approx(np.average(errors, weights=shares), abs=1e-9)
+    whole = KernelRankSVM(alpha=model.alpha_, **fixed, **options).fit(X, y, qid)
+    np.testing.assert_allclose(model.predict(X), whole.predict(X), atol=1e-4)
+    columns = options.get("basis", np.arange(60))
+    np.testing.assert_allclose(model.predict(X), K[:, columns] @ model.dual_coef_, atol=1e-9)
+
+
+def test_the_chosen_model_reaches_the_objective_of_explicit_pairs():
+    problem = make_problem(4, rows=40)
+    model = KernelRankSVMCV(alphas=ALPHAS, gamma=0.3, cv=3, tol=1e-6).fit(problem.X, problem.y, problem.qid)
+    K, a = rbf_kernel(problem.X, gamma=0.3), model.dual_coef_
+    pairs = label_pairs(problem.y, problem.qid, ties="exclude", cost="unit", query_weight="equal")
+    scores = K @ a
+    t = np.maximum(0, 1 - (scores[pairs.winner] - scores[pairs.loser]))
+    value = pairs.weight @ t / pairs.weight.sum() + model.alpha_ * a @ K @ a
+    assert value == pytest.approx(direct_dual(K, pairs, model.alpha_), abs=1e-4)
+
+
+def test_listed_pairs_eval_sets_and_precomputed_kernels():
+    problem = make_problem(5, rows=60)
+    X, K = problem.X, rbf_kernel(problem.X, gamma=0.3)
+    rng = np.random.default_rng(0)
+    pairs = np.array([rng.choice(60, 2, replace=False) for _ in range(90)])
+    fixed = {"alphas": ALPHAS, "loss": "squared_hinge", "tol": 1e-9}
+    folds = thirds(90)
+    one = KernelRankSVMCV(gamma=0.3, cv=folds, **fixed).fit_pairs(X, pairs)
+    other = KernelRankSVMCV("precomputed", cv=folds, **fixed).fit_pairs(K, pairs)
+    np.testing.assert_allclose(one.cv_errors_, other.cv_errors_, atol=1e-9)
+    scored = pairs[:20]
+    watched = KernelRankSVMCV(gamma=0.3, **fixed).fit_pairs(X, pairs[20:], eval_set=(X, scored))
+    for at, alpha in enumerate(ALPHAS):
+        refit = KernelRankSVM(gamma=0.3, alpha=alpha, loss="squared_hinge", tol=1e-9).fit_pairs(X, pairs[20:])
+        assert watched.cv_errors_[at] == pytest.approx(preference_error(scored, refit.predict(X)), abs=1e-9)
+    given = KernelRankSVMCV("precomputed", **fixed).fit_pairs(K, pairs[20:], eval_set=(K, scored))
+    np.testing.assert_allclose(given.cv_errors_, watched.cv_errors_, atol=1e-9)

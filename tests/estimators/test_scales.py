@@ -209,7 +209,11 @@ def broken(A, B):
     lambda make, options, **_: not (make is KernelRankSVM and "solver" in options),
     options=[{}, {"basis": 10}, {"solver": "cg"}],
     make=[KernelRankRLS, KernelRankRLSCV, KernelRankSVM],
-    kernel=[{"kernel": "poly", "degree": 900}, {"kernel": "poly", "coef0": 1e200}, {"kernel": broken}],
+    kernel=[
+        {"kernel": "poly", "kernel_params": {"degree": 900}},
+        {"kernel": "poly", "kernel_params": {"coef0": 1e200}},
+        {"kernel": broken},
+    ],
 )
 def test_kernels_that_overflow(make, kernel, options):
     problem = sixty_rows()

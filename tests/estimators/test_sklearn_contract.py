@@ -19,6 +19,7 @@ from rankwise import (
     KernelRankRLS,
     KernelRankRLSCV,
     KernelRankSVM,
+    KernelRankSVMCV,
     RankRLS,
     RankRLSCV,
     RankSVM,
@@ -43,6 +44,7 @@ from strategies import make_problem
         # Tight, so that weights and copies of rows lead to the same model and not to one within the tolerance.
         RankSVMCV(cv=2, alphas=[1e-1, 1e-3], loss="squared_hinge", tol=1e-13),
         KernelRankSVM(),
+        KernelRankSVMCV(cv=2, alphas=[1e-1, 1e-3], loss="squared_hinge", tol=1e-13),
     ],
 )
 def test_common_checks(estimator, check):

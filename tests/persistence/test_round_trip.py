@@ -30,6 +30,7 @@ from rankwise import (
     KernelRankRLS,
     KernelRankRLSCV,
     KernelRankSVM,
+    KernelRankSVMCV,
     RankRLS,
     RankRLSCV,
     RankSVM,
@@ -73,7 +74,10 @@ MODELS = {
     "cv-range": RankRLSCV(alphas=range(1, 4), cv=QueryKFold(3), scoring="map"),
     "cv-exact": RankRLSCV(cv="leave-query-out", method="tikhonov"),
     "kernel": KernelRankRLS(),
-    "kernel-sparse": (KernelRankRLS("poly", degree=2, basis=("kmeans", 10)), sp.csr_matrix),
+    "kernel-sparse": (
+        KernelRankRLS("poly", kernel_params={"degree": 2}, basis=("kmeans", 10)),
+        sp.csr_matrix,
+    ),
     "kernel-csr-array": (KernelRankRLS("cosine"), sp.csr_array),
     "kernel-params": KernelRankRLS("laplacian", kernel_params={"gamma": 0.25}, basis=np.array([3, 1, 60])),
     "kernel-fortran": (KernelRankRLS(gamma=0.1), np.asfortranarray),
@@ -82,6 +86,7 @@ MODELS = {
     "svm-squared": RankSVM(loss="squared_hinge", query_weight="pairs"),
     "svm-cv": RankSVMCV(alphas=[1e-1, 1e-3], cv=3),
     "kernel-svm": KernelRankSVM(basis=20),
+    "kernel-svm-cv": KernelRankSVMCV(alphas=[1e-1, 1e-3], cv=3, basis=20),
     "curves": AdditiveRanker(interactions=2),
     "curves-monotone": AdditiveRanker(
         interactions=[(0, 1)], monotone={2: 1}, categorical=[3], loss="squared"

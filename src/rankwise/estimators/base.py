@@ -75,7 +75,6 @@ class Ranker(FittedRanker):
         "averaging": [StrOptions(set(AVERAGING))],
         "cost": [StrOptions(set(COSTS))],
         "cv": [Interval(Integral, 2, None, closed="left"), HasMethods("split"), list, tuple],
-        "degree": [Interval(Real, 1, None, closed="left")],
         "early_stopping": ["boolean"],
         "kernel": [StrOptions(set(KERNELS)), callable],
         "kernel_params": [Mapping, None],

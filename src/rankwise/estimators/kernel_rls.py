@@ -36,10 +36,8 @@ class KernelRankRLS(KernelRanker):
         combination of shifted rows. In others, such as "poly", where a column is belongs to the model.
     gamma : {"scale", "auto"} or float, default="scale"
         "scale" is 1 / (the sum of the columns' variances), "auto" is 1 / columns.
-    degree, coef0 : default=3, 1
-        Of the polynomial kernel.
     kernel_params : dict, default=None
-        Further parameters of the kernel.
+        Further parameters of the kernel, such as ``{"degree": 2, "coef0": 0}`` of "poly".
     alpha : float, default=1.0
         The penalty; larger is simpler. With 0, of all functions of least loss the smallest.
     basis : int, tuple (method, int) or array of row indices, default=None
@@ -93,8 +91,6 @@ class KernelRankRLS(KernelRanker):
         kernel: str | Callable[..., ArrayLike] = "rbf",
         *,
         gamma: str | float = "scale",
-        degree: float = 3,
-        coef0: float = 1,
         kernel_params: Mapping[str, object] | None = None,
         alpha: float = 1.0,
         basis: Basis = None,

@@ -52,7 +52,7 @@ class KernelRankRLSCV(KernelRanker):
         else makes 10 folds; where leave-pair-out has no closed form, or not at a fair price, `cv_` says so.
     averaging, scoring : default="folds", "pairwise_error"
         As in `RankRLSCV`; leave-pair-out takes metrics that count pairs.
-    degree, coef0, kernel_params, basis, query_weight, ties, cost, memory_limit, random_state, n_threads
+    kernel_params, basis, query_weight, ties, cost, memory_limit, random_state, n_threads
         As in `KernelRankRLS`. Leave-pair-out has no closed form with ties left out or ``cost="relative"``.
     solver : {"auto", "eigen", "cg"}, default="auto"
         "eigen" decomposes a matrix of rows × rows, or of basis × basis. "cg" multiplies by the kernel, which may be a
@@ -106,8 +106,6 @@ class KernelRankRLSCV(KernelRanker):
         averaging: str = "folds",
         scoring: str | Metric = "pairwise_error",
         gamma: str | float | Sequence[str | float] = "scale",
-        degree: float = 3,
-        coef0: float = 1,
         kernel_params: Mapping[str, object] | None = None,
         basis: Basis = None,
         query_weight: str = "size",

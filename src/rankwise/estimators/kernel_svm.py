@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
-from rankwise.arrays import ArrayLike, RandomSource
+from rankwise.arrays import ArrayLike, Floats, RandomSource
+from rankwise.data.validation import check_alphas
 from rankwise.design import DenseDesign
 from rankwise.estimators.kernel_ranker import KernelRanker
-from rankwise.estimators.margin_ranker import MarginRanker
+from rankwise.estimators.margin_ranker import MARGIN_GRID, MarginRanker
 from rankwise.fitting.margins import margins_of
-from rankwise.fitting.notices import notices_of_extremes
+from rankwise.fitting.notices import Notice, notices_of_extremes
 from rankwise.kernels.basis import Basis
+from rankwise.metrics import Metric
 from rankwise.pairs.plan import Plan
+from rankwise.problems.kernel import KernelProblem
 from rankwise.problems.problem import Problem
+from rankwise.selection.path import choose_on_paths, margin_problems, paths_of
 from rankwise.selection.result import Selection, outputs_of
+from rankwise.solvers.solution import Solution
 
-__all__ = ["KernelRankSVM"]
+__all__ = ["KernelRankSVM", "KernelRankSVMCV"]
 
 
 class KernelRankSVM(MarginRanker, KernelRanker):
@@ -29,7 +35,7 @@ class KernelRankSVM(MarginRanker, KernelRanker):
 
     Parameters
     ----------
-    kernel, gamma, degree, coef0, kernel_params, basis, memory_limit, random_state, n_threads
+    kernel, gamma, kernel_params, basis, memory_limit, random_state, n_threads
         As in `KernelRankRLS`; a precomputed kernel must be a matrix. Without a `basis` all rows are one, which takes
         memory of a few matrices of rows × rows.
     alpha : float, default=1e-4
@@ -62,8 +68,6 @@ class KernelRankSVM(MarginRanker, KernelRanker):
         kernel: str | Callable[..., ArrayLike] = "rbf",
         *,
         gamma: str | float = "scale",
-        degree: float = 3,
-        coef0: float = 1,
         kernel_params: Mapping[str, object] | None = None,
         alpha: float = 1e-4,
         basis: Basis = None,
@@ -80,17 +84,113 @@ class KernelRankSVM(MarginRanker, KernelRanker):
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Solve the problem of every output on the explicit features."""
-        pairs = problem.pairs
+        mapped = _Mapped(self._problem(problem, self.gamma))
+        pairs, features = problem.pairs, mapped.features
         margins = [margins_of(pairs, self.loss, output) for output in range(pairs.n_outputs)]
-        kernel = self._problem(problem, self.gamma)
-        self._keep_kernel(kernel)
-        if kernel.basis is None:
-            kernel = kernel.with_all_rows()
-        feature_map = kernel.feature_map()
-        features = DenseDesign(kernel.features(feature_map), kernel.n_threads)
+        self._keep_kernel(mapped.given)
         fit = self._margin_fit(margins[0])
         solutions = self._solve(fit, features, pairs, margins)
-        dual = feature_map.dual_coefficients(np.column_stack([solution.coef for solution in solutions]))
-        indefinite = notices_of_extremes(kernel.kernel, {"between basis rows": feature_map.extremes})
-        selection = Selection(outputs_of([dual]), (), notices=indefinite)
+        selection = Selection(mapped.dual(solutions), (), notices=mapped.notices())
         self._keep_solutions(selection, fit, solutions, features.reads, problem)
+
+
+class KernelRankSVMCV(MarginRanker, KernelRanker):
+    """`KernelRankSVM` with alpha chosen on held-out rows, or on held-out pairs.
+
+    The kernel map is computed once for all alphas and folds, as in section 4.2 of the 2009 paper; on its features the
+    grid is walked as in `RankSVMCV`. A fold's model is that of `KernelRankSVM` on its training rows alone: functions of
+    least norm have no part that only held-out rows could see.
+
+    Parameters
+    ----------
+    kernel, gamma, kernel_params, basis, memory_limit, n_threads
+        As in `KernelRankSVM`. The reduced set, and ``gamma="scale"``, are those of all rows.
+    alphas : array-like, default=1e-1, 1e-2, ..., 1e-6
+        The grid; the default one goes on beyond its ends as in `RankRLSCV`.
+    cv, scoring : default="auto", "auto"
+        As in `RankSVMCV`.
+    random_state : default=0
+        Seeds the folds and the choice of the reduced set.
+    loss, query_weight, solver, tol, max_iter
+        As in `RankSVM`.
+
+    Attributes
+    ----------
+    alpha_, alphas_, best_score_, cv_, cv_errors_
+        As in `RankSVMCV`.
+    duality_gap_, n_iter_, n_reads_, solver_, loss_
+        As in `KernelRankSVM`; reads of the feature map in selection and refit together.
+    dual_coef_, basis_, X_fit_, gamma_
+        As in `KernelRankRLS`.
+    n_queries_, n_pairs_, n_ignored_queries_, n_features_in_, feature_names_in_
+        As in `RankSVM`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwise import KernelRankSVMCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, size=(120, 1))
+    >>> y = np.abs(X[:, 0]) + 0.1 * rng.normal(size=120)
+    >>> model = KernelRankSVMCV(gamma=1.0, cv=3).fit(X, y, qid=np.arange(120) // 10)
+    >>> model.cv_, bool(model.best_score_ < 0.15)
+    ('3 folds of queries', True)
+    """
+
+    _grid = MARGIN_GRID
+
+    def __init__(
+        self,
+        kernel: str | Callable[..., ArrayLike] = "rbf",
+        *,
+        alphas: ArrayLike = MARGIN_GRID,
+        cv: object = "auto",
+        scoring: str | Metric = "auto",
+        gamma: str | float = "scale",
+        kernel_params: Mapping[str, object] | None = None,
+        basis: Basis = None,
+        loss: str = "hinge",
+        query_weight: str = "equal",
+        solver: str = "auto",
+        memory_limit: int | None = None,
+        tol: float = 1e-3,
+        max_iter: int | None = None,
+        random_state: RandomSource = 0,
+        n_threads: int | None = None,
+    ) -> None:
+        self._store(locals())
+
+    def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
+        """Walk the grid on the explicit features, and fit all pairs with the alpha that the splits choose."""
+        plan = self._held_out(problem, eval_set)
+        mapped = _Mapped(self._problem(problem, self.gamma))
+        pairs, features = problem.pairs, mapped.features
+        if plan.has_eval_set:
+            rows = mapped.kernel.features_of(plan.eval_rows, mapped.feature_map)
+            plan = replace(plan, eval_rows=DenseDesign(rows, features.n_threads))
+        whole = [margins_of(pairs, self.loss, output) for output in range(pairs.n_outputs)]
+        fit, linear = self._margin_fit(whole[0]), Problem(features, pairs)
+        paths = paths_of(margin_problems(fit, linear, whole), linear, plan, self._metric)
+        selection, solutions = choose_on_paths(paths, check_alphas(self.alphas), MARGIN_GRID)
+        self._keep_kernel(mapped.given)
+        self.cv_ = plan.description
+        selection = replace(selection, models=mapped.dual(solutions), notices=mapped.notices())
+        self._keep_solutions(selection, fit, solutions, features.reads, problem)
+
+
+class _Mapped:
+    """The explicit features of a kernel, of the reduced set or of all rows as one."""
+
+    def __init__(self, given: KernelProblem) -> None:
+        self.given, self.kernel = given, given if given.basis is not None else given.with_all_rows()
+        self.feature_map = self.kernel.feature_map()
+        self.features = DenseDesign(self.kernel.features(self.feature_map), given.n_threads)
+
+    def dual(self, solutions: Sequence[Solution]) -> list[Floats]:
+        """Return the dual coefficients of every output."""
+        coef = np.column_stack([solution.coef for solution in solutions])
+        return outputs_of([self.feature_map.dual_coefficients(coef)])
+
+    def notices(self) -> list[Notice]:
+        """Return what is to be said of the kernel."""
+        return notices_of_extremes(self.given.kernel, {"between basis rows": self.feature_map.extremes})

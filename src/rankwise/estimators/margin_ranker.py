@@ -27,7 +27,9 @@ from rankwise.selection.result import Selection, one_or_all
 from rankwise.solvers.choose import MARGIN_SOLVERS
 from rankwise.solvers.solution import Solution
 
-__all__ = ["MarginRanker"]
+__all__ = ["MARGIN_GRID", "MarginRanker"]
+
+MARGIN_GRID = tuple(10.0**-power for power in range(1, 7))  # the default of `alphas`
 
 
 class MarginRanker(Ranker):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from rankwise.arrays import ArrayLike, RandomSource
 from rankwise.data.validation import check_alphas
 from rankwise.estimators.linear import LinearRanker
-from rankwise.estimators.margin_ranker import MarginRanker
+from rankwise.estimators.margin_ranker import MARGIN_GRID, MarginRanker
 from rankwise.fitting.margins import margins_of
 from rankwise.metrics import Metric
 from rankwise.pairs.plan import Plan
@@ -13,8 +13,6 @@ from rankwise.problems.problem import Problem
 from rankwise.selection.path import choose_on_paths, margin_problems, paths_of
 
 __all__ = ["RankSVMCV"]
-
-_GRID = tuple(10.0**-power for power in range(1, 7))
 
 
 class RankSVMCV(MarginRanker, LinearRanker):
@@ -68,11 +66,11 @@ class RankSVMCV(MarginRanker, LinearRanker):
     True
     """
 
-    _grid = _GRID
+    _grid = MARGIN_GRID
 
     def __init__(
         self,
-        alphas: ArrayLike = _GRID,
+        alphas: ArrayLike = MARGIN_GRID,
         *,
         cv: object = "auto",
         scoring: str | Metric = "auto",
@@ -97,6 +95,6 @@ class RankSVMCV(MarginRanker, LinearRanker):
         plan = self._held_out(problem, eval_set)
         reads, fit = design.reads, self._margin_fit(whole[0], self._restriction())
         paths = paths_of(margin_problems(fit, problem, whole), problem, plan, self._metric)
-        selection, solutions = choose_on_paths(paths, check_alphas(self.alphas), _GRID)
+        selection, solutions = choose_on_paths(paths, check_alphas(self.alphas), MARGIN_GRID)
         self.cv_ = plan.description
         self._keep_solutions(selection, fit, solutions, design.reads - reads, problem)

@@ -37,12 +37,8 @@ KERNELS = ("precomputed", *sorted(KERNEL_PARAMS))
 # Kernels that are positive semidefinite whatever the data; the others are looked at.
 _POSITIVE_KERNELS = frozenset({"linear", "poly", "polynomial", "rbf", "laplacian", "cosine", "chi2"})
 
-# Which kernels have the parameters that estimators have as well.
-_PARAMETERS = {
-    "gamma": ("rbf", "poly", "polynomial", "sigmoid", "laplacian", "chi2"),
-    "coef0": ("poly", "polynomial", "sigmoid"),
-    "degree": ("poly", "polynomial"),
-}
+# Kernels that have the parameter gamma, which estimators have as well.
+_WITH_GAMMA = ("rbf", "poly", "polynomial", "sigmoid", "laplacian", "chi2")
 
 # Kernels that expand products of columns, and that a shift changes by nothing that pairs see.
 _SHIFTED = ("linear", "rbf")
@@ -74,18 +70,10 @@ class Kernel:
         """Whether the data already are kernel values."""
         return isinstance(self.name, str) and self.name == "precomputed"
 
-    def takes(self, parameter: str) -> bool:
-        """Tell whether the kernel, one that has a name, has a parameter of that name."""
-        return isinstance(self.name, str) and self.name in _PARAMETERS.get(parameter, ())
-
-    def lacks(self, parameter: str) -> bool:
-        """Tell whether a parameter is not given, and the kernel takes it."""
-        return self.takes(parameter) and parameter not in self.parameters
-
-    def with_defaults(self, **defaults: float) -> Kernel:
-        """Return the kernel with parameters that it lacks; what it does not take is left out."""
-        new = {parameter: value for parameter, value in defaults.items() if self.lacks(parameter)}
-        return Kernel(self.name, {**self.parameters, **new})
+    @property
+    def takes_gamma(self) -> bool:
+        """Whether the kernel is one of scikit-learn's that have a gamma."""
+        return isinstance(self.name, str) and self.name in _WITH_GAMMA
 
     @property
     def is_surely_positive(self) -> bool:

@@ -123,6 +123,11 @@ class KernelProblem:
             return FeatureMap.of_basis(self.kernel, self.basis, self.between(self.basis, self.basis))
         return FeatureMap.of_basis(self.kernel, self.X[self.basis])
 
+    def features_of(self, rows: Design, feature_map: FeatureMap) -> Floats:
+        """Return the features of other rows."""
+        X = matrix_rows(rows)
+        return feature_map.transform(X[:, self.basis] if self.kernel.is_precomputed else X)
+
     def features(self, feature_map: FeatureMap) -> Floats:
         """Return the features of all rows, if they fit."""
         n_bytes = 8 * 2 * self.n_rows * feature_map.n_features
