@@ -6,6 +6,7 @@ import re
 import sys
 import tomllib
 from collections import Counter
+from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
 import numpy as np
@@ -17,71 +18,15 @@ ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "rankwise"
 
 
-def drawn():
-    """Return the paths that the drawing names: folders and modules in its first column."""
-    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    tree = page.split("```\ncpp/")[1].split("```")[0]
-    lines = ("cpp/" + tree).splitlines()
-    return [
-        name
-        for line in lines
-        if re.match(r" {0,2}\S", line)
-        for name in re.match(r" {0,2}((?:\S+ )+)", line + " ").group(1).split()
-        if re.fullmatch(r"[\w/]+(/|\.py)", name)
-    ]
-
-
-def test_every_room_is_drawn_and_every_drawn_room_is_there():
-    rooms = {name.rstrip("/") for name in drawn()}
-    real = {
-        path.name
-        for path in SOURCE.iterdir()
-        if (path.is_dir() and (path / "__init__.py").exists()) or path.suffix == ".py"
-    }
-    assert rooms & real == real - {"__init__.py", "__main__.py"}
-    around = rooms - real
-    assert {"cpp", "tests", "benchmarks", "docs"} <= around
-    assert all((ROOT / name).is_dir() for name in around)
-
-
-def test_modules_that_the_drawing_names_are_there():
-    page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    tree = page.split("```\ncpp/")[1].split("```")[0]
-    room, missing = None, []
-    for line in tree.splitlines():
-        start = re.match(r"  (\w+)/ ", line)
-        room = start.group(1) if start else room if line.startswith("     ") else None
-        names = re.findall(r"(?<![*\w])(\w+\.py)\b", line) if room is not None else []
-        missing += [
-            f"{room}/{name}"
-            for name in names
-            if not (SOURCE / room / name).exists() and not (SOURCE / name).exists()
-        ]
-    assert not missing
-
-
-def layers():
-    """Return the rooms of the contract, one list per layer, from the lowest to the highest."""
+def test_the_drawing_is_that_of_the_tree():
+    """The script draws the layers of the import contract, and refuses a contract that does not name every room."""
     contract = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
     assert not any("ignore_imports" in rules for rules in contract["contracts"])
-    rules = contract["contracts"][0]  # of the rooms; others are about the inside of one
-    return [re.findall(r"rankwise\.(\w+)", layer) for layer in reversed(rules["layers"])]
-
-
-def test_the_drawing_has_the_order_of_the_contract():
-    place = {name: at for at, layer in enumerate(layers()) for name in layer}
-    drawn_rooms = [re.sub(r"/$|\.py$", "", name) for name in drawn()]
-    order = [place[name] for name in drawn_rooms if name in place]
-    assert order == sorted(order)
-    assert set(place) == {
-        name for name in drawn_rooms if (SOURCE / name).is_dir() or (SOURCE / f"{name}.py").exists()
-    }
-
-
-def test_rooms_inside_rooms_are_drawn():
+    specification = spec_from_file_location("tree", ROOT / "tools" / "tree.py")
+    script = module_from_spec(specification)
+    specification.loader.exec_module(script)
     page = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
-    inner = {path.parent.name for path in SOURCE.glob("*/*/__init__.py")}
-    assert {name for name in inner if f"{name}/" not in page} == set()
+    assert script.with_drawing(page) == page, "run python tools/tree.py"
 
 
 def modules():

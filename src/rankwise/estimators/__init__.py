@@ -1,1 +1,1 @@
-"""Thin scikit-learn classes: validate, build the graph and the objective, solve."""
+"""The scikit-learn classes: parameters, fit and fit_pairs, prediction."""

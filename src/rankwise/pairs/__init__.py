@@ -1,1 +1,1 @@
-"""Which pairs are compared."""
+"""Which pairs are compared, held out and scored: those of labels inside queries, or listed ones."""

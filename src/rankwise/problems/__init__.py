@@ -1,1 +1,1 @@
-"""Training data after validation: labelled rows, listed pairs, and a kernel with its rows and basis."""
+"""A design and its pairs, kernels with their rows, prior knowledge of coefficients: problems after validation."""

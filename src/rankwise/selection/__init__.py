@@ -1,1 +1,1 @@
-"""Everything that chooses: alpha, the iteration, gamma and the solver, by held-out rows and pairs."""
+"""Choosing alpha and iterations: the reader of cv, the surface, exact hold-out, the path, and the result."""
