@@ -46,7 +46,7 @@ ROWS = (
     (
         "memory of `RankRLS` on sparse text",
         ("memory", "sparse text, 400,000 × 47,152", "RankRLS", "MiB beyond the data", 1),
-        "{:.0f} MiB beyond the data",
+        "{:.0f} MiB beyond 216",
         "Ridge: below",
     ),
     (
