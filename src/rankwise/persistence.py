@@ -77,6 +77,7 @@ _MODULES = {
         "rankwise": RANKERS,
         "rankwise.automatic.candidate_table": ["Entry", "CandidateTable"],
         "rankwise.automatic.scaling": ["RankScaler"],
+        "rankwise.automatic.trees": ["BoostedTrees"],
         "rankwise.design.terms": ["Curve", "Surface", "Terms"],
         "rankwise.model_selection": ["PreferenceKFold", "QueryKFold"],
         "rankwise.preprocessing": ["QueryScaler", "TableEncoder"],
@@ -125,7 +126,7 @@ _TYPES: Mapping[str, tuple[Any, ...]] = {
         ): "n_components_ n_features_in_ n_iter_ n_knots_ n_products_ n_queries_ n_reads_ n_samples_seen_ "
         "n_unpaired_rows_ adaptive_ selective_ surface_knots_",
         (Integral, np.ndarray): "best_iteration_ n_ignored_queries_ n_pairs_",
-        (Real,): "gamma_ log_loss_ nested_error_ nested_score_ scaling_",
+        (Real,): "baseline_ gamma_ log_loss_ nested_error_ nested_score_ scaling_",
         (Real, np.ndarray): "alpha_ best_score_ duality_gap_",
         (bool,): "fitted_with_qid_ is_dense_ keeps_basis_",
         (str,): "cv_ loss_ method_ solver_",
@@ -134,7 +135,7 @@ _TYPES: Mapping[str, tuple[Any, ...]] = {
         (
             np.ndarray,
         ): "alphas_ constant_columns_ cv_errors_ importances_ interactions_ shares_ surface_ unpenalised_ "
-        "values_ weights_",
+        "values_ weights_ children_ features_ missing_left_ roots_ thresholds_",
         (Metric,): "metric_",
     }.items()
     for name in names.split()
@@ -668,7 +669,7 @@ def _check_estimator(step: Any) -> None:
     if names is not None:
         is_named = names.shape == (n_features,) and all(isinstance(name, str) for name in names)
         _require(is_named and len(set(names)) == len(names), "the feature names are not one per column")
-    if kind in RANKERS:
+    if kind in {*RANKERS, "BoostedTrees"}:
         _check_ranker(step, kind)
     elif kind == "OneHotEncoder" and hasattr(step, "categories_"):
         _check_encoder(step)
@@ -779,6 +780,8 @@ def _check_ranker(step: Any, kind: str) -> None:
         _check_terms(step, n_features)
     elif kind.startswith("Kernel"):
         _check_kernel(step, n_features)
+    elif kind == "BoostedTrees":
+        _check_trees(step, n_features)
     else:
         _require(_coefficients(step.coef_, n_features), f"coef_ does not have {n_features} columns")
 
@@ -798,7 +801,7 @@ def _is_ranker(model: object) -> bool:
     for _, step in getattr(model, "steps", ())[:-1]:
         if step != "passthrough":
             check_is_fitted(step)
-    return isinstance(model, BaseEstimator) and type(_last_step(model)).__name__ in RANKERS
+    return isinstance(model, BaseEstimator) and type(_last_step(model)).__name__ in {*RANKERS, "BoostedTrees"}
 
 
 def _check_choice(step: Any) -> None:
@@ -839,6 +842,22 @@ def _check_search(step: Any) -> None:
 
 def _is_choice(values: Any) -> bool:
     return len(values) == 3 and all(map(_is_number, values))
+
+
+def _check_trees(step: Any, n_features: int) -> None:
+    """Raise unless every node splits a column of X, and leads to nodes after it or is a leaf."""
+    feature, children, n_nodes = step.features_, step.children_, step.features_.size
+    arrays = (feature, step.thresholds_, step.values_, step.missing_left_)
+    is_whole = all(one.shape == (n_nodes,) for one in arrays) and children.shape == (n_nodes, 2)
+    kinds = "".join(one.dtype.kind for one in (*arrays, children, step.roots_))
+    _require(is_whole and kinds == "iffiii", "the nodes of trees are not whole")
+    _require(feature.max(initial=-1) < n_features, "a tree has a column beyond the last one")
+    inner = np.flatnonzero(feature >= 0)
+    after = children[inner] > inner[:, None]
+    _require((after & (children[inner] < n_nodes)).all(), "a node of a tree leads back")
+    roots = step.roots_
+    _require(roots.ndim == 1 and ((roots >= 0) & (roots < n_nodes)).all(), "a tree has no root")
+    _require(np.isfinite(step.values_).all() and np.isfinite(step.baseline_), "a leaf has no value")
 
 
 def _check_kernel(step: Any, n_features: int) -> None:

@@ -264,21 +264,22 @@ def test_what_is_tried_by_default(graded):
     tried = [one.candidate for one in readable.search_.trials]
     assert [one.method for one in tried[:2]] == ["rls", "svm-squared"]
     assert tried[2].scaling == "query-standard"
-    forms = {one.form for one in readable.candidates_}
+    forms = {one.form for one in readable.candidates_ if not one.is_rival}
     assert {"linear", "curves"} <= forms <= {"linear", "curves", "surfaces"}
-    assert forms | {"kernel"} <= {one.form for one in accuracy.candidates_}
+    assert forms | {"kernel", "trees"} <= {one.form for one in accuracy.candidates_}
     values = [one.value for one in accuracy.candidates_]
     assert values == sorted(values, reverse=True)
     assert accuracy.candidates_.chosen.value == max(
-        one.value for one in accuracy.candidates_ if not one.needs_queries or one.is_chosen
+        one.value for one in accuracy.candidates_ if not (one.needs_queries or one.is_rival) or one.is_chosen
     )
 
 
 def test_only_what_can_be_exported_is_tried_for_a_target(graded):
     X, y, qid = graded
     board = AutoRanker(target="solr", cv=3, prefer="accuracy").fit(X, y, qid=qid).candidates_
-    assert all("solr" in entry.exportable_to for entry in board)
-    assert {"linear", "curves"} <= {one.form for one in board} <= {"linear", "curves", "surfaces"}
+    tried = [entry for entry in board if not entry.is_rival]
+    assert all("solr" in entry.exportable_to for entry in tried)
+    assert {"linear", "curves"} <= {one.form for one in tried} <= {"linear", "curves", "surfaces"}
 
 
 # --- budget ---
@@ -377,7 +378,7 @@ def test_sparse_rows(graded):
     X = np.where(np.abs(X) < 1.0, 0, X)
     model = AutoRanker().fit(sp.csr_matrix(X), y, qid=qid)
     assert {entry.scaling for entry in model.candidates_} == {"none"}
-    assert model.skipped_ == ["curves and surfaces: X is sparse"]
+    assert model.skipped_ == ["curves and surfaces: X is sparse", "boosted trees as a yardstick: sparse X"]
     np.testing.assert_allclose(model.predict(sp.csr_matrix(X)), model.predict(X), rtol=1e-9)
 
 

@@ -10,7 +10,7 @@ from typing import Any, overload
 
 from rankwise.automatic.candidates import exportable_to
 from rankwise.automatic.problems import Figure, paired_difference
-from rankwise.automatic.search import Search, Trial
+from rankwise.automatic.search import YARDSTICK, Search, Trial
 
 __all__ = ["UNCLEAR", "CandidateTable", "Entry", "candidate_table"]
 
@@ -261,7 +261,7 @@ def candidate_table(search: Search, chosen: Trial) -> CandidateTable:
                 difference_error=error, seconds=seconds, is_rival=True,
             )
         )  # fmt: skip
-        remarks += _remark(name, figure, chosen.figure, sign)
+        remarks += _remark(name, figure, chosen.figure, sign, is_used=search.prefer == "accuracy")
     entries.sort(key=lambda entry: sign * entry.value)
     constant = search.problem.constant_figure()
     behind, error = paired_difference(constant, best.figure)
@@ -276,8 +276,12 @@ def candidate_table(search: Search, chosen: Trial) -> CandidateTable:
     )
 
 
-def _remark(name: str, figure: Figure, chosen: Figure, sign: float) -> list[str]:
-    """Return a sentence where a rival is clearly ahead of the chosen candidate."""
+def _remark(name: str, figure: Figure, chosen: Figure, sign: float, *, is_used: bool) -> list[str]:
+    """Return a sentence where a rival is clearly ahead of the chosen candidate, and about boosted trees in any case."""
     difference, error = paired_difference(chosen, figure)
     ahead = sign * difference
-    return [f"{name} is ahead by {ahead:.4f} ± {error:.4f}."] if ahead > _CLEAR * error else []
+    if ahead > _CLEAR * error:
+        hint = "" if name != YARDSTICK or is_used else "; prefer='accuracy' uses them"
+        verb = "are" if name == YARDSTICK else "is"
+        return [f"{name[0].upper()}{name[1:]} {verb} ahead by {ahead:.4f} ± {error:.4f}{hint}."]
+    return [f"Boosted trees are not ahead ({ahead:+.4f} ± {error:.4f})."] if name == YARDSTICK else []

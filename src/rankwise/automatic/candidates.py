@@ -15,8 +15,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from sklearn.base import clone
 
 from rankwise.arrays import Splits
+from rankwise.automatic.trees import BoostedTrees
 from rankwise.estimators.additive import AdditiveRanker
 from rankwise.estimators.additive_cv import AdditiveRankerCV, affordable_knots
 from rankwise.estimators.additive_model import AUTO_COUNTS
@@ -241,9 +243,9 @@ class Candidate:
 
 def _words(option: tuple[str, Any]) -> str:
     name, value = option
-    if name != "basis":
-        return str(value)
-    return "all rows" if value is None else f"{value:,} basis rows"
+    if name == "basis":
+        return "all rows" if value is None else f"{value:,} basis rows"
+    return {"n_leaves": f"{value} leaves", "learning_rate": ""}.get(name, str(value))
 
 
 def exportable_to(candidate: Candidate) -> tuple[str, ...]:
@@ -259,6 +261,8 @@ def exportable_to(candidate: Candidate) -> tuple[str, ...]:
 
 
 def _runs(candidate: Candidate, target: Target) -> bool:
+    if candidate.form == "trees":
+        return False
     if candidate.form == "kernel" and dict(candidate.options)["kernel"] not in target.kernels:
         return False
     if not candidate.needs_queries:
@@ -327,6 +331,16 @@ def _fixed_kernel(chosen: KernelRankRLSCV) -> KernelRankRLS:
     )
 
 
+def _trees(setting: Setting, options: dict[str, Any]) -> BoostedTrees:
+    return BoostedTrees(None, random_state=setting.random_state, n_threads=setting.n_threads, **options)
+
+
+def _fixed_trees(chosen: BoostedTrees) -> BoostedTrees:
+    # As many trees as were enough for nine tenths of the rows, and a tenth more.
+    fixed: BoostedTrees = clone(chosen).set_params(n_trees=round(1.1 * chosen.n_trees_))
+    return fixed
+
+
 METHODS: Mapping[str, Method] = {
     "rls": Method("linear, squared loss", 0, "linear", _least_squares, _fixed_least_squares),
     "svm-squared": Method("linear, squared hinge", 0, "linear", _margins("squared_hinge"), _fixed_margins),
@@ -337,6 +351,7 @@ METHODS: Mapping[str, Method] = {
     "curves": Method("curves", 1, "curves", _additive, _fixed_additive),
     "surfaces": Method("curves and surfaces", 2, "surfaces", _additive, _fixed_additive),
     "kernel": Method("kernel", 3, "kernel", _kernel, _fixed_kernel),
+    "trees": Method("boosted trees", 4, "trees", _trees, _fixed_trees, frozenset({"labels"})),
 }
 # Of the best of each form: what takes no fit of its own is no method.
 AVERAGE = "average"

@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankwise.arrays import Floats, Ints, Matrix, MatrixLike, Splits
 from rankwise.automatic.average import spread_inside
-from rankwise.automatic.scaling import ScaledColumns, bytes_of, mid_ranks
+from rankwise.automatic.scaling import ScaledColumns, bytes_of, ranked
 from rankwise.data.duels import read_duels
 from rankwise.data.queries import Queries
 from rankwise.data.summary import is_graded
@@ -420,12 +420,6 @@ def _edges(pairs: Preferences) -> Ints:
 
 def _difference(scores: Floats, pairs: Preferences, chosen: Ints | slice) -> Floats:
     return np.asarray(scores[pairs.winner[chosen]] - scores[pairs.loser[chosen]])
-
-
-def ranked(y: Floats, weight: Floats | None) -> Floats:
-    """Replace labels by their ranks among all labels, from 0 to 1: the same order, without long tails."""
-    values, places = mid_ranks(y, weight)
-    return np.interp(y, values, places)
 
 
 def splits_of(fold: npt.NDArray[np.integer]) -> Splits:

@@ -22,6 +22,7 @@ __all__ = [
     "bytes_of",
     "chain",
     "mid_ranks",
+    "ranked",
     "scalers_of",
 ]
 
@@ -81,6 +82,12 @@ def mid_ranks(values: Floats, weight: Floats | None) -> tuple[Floats, Floats]:
     amount = np.bincount(at.reshape(-1), weight).astype(np.float64)
     places = (np.cumsum(amount) - amount / 2) / amount.sum()
     return found, places
+
+
+def ranked(y: Floats, weight: Floats | None) -> Floats:
+    """Replace labels by their ranks among all labels, from 0 to 1: the same order, without long tails."""
+    values, places = mid_ranks(y, weight)
+    return np.interp(y, values, places)
 
 
 Scaler: TypeAlias = QueryScaler | RankScaler | StandardScaler

@@ -11,7 +11,7 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
@@ -33,6 +33,7 @@ from rankwise.automatic.candidates import (
 )
 from rankwise.automatic.problems import Figure, LabelledRows, ListedPairs, Problem, paired_difference
 from rankwise.automatic.scaling import Scaler, chain
+from rankwise.automatic.trees import BoostedTrees
 from rankwise.data.mapped import MappedMatrix
 from rankwise.estimators.additive_cv import AdditiveRankerCV, Watch
 from rankwise.estimators.fitted import FittedRanker
@@ -40,7 +41,7 @@ from rankwise.exceptions import InvalidInputError, MemoryLimitError
 from rankwise.model_selection import fit_ranker, predict_scores
 from rankwise.runtime.progress import ProgressLine
 
-__all__ = ["PREFERENCES", "Search", "Trial"]
+__all__ = ["PREFERENCES", "YARDSTICK", "Search", "Trial"]
 
 PREFERENCES = ("readable", "accuracy")
 _BUDGET = 15.0  # processor seconds
@@ -49,6 +50,12 @@ _USED = 0.9  # share of a time limit that estimates may fill
 _NEAR = 0.5  # standard errors of the difference within which a simpler model is chosen
 _CLOSE = 2.0  # standard errors within which a candidate may be part of a mean
 _BASES = (1000, 500, 200)  # rows of reduced sets, the most accurate first
+_LEAVES, _LEARNING_RATE, _TREES = (
+    (8, 20, 50),
+    0.06,
+    300,
+)  # of boosted trees; early stopping needs about so many
+YARDSTICK = "boosted trees"
 _EDGE = "The best alpha is the"  # the warning of a method whose best alpha lies at the end of its grid
 
 
@@ -84,8 +91,9 @@ class Trial:
 
     @property
     def alpha(self) -> float | None:
-        """The chosen penalty; None for means."""
-        return None if self.candidate.parts else float(np.squeeze(self.estimator.get_params()["alpha"]))
+        """The chosen penalty; None for means and trees."""
+        alpha = self.estimator.get_params(deep=False).get("alpha")
+        return None if alpha is None else float(np.squeeze(alpha))
 
     @property
     def iterations(self) -> int | None:
@@ -159,6 +167,7 @@ class Search:
             self._try_linear()
             self._try_additive()
             self._try_kernels()
+            self._try_trees()
             self._try_means()
             self._try_rivals()
             if not self.trials:
@@ -330,6 +339,29 @@ class Search:
             )
             self._try(candidate, self.size.kernel(used))
 
+    def _try_trees(self) -> None:
+        """Try boosted trees of three sizes; or, as a yardstick that is never chosen, a hundred trees of one size."""
+        problem, seed, threads = self.problem, self.random_state, self.n_threads
+        if self._is_wanted("trees", default=self.prefer == "accuracy") and not self._is_sparse:
+            for n_leaves in _LEAVES:
+                options = (("n_leaves", n_leaves), ("learning_rate", _LEARNING_RATE))
+                self._try(Candidate("trees", "none", options), self.size.trees(_TREES, n_leaves))
+        if self.methods is not None or self.time_limit is not None:
+            return
+        cost = self.size.trees(100, 31)
+        if not isinstance(problem, LabelledRows) or self._is_sparse or cost > self.budget / 4:
+            reason = (
+                "more than a quarter of the budget" if isinstance(problem, LabelledRows) else "listed pairs"
+            )
+            self.skipped.append(f"boosted trees as a yardstick: {'sparse X' if self._is_sparse else reason}")
+            return
+        self._progress.update("boosted trees, as a yardstick")
+        start, estimator = time.monotonic(), BoostedTrees(random_state=seed, n_threads=threads)
+        _, X, scored = problem.columns.get("none")
+        model = problem.fit(clone(estimator), X) if scored is not None else estimator
+        figure = problem.figure(problem.held_out(estimator, model, X, scored))
+        self.compared.append((YARDSTICK, figure, time.monotonic() - start))
+
     def _try_means(self) -> None:
         """Score the means of the best two and of the best three forms that come close to the best candidate."""
         if not self.trials or not self._is_wanted(AVERAGE, default=self.prefer == "accuracy"):
@@ -396,7 +428,8 @@ class Search:
                 warnings.simplefilter("always")
                 scalers, X, scored = self.problem.columns.get(candidate.scaling)
                 selector = self._selector(candidate, dict(candidate.options))
-                self.problem.fit(selector, X, scored, by_rank=by_rank)
+                if candidate.form != "trees":
+                    self.problem.fit(selector, X, scored, by_rank=by_rank)
         except MemoryLimitError as error:
             if not self.trials:
                 raise
@@ -417,14 +450,20 @@ class Search:
         by_rank: bool = False,
     ) -> None:
         """Keep a fitted selector as a trial; without held-out scores it is fitted without each fold."""
-        problem, estimator = self.problem, METHODS[candidate.method].fixed(selector)
+        problem, ranker = self.problem, cast("FittedRanker | None", selector)
+        _, X, scored = problem.columns.get(candidate.scaling)
+        if (
+            candidate.form == "trees"
+        ):  # they stop early in every fold, and are grown again once they are chosen
+            model = problem.fit(selector, X) if scored is not None else selector
+            held_out, ranker = problem.held_out(selector, model, X, scored), None
+        estimator = METHODS[candidate.method].fixed(selector)
         if held_out is None:
-            _, X, scored = problem.columns.get(candidate.scaling)
             held_out = problem.held_out(clone(estimator), selector, X, scored, by_rank=by_rank)
         seconds = time.monotonic() - start
         self._estimated, self._taken = self._estimated + cost, self._taken + seconds
         figure = problem.figure(held_out)
-        self.trials.append(Trial(candidate, figure, held_out, seconds, scalers, estimator, selector, warned))
+        self.trials.append(Trial(candidate, figure, held_out, seconds, scalers, estimator, ranker, warned))
 
     @property
     def _counts_pairs(self) -> bool:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.pipeline import make_pipeline
 
-from rankwise.arrays import ArrayLike, Floats, Matrix, MatrixLike
+from rankwise.arrays import ArrayLike, Floats, Matrix, MatrixLike, is_sparse
 from rankwise.data.containers import as_array, as_rows
 from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
@@ -16,10 +18,13 @@ from rankwise.explanations.explanation import Explanation, Part
 from rankwise.formula.folding import folded
 from rankwise.formula.formula import Column, Formula, Table
 from rankwise.formula.reading import formula_of, rows_for
+from rankwise.formula.view import ModelView
+from rankwise.model_selection import predict_scores
 
 __all__ = ["contributions", "explain", "explain_pair"]
 
 Inputs = tuple[tuple[int, ...], ...]
+_OTHER_ROWS = 32  # whose values mask those of a row
 
 
 class _Contributions(NamedTuple):
@@ -52,7 +57,8 @@ def explain(
     """Say of each row what its columns contribute to its score.
 
     The contributions are of the user's own columns, through imputers, encoders and scalers, and add up to what
-    `predict` returns. With a kernel, the parts are its basis rows.
+    `predict` returns. With a kernel, the parts are its basis rows. Boosted trees are explained by masking: a part is
+    how much the score falls, on average, where its column has the values of other rows of X.
 
     Parameters
     ----------
@@ -83,9 +89,8 @@ def explain(
     >>> bool(abs(sum(part.contribution for part in why.parts) - model.predict(X)[2]) < 1e-12)
     True
     """
-    formula, X = _read(model, X, qid, feature_names, output)
-    chosen = _chosen(X.shape[0], rows)
-    found, table = contributions(formula, X, qid, chosen), Table(X, qid)
+    found, own, chosen = _explained(model, X, qid, rows, feature_names, output)
+    table = Table(own, qid)
     totals = (found.values.sum(axis=1) + found.constant).tolist()
     return [
         Explanation(f"row {row}", total, found.constant, _parts(found, numbers, table, [row]))
@@ -122,17 +127,15 @@ def explain_pair(
     >>> [part.name for part in why.parts], bool(np.isclose(why.total, np.subtract(*model.predict(X)[[3, 0]])))
     (['rating'], True)
     """
-    formula, X = _read(model, X, qid, feature_names, output)
-    chosen = _chosen(X.shape[0], [i, j])
-    queries = check_qid(qid, X.shape[0]).codes
+    found, own, chosen = _explained(model, X, qid, [i, j], feature_names, output)
+    queries = check_qid(qid, own.shape[0]).codes
     if queries[chosen[0]] != queries[chosen[1]]:
         raise InvalidInputError(
             f"Rows {i} and {j} are of different queries, whose scores cannot be compared.",
             "name two rows of one query.",
         )
-    found = contributions(formula, X, qid, chosen)
     difference = found.values[0] - found.values[1]
-    parts = _parts(found, difference, Table(X, qid), chosen)
+    parts = _parts(found, difference, Table(own, qid), chosen)
     return Explanation(f"row {i} against row {j}", float(difference.sum()), 0.0, parts)
 
 
@@ -158,6 +161,55 @@ def contributions(
         inputs += [()] * kernel.shape[1]
         values = np.column_stack([values, kernel])
     return _Contributions(names, inputs, values, formula.constant)
+
+
+def _explained(
+    model: BaseEstimator,
+    given: MatrixLike,
+    qid: ArrayLike | None,
+    rows: Sequence[int] | None,
+    names: Sequence[str] | None,
+    output: int | None,
+) -> tuple[_Contributions, Matrix, list[int]]:
+    """Return the contributions to the scores of some rows, the rows as the model takes them, and their numbers."""
+    view = ModelView.of(model)
+    if _has_trees(view.ranker):
+        X: Matrix = as_rows("X", given if view.encoder is None else view.encoder.transform(given))
+        chosen = _chosen(X.shape[0], rows)
+        return _by_masking(view, X, chosen, names), X, chosen
+    formula, X = _read(model, given, qid, names, output)
+    chosen = _chosen(X.shape[0], rows)
+    return contributions(formula, X, qid, chosen), X, chosen
+
+
+def _has_trees(ranker: object) -> bool:
+    parts = [ModelView.of(part).ranker for part in getattr(ranker, "rankers_", ())]
+    return hasattr(ranker, "roots_") or any(map(_has_trees, parts))
+
+
+def _by_masking(
+    view: ModelView, X: Matrix, chosen: Sequence[int], names: Sequence[str] | None
+) -> _Contributions:
+    """Return how much lower scores are where a column has the values of other rows.
+
+    Columns of trees act together, so that the last part is the rest of the score.
+    """
+    rows = np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
+    others = rows[np.unique(np.linspace(0, len(rows) - 1, _OTHER_ROWS).astype(np.int64))]
+    model = view.ranker if not view.steps else make_pipeline(*view.steps, view.ranker)
+    own = rows[list(chosen)]
+    values = np.zeros((len(own), rows.shape[1] + 1))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
+        scores, constant = predict_scores(model, own), float(np.mean(predict_scores(model, others)))
+        for column in range(rows.shape[1]):
+            masked = np.repeat(own, len(others), axis=0)
+            masked[:, column] = np.tile(others[:, column], len(own))
+            values[:, column] = scores - predict_scores(model, masked).reshape(len(own), -1).mean(axis=1)
+    values[:, -1] = scores - constant - values.sum(axis=1)
+    called = view.names(rows.shape[1], names)
+    inputs = [((column,),) for column in range(rows.shape[1])]
+    return _Contributions([*map(str, called), "columns together"], [*inputs, ()], values, constant)
 
 
 def _read(

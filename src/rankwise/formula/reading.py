@@ -56,6 +56,11 @@ def formula_of(
     if isinstance(ranker, AdditiveModel):
         terms, surfaces = _additive(ranker, columns)
         return replace(formula, terms=terms, surfaces=surfaces)
+    if hasattr(ranker, "roots_"):
+        raise InvalidInputError(
+            "Boosted trees have no formula in columns, and are not exported.",
+            "fit AutoRanker with prefer='readable'.",
+        )
     if not hasattr(ranker, "coef_"):
         raise InvalidInputError(
             f"{type(ranker).__name__} has no weights.",
