@@ -11,8 +11,8 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rankwise
-from command_line import call, call_json
 from exported import insert_statements, run, run_all
+from exporters.test_tables import needs_queries, scores
 from rankwise import AdditiveRanker, AutoRanker, AverageRanker, KernelRankRLS, RankRLS
 from rankwise.exceptions import InvalidInputError
 from rankwise.exporters import TARGETS
@@ -112,17 +112,6 @@ def fitted(own, steps):
         )
         parts.append((f"step{at}", step))
     return Pipeline([*parts, ("rank", steps[-1].fit(X, y, qid))])
-
-
-def scores(model, table, qid):
-    X = table
-    for _, step in model.steps[:-1]:
-        X = step.transform(X, qid=qid) if isinstance(step, QueryScaler) else step.transform(X)
-    return model.steps[-1][1].predict(X)
-
-
-def needs_queries(model):
-    return any(isinstance(step, QueryScaler) for _, step in model.steps)
 
 
 @pytest.fixture(scope="module")
@@ -256,33 +245,6 @@ def test_automatic_choice_for_a_target_keeps_crosses():
     model = AutoRanker(methods=["rls", "curves"], target="vespa", encoder=numbers()).fit(table, y, qid=qid)
     assert "vespa" in model.candidates_.chosen.exportable_to
     assert "product" not in rankwise.export(model, "vespa")
-
-
-def test_the_command_line_exports_and_explains_crosses(capsys, tmp_path):
-    table, y, qid = shop()
-    plain = table.drop(columns="vector").assign(new=table["new"].astype(int), label=y, qid=qid)
-    plain.to_csv(tmp_path / "t.csv", index=False)
-    model, made = tmp_path / "m.rw", tmp_path / "made"
-    options = ["--crosses", "price:season", "--methods", "rls", "-o", model]
-    code, out, err = call(capsys, "fit", tmp_path / "t.csv", *options, "--target", "sqlite")
-    assert code == 0, err
-    assert "sqlite" in out.partition("runs in")[2]
-    code, _, err = call(capsys, "export", model, "--to", "sqlite", "-o", made)
-    assert code == 0, err
-    assert call(capsys, "predict", model, tmp_path / "t.csv", "-o", tmp_path / "scores.txt")[0] == 0
-    rows = plain.drop(columns=["label", "qid"])
-    found, wanted = (
-        run("sqlite", made.read_text(), rows, qid, False, tmp_path),
-        np.loadtxt(tmp_path / "scores.txt"),
-    )
-    np.testing.assert_allclose(found, wanted, atol=1e-9 * max(1.0, np.abs(wanted).max()))
-    why = call_json(capsys, "explain", model, tmp_path / "t.csv", "--top", 1)["explanations"][0]
-    assert "price:season" in {part["name"] for part in why["parts"]}
-    code, _, err = call(capsys, "fit", tmp_path / "t.csv", "--crosses", "price:new", "--features", "price,new,stock",
-                        "--target", "solr", "-o", tmp_path / "other.rw")  # fmt: skip
-    assert code != 0
-    assert "price:new" in err
-    assert "feature of its own" in err
 
 
 # --- formulas ---

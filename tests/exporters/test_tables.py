@@ -214,9 +214,8 @@ def test_the_command_line_exports_what_it_learned_from_a_table(capsys, tmp_path,
     plain = table.drop(columns=["vector", "added"]).assign(label=y, qid=qid)
     plain.to_csv(tmp_path / "t.csv", index=False)
     model, made = tmp_path / "m.rw", tmp_path / "made"
-    code, _, err = call(
-        capsys, "fit", tmp_path / "t.csv", "-o", model, "--methods", "rls", "--target", target
-    )
+    code, _, err = call(capsys, "fit", tmp_path / "t.csv", "-o", model, "--methods", "rls",
+                        "--target", target, "--crosses", "price:colour")  # fmt: skip
     assert code == 0, err
     code, _, err = call(capsys, "export", model, "--to", target, "-o", made)
     assert code == 0, err
@@ -228,7 +227,7 @@ def test_the_command_line_exports_what_it_learned_from_a_table(capsys, tmp_path,
     found = run(target, source, rows, qid, "def score(rows)" in source, tmp_path)
     np.testing.assert_allclose(found, wanted, atol=1e-9 * max(1.0, np.abs(wanted).max()))
     found = call_json(capsys, "explain", model, tmp_path / "t.csv", "--top", 1)["explanations"][0]
-    assert {part["name"] for part in found["parts"]} <= set(plain.columns)
+    assert {part["name"] for part in found["parts"]} <= {*plain.columns, "price:colour"}
 
 
 @pytest.mark.parametrize("target", TARGETS)
