@@ -74,7 +74,7 @@ _MOST_KNOTS = 1 << 16
 _MODULES = {
     name: module
     for module, names in {
-        "rankwise": RANKERS,
+        "rankwise": [*RANKERS, "BradleyTerry"],
         "rankwise.automatic.candidate_table": ["Entry", "CandidateTable"],
         "rankwise.automatic.scaling": ["RankScaler"],
         "rankwise.automatic.trees": ["BoostedTrees"],
@@ -171,7 +171,7 @@ def save(model: BaseEstimator, path: File, *, notes: Mapping[str, object] | None
     True
     """
     ranker = _last_step(model)
-    if type(ranker).__name__ not in RANKERS:
+    if type(ranker).__name__ not in {*RANKERS, "BradleyTerry"}:
         raise ModelFileError(
             f"The model is a {type(ranker).__name__}, which is not a ranker of rankwise.",
             f"save one of {', '.join(RANKERS)}, or a Pipeline that ends in one.",
@@ -249,7 +249,8 @@ def load(path: File) -> BaseEstimator:
     """
     with _opened(path) as (header, archive):
         model: BaseEstimator = _read(header["model"], archive)
-        _require(_is_ranker(model), "its last step is not a ranker")
+        is_board = type(model).__name__ == "BradleyTerry"
+        _require(is_board or _is_ranker(model), "its last step is not a ranker")
         return model
 
 
@@ -671,6 +672,13 @@ def _check_estimator(step: Any) -> None:
         _require(is_named and len(set(names)) == len(names), "the feature names are not one per column")
     if kind in {*RANKERS, "BoostedTrees"}:
         _check_ranker(step, kind)
+    elif kind == "BradleyTerry":
+        n_items = len(step.items_)
+        columns = [*step.table_.values(), step.strengths_, step.shrunk_strengths_, step.component_]
+        square = (step.covariance_, step.model_covariance_, step.shrunk_covariance_)
+        is_whole = all(len(one) == n_items for one in columns) and len(step.prediction_) >= n_items
+        is_whole &= all(one.shape == (n_items, n_items) for one in square)
+        _require(is_whole, "a leaderboard has arrays of other items")
     elif kind == "OneHotEncoder" and hasattr(step, "categories_"):
         _check_encoder(step)
     elif kind == "TableEncoder" and hasattr(step, "columns_"):

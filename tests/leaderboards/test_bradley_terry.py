@@ -1,5 +1,6 @@
 """BradleyTerry against explicit rows, refits and enumeration."""
 
+import io
 import os
 from itertools import combinations
 from pathlib import Path
@@ -9,9 +10,10 @@ import pytest
 from scipy import stats
 from sklearn.linear_model import LogisticRegression
 
+import rankwise
 from boards import board, curvature, explicit, explicit_covariance, loglik, rows, slopes
 from rankwise import BradleyTerry, RankSVM
-from rankwise.exceptions import InvalidInputError
+from rankwise.exceptions import InvalidInputError, ModelFileError
 
 # Order, style, Davidson, clusters, items with few points: all pairs of them.
 KINDS = [
@@ -311,3 +313,31 @@ def test_agrestis_baseball():
     assert error == pytest.approx(0.131, abs=5e-4)
     assert model.deviance_ + 2 * full == pytest.approx(38.64, abs=5e-3)
     assert BradleyTerry(0).fit(counts).deviance_ + 2 * full == pytest.approx(44.05, abs=5e-3)
+
+
+@pytest.mark.parametrize("ties", ["half", "davidson"])
+def test_a_saved_board_answers_as_before(ties):
+    battles = board(size=500, ties=0.2)
+    battles["item_a"] = [("model", int(item)) for item in battles["item_a"]]  # ids may be tuples
+    battles["item_b"] = [("model", int(item)) for item in battles["item_b"]]
+    model, file = BradleyTerry(ties=ties, first_advantage=True, level=0.9).fit(battles), io.BytesIO()
+    model.save(file, notes={"from": "test"})
+    again = rankwise.load(io.BytesIO(file.getvalue()))
+    assert again.get_params() == model.get_params()
+    for key, column in model.table_.items():
+        np.testing.assert_array_equal(again.table_[key], column)
+    a, b = ("model", 1), ("model", 2)
+    np.testing.assert_array_equal(again.predict_proba(a, b), model.predict_proba(a, b))
+    np.testing.assert_array_equal(again.difference(a, b), model.difference(a, b))
+    np.testing.assert_array_equal(again.elo(a)["rating"], model.elo(a)["rating"])
+    assert again.diagnostics_ == model.diagnostics_
+    if ties == "half":
+        assert again.suggest(5, goal=3) == model.suggest(5, goal=3)
+
+
+def test_a_damaged_board_is_refused():
+    model, file = BradleyTerry().fit(board()), io.BytesIO()
+    model.covariance_ = model.covariance_[:3]
+    rankwise.save(model, file)
+    with pytest.raises(ModelFileError, match="arrays of other items"):
+        rankwise.load(io.BytesIO(file.getvalue()))

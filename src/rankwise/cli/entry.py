@@ -36,6 +36,7 @@ COMMANDS = {
     "explain": "show how much each column adds to a score, or to a difference",
     "report": "write one HTML page about a model",
     "export": "write a model for other programs",
+    "leaderboard": "rank items from battles, with intervals of strengths and places",
 }
 _INPUTS = ("model", "data", "eval_set", "against", "items", "run", "qrels")
 _OUTPUTS = ("output", "per_query")

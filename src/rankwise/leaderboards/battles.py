@@ -210,7 +210,10 @@ class _Source:
                 f"There is no column {name!r:.80}.", f"choose from {', '.join(self.names[:20])}."
             )
         self.used.add(name)
-        return np.asarray(self.table[name])
+        column = self.table[name]
+        # An array of tuples, which may be ids, would have two dimensions.
+        is_list = isinstance(column, list | tuple)
+        return np.fromiter(column, object, len(column)) if is_list else np.asarray(column)
 
     def numbers(self, name: str) -> Floats:
         values = self.values(name)

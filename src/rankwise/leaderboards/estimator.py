@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
 from itertools import pairwise
 from numbers import Integral, Real
 from typing import Any, ClassVar, Self
@@ -34,6 +34,7 @@ from rankwise.leaderboards.places import (
     shrink,
     tiers,
 )
+from rankwise.persistence import save
 from rankwise.runtime.memory import fits
 from rankwise.runtime.progress import ShareProgress
 
@@ -177,7 +178,7 @@ class BradleyTerry(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
             _check_reachable(contest, read.items)
         fitted = contest.fit(self.penalty)
         covariance, n = contest.covariance(fitted), contest.n_items
-        self.items_ = _objects(read.items)
+        self.items_ = np.fromiter(read.items, object, len(read.items))
         self.strengths_, self.covariance_ = fitted.theta[:n], covariance[:n, :n]
         self.model_covariance_ = fitted.inverse[:n, :n]
         self.component_, self.deviance_ = contest.component, 2 * fitted.rates.loss
@@ -194,7 +195,7 @@ class BradleyTerry(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         error = np.sqrt(np.concatenate([spread.diagonal(), covariance.diagonal()[n:]])) / scale
         half = self._quantile() * error
         self.effects_ = {
-            "effect": _objects([*names, *columns]),
+            "effect": np.array([*names, *columns], dtype=object),
             "value": value,
             "error": error,
             "low": value - half,
@@ -361,6 +362,17 @@ class BradleyTerry(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         chosen = choose_pairs(covariance, self.strengths_, n, doubt)
         return [(self.items_[a], self.items_[b]) for a, b in chosen]
 
+    def save(self, path: str | os.PathLike[str], *, notes: Mapping[str, object] | None = None) -> None:
+        """Write the board to a model file, without its battles; `rankwise.load` reads it.
+
+        Parameters
+        ----------
+        path : path
+        notes : mapping, optional
+            JSON values to keep beside the board.
+        """
+        save(self, path, notes=notes)
+
     def to_html(self, path: str | os.PathLike[str] | None = None, *, title: str = "Leaderboard") -> str:
         """Return one HTML page about the board, and write it to a file; with ties="half" it includes the flips.
 
@@ -433,13 +445,6 @@ def _best_prediction(contest: Contest) -> Fit:
             best, lowest = fitted, loss
     assert best is not None
     return best
-
-
-def _objects(values: list[Any]) -> AnyArray:
-    array = np.empty(len(values), dtype=object)
-    for at, one in enumerate(values):  # an assignment of all would unpack tuples
-        array[at] = one
-    return array
 
 
 def _nonzero(scales: Floats) -> Floats:

@@ -1,0 +1,148 @@
+"""``rankwise leaderboard``: rank items from battles."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from rankwise.cli.printing import print_json, print_table, remark, write
+
+__all__ = ["add_arguments", "run"]
+
+_IDS = ("model_a", "model_b", "item_a", "item_b", "winner", "loser", "item")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.epilog = (
+        "examples:\n"
+        "  rankwise leaderboard battles.csv\n"
+        "  rankwise leaderboard battles.csv --style length --order --cluster judge -o board.html\n"
+        "  rankwise leaderboard games.csv --ties davidson --json"
+    )
+    parser.add_argument("data", metavar="BATTLES", nargs="+", help="tables of battles; - is standard input")
+    add = parser.add_argument
+    add("-o", "--output", metavar="FILE", help="write one HTML page about the board; - is standard output")
+    add("-f", "--force", action="store_true", help="replace an existing file")
+    add("--json", action="store_true", help="print the board as JSON")
+    add("--items", metavar="FILE", help="a table of items with a column item and columns of numbers")
+    add("--style", type=_names, metavar="A,B", help="adjust for columns of battles: x, or x_a minus x_b")
+    add("--order", action="store_true", help="estimate the advantage of the item that is shown first")
+    add(
+        "--ties",
+        choices=("half", "davidson"),
+        default="half",
+        help="a tie is half a win, or an outcome (half)",
+    )
+    add(
+        "--cluster", metavar="COLUMN", help="judges, prompts or users, whose battles may depend on each other"
+    )
+    add("--suggest", type=int, metavar="N", help="propose N pairs of items to compare next")
+
+
+def run(options: argparse.Namespace) -> int:
+    """Fit the board, print it and write the page."""
+    from rankwise import BradleyTerry  # noqa: PLC0415
+    from rankwise.runtime.progress import ProgressLine  # noqa: PLC0415
+
+    model = BradleyTerry(ties=options.ties, first_advantage=options.order)
+    items = None if options.items is None else _read([options.items])
+    with ProgressLine("ranking") as progress:
+        progress.update("reading battles")
+        battles = _read(options.data)
+        progress.update(f"{battles.num_rows:,} battles")
+        model.fit(battles, style=options.style, items=items, cluster=options.cluster)
+    if options.ties == "half":
+        model.find_flips()
+    found = model.diagnostics_
+    if found["unused_columns"]:
+        remark(f"columns that were not used: {', '.join(found['unused_columns'])}")
+    pairs = [] if options.suggest is None else model.suggest(options.suggest)
+    board, effects = _rows(model.table_), _rows(model.effects_)
+    if options.json:
+        print_json({"board": board, "effects": effects, "diagnostics": found, "suggested": pairs})
+    elif options.output != "-":
+        _print(board, effects, found, pairs)
+    if options.output is not None:
+        short = ", ".join("standard input" if path == "-" else Path(path).name for path in options.data)
+        page = model.to_html(
+            None if options.output == "-" else options.output, title=f"Leaderboard of {short}"
+        )
+        if options.output == "-":
+            write(page)
+        elif not options.json:
+            write(f"\nwrote {options.output}: open it in a browser")
+    return 0
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
+
+
+def _read(paths: list[str]) -> Any:
+    """Read tables as one; columns of ids stay text."""
+    from rankwise.data.tables import import_pyarrow, open_tables  # noqa: PLC0415
+
+    pa = import_pyarrow()
+    files = open_tables(paths, _IDS)
+    columns = files[0].schema.names
+    parts = [
+        pa.Table.from_batches([one.data for one in file.batches(columns)], file.schema) for file in files
+    ]
+    return pa.concat_tables(parts, promote_options="permissive")
+
+
+def _rows(table: dict[str, Any]) -> list[dict[str, Any]]:
+    columns = (column.tolist() for column in table.values())
+    return [dict(zip(table, row, strict=True)) for row in zip(*columns, strict=True)]
+
+
+def _print(
+    board: list[dict[str, Any]],
+    effects: list[dict[str, Any]],
+    found: dict[str, Any],
+    pairs: list[tuple[Any, Any]],
+) -> None:
+    extra = [key for key in ("flips", "component") if board and key in board[0]]
+    lines = [
+        [
+            f"{one['place']}",
+            str(one["item"]),
+            f"{one['strength']:+.3f}",
+            f"{one['low']:+.3f} to {one['high']:+.3f}",
+            f"{one['place_low']} to {one['place_high']}",
+            str(one["tier"]),
+            f"{one['p_first']:.1%}",
+            *(f"{one[key]:,.6g}" for key in ("battles", "wins", "ties")),
+            *("-" if one[key] != one[key] else f"{one[key]:g}" for key in extra),
+        ]
+        for one in board
+    ]
+    head = [
+        "place",
+        "item",
+        "strength",
+        "interval",
+        "places",
+        "tier",
+        "first",
+        "battles",
+        "wins",
+        "ties",
+        *extra,
+    ]
+    print_table(head, lines, left=(1,))
+    if effects:
+        write("\neffects")
+        shown = [
+            [one["effect"], f"{one['value']:+.4g}", f"{one['low']:+.4g} to {one['high']:+.4g}"]
+            for one in effects
+        ]
+        print_table(["effect", "coefficient", "interval"], shown, indent="  ")
+    for key in ("never_lost", "never_won", "never_played"):
+        if found[key]:
+            write(f"\n{key.replace('_', ' ')}: {', '.join(map(str, found[key]))}")
+    if pairs:
+        write("\ncompare next")
+        print_table(["", ""], [[str(a), str(b)] for a, b in pairs], left=(0, 1), indent="  ")
