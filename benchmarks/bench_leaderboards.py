@@ -394,8 +394,8 @@ PARTS = {
 def write(part, lines):
     """Put a table between its markers in the page."""
     text = PAGE.read_text(encoding="utf-8")
-    body = "\n".join(lines)
-    pattern = rf"(<!-- {part} -->\n).*?(\n<!-- /{part} -->)"
+    body = "\n" + "\n".join(lines) + "\n\n"
+    pattern = rf"(<!-- {part} -->\n).*?(<!-- /{part} -->)"
     PAGE.write_text(
         re.sub(pattern, lambda found: found[1] + body + found[2], text, flags=re.DOTALL), encoding="utf-8"
     )

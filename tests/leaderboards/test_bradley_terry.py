@@ -341,3 +341,50 @@ def test_a_damaged_board_is_refused():
     rankwise.save(model, file)
     with pytest.raises(ModelFileError, match="arrays of other items"):
         rankwise.load(io.BytesIO(file.getvalue()))
+
+
+@pytest.mark.parametrize(
+    ("battles", "options", "message"),
+    [
+        ({"winner": [["x"], ["y"]], "loser": ["y", "x"]}, {}, "cannot be hashed"),
+        ({"winner": ["x", "y"], "loser": ["y"]}, {}, "winner has 2 rows and loser has 1"),
+        ({"item_a": [1, 2], "item_b": [2, 1], "wins_a": [3, -1], "wins_b": [1, 1]}, {}, "negative"),
+        ({"winner": [1, 2], "loser": [2, 1], "x": ["a", "b"]}, {"style": "x"}, "not numbers"),
+        ({"winner": [1, 2], "loser": [2, 1]}, {"cluster": ["j", "j"]}, "one cluster"),
+        ({"winner": [1, 2], "loser": [2, 1]}, {"cluster": ["j", None]}, "missing values"),
+        ({"winner": [1, 2], "loser": [2, 1]}, {"cluster": ["j"]}, "cluster has 1 rows"),
+        ({"winner": [1, 2], "loser": [2, 1]}, {"items": {1: [1.0]}}, "Item 2 has no features"),
+        (
+            {"winner": [1, 2], "loser": [2, 1]},
+            {"items": {1: [1.0], 2: [np.nan]}},
+            "features that are missing",
+        ),
+        ({"winner": [1, 2], "loser": [2, 1]}, {"items": {"item": [1, 1], "x": [1, 2]}}, "an item twice"),
+    ],
+)
+def test_other_bad_input_raises_one_clear_error(battles, options, message):
+    with pytest.raises(InvalidInputError, match=f"(?s){message}.*Hint: "):
+        BradleyTerry().fit(battles, **options)
+
+
+@pytest.mark.parametrize("columns", [np.ones((300, 1)), np.tile(np.arange(300.0)[:, None], 2)])
+def test_contest_columns_that_repeat_each_other_raise_a_clear_error(columns):
+    with pytest.raises(InvalidInputError, match="no finite estimate"):
+        BradleyTerry(first_advantage=True).fit(board(), style=columns)
+
+
+def test_items_without_battles_are_not_on_the_board():
+    battles = {"item_a": ["x", "y", "z", "w"], "item_b": ["y", "x", "z", "x"], "score": [1, 1, 1, None]}
+    with pytest.warns(UserWarning, match="itself; 1 because the outcome is missing"):
+        model = BradleyTerry().fit(battles)
+    assert model.items_.tolist() == ["x", "y"]
+    with pytest.raises(InvalidInputError, match="'z' is not on the board"):
+        model.predict_proba("x", "z")
+
+
+def test_repeated_and_contradictory_battles_are_counted():
+    battles = {"winner": ["x", "y", "x", "x", "z"], "loser": ["y", "x", "y", "z", "y"]}
+    alone = BradleyTerry().fit(battles).diagnostics_
+    assert (alone["contradictory"], alone["repeated"]) == (1, 1)
+    judged = BradleyTerry().fit(battles, cluster=[1, 1, 2, 1, 2]).diagnostics_
+    assert (judged["contradictory"], judged["repeated"]) == (1, 0)
