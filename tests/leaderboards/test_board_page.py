@@ -48,7 +48,7 @@ def test_the_page_shows_board_results_calibration_effects_and_deciding_battles(t
     assert "default-src &#x27;none&#x27;" in page
     lines = rows_of(page, "board")
     table = model.table_
-    assert [line[0] for line in lines] == [str(place) for place in table["place"]]
+    assert [line[4] for line in lines] == [str(place) for place in table["place"]]
     assert [line[6] for line in lines] == [str(tier) for tier in table["tier"]]
     assert [line[11] for line in lines] == [
         f"{flips:g}" if np.isfinite(flips) else "–" for flips in table["flips"]

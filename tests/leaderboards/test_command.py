@@ -34,9 +34,10 @@ def test_the_printed_board_is_the_fitted_one(battles, capsys):
     assert "columns that were not used: note" in err
     model = BradleyTerry(first_advantage=True).fit(table, style=["length"], cluster="judge")
     lines = out.splitlines()
-    assert [line.split()[1] for line in lines[1:9]] == model.table_["item"].tolist()
-    assert [float(line.split()[2]) for line in lines[1:9]] == model.table_["strength"].round(3).tolist()
-    assert [tuple(line.split()) for line in lines if line.startswith("  0")] == model.suggest(3)
+    assert lines[0].split() == [*model.table_, "flips"]
+    assert [line.split()[0] for line in lines[1:9]] == model.table_["item"].tolist()
+    assert [float(line.split()[1]) for line in lines[1:9]] == model.table_["strength"].round(3).tolist()
+    assert [tuple(line.split()) for line in lines[-5:-2]] == model.suggest(3), out
     assert "Expected and observed" in page.read_text(encoding="utf-8")
     assert main(["leaderboard", str(path), *options]) != 0  # the page exists
     assert "--force" in capsys.readouterr().err

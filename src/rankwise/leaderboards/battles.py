@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
@@ -65,12 +65,6 @@ class Battles:
     cluster: Ints | None
     left_out: dict[str, int]
     unused: list[str]
-
-    def taken(self, entries: AnyArray) -> Battles:
-        """Return the entries at some positions."""
-        names = ("first", "second", "score", "weight", "units", "row", "style")
-        cluster = None if self.cluster is None else self.cluster[entries]
-        return replace(self, **{name: getattr(self, name)[entries] for name in names}, cluster=cluster)
 
 
 def column_names(table: Any) -> list[str]:

@@ -112,16 +112,6 @@ class BradleyTerry(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         "random_state": [Interval(Integral, 0, None, closed="left")],
     }
 
-    table_: dict[str, AnyArray]
-    effects_: dict[str, AnyArray]
-    items_: AnyArray
-    strengths_: Floats
-    covariance_: Floats
-    model_covariance_: Floats
-    component_: Ints
-    deviance_: float
-    diagnostics_: dict[str, Any]
-
     def __init__(
         self,
         penalty: float = 0.1,

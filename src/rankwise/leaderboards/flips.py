@@ -40,19 +40,18 @@ class FlipSearch:
             _, chosen, self.group = np.unique(
                 key * weights.size + number, return_index=True, return_inverse=True
             )
-        some = battles.taken(chosen)
         self.units = np.bincount(self.group, battles.units).astype(np.int64)
         weight = np.bincount(self.group, battles.weight)
-        columns = some.style
+        score, columns = battles.score[chosen], battles.style[chosen]
         if contest.columns.shape[1] > columns.shape[1]:
             columns = np.column_stack([np.ones(chosen.size), columns])
         self.contest = replace(
             contest,
-            first=some.first,
-            second=some.second,
-            wins=weight * (some.score == 1),
-            ties=weight * (some.score == 0.5),
-            losses=weight * (some.score == 0),
+            first=battles.first[chosen],
+            second=battles.second[chosen],
+            wins=weight * (score == 1),
+            ties=weight * (score == 0.5),
+            losses=weight * (score == 0),
             columns=columns,
             cluster=None,
         )

@@ -82,18 +82,18 @@ def _board(board: Mapping[str, AnyArray], level: float) -> str:
         )
         rows.append(
             [
-                str(row["place"]),
                 name(row["item"]),
                 f'<div class="interval">{drawn}</div>',
                 strength,
                 brackets(row["low"], row["high"]),
+                str(row["place"]),
                 f"{row['place_low']} to {row['place_high']}",
                 str(row["tier"]),
                 f"{row['p_first']:.1%}",
                 *(number(float(row[key])) for key in counts),
             ]
         )
-    head = ["place", "item", "~", "#strength", "#interval", "#places", "#tier", "#first"]
+    head = ["item", "~", "#strength", "#interval", "#place", "#places", "#tier", "#first"]
     rest = len(board["item"]) - len(rows)
     notes = f"{counted(rest, 'more item')} not shown. " if rest else ""
     notes += "Items are in a lower tier than every item that is significantly better. "
@@ -101,7 +101,7 @@ def _board(board: Mapping[str, AnyArray], level: float) -> str:
     return (
         f"<p>A difference of 1 between strengths means odds of 2.7 to 1. Intervals of strengths and places have "
         f"a level of {level:.0%}; <i>first</i> is the probability of being the best.</p>"
-        f"{listing('Board', [*head, *(f'#{key}' for key in counts)], rows)}<p><small>{notes}</small></p>"
+        f"{listing('Board', [*head, *(f'#{key}' for key in counts)], rows, 'board')}<p><small>{notes}</small></p>"
     )
 
 
@@ -130,7 +130,7 @@ def _results(model: BradleyTerry, contest: Contest, rates: Rates) -> str:
     return (
         f"<p>{counted(keys.size, 'pair')} of items met. The pairs furthest from their expectation, in standard "
         f"deviations; {number((np.abs(residual) > 3).sum())} of them are beyond 3. Many such pairs mean that one "
-        f"strength per item is not enough.</p>{listing('Expected and observed', head, rows)}"
+        f"strength per item is not enough.</p>{listing('Expected and observed', head, rows, 'board pairs')}"
     )
 
 
@@ -167,7 +167,7 @@ def _deciding(flips: Mapping[tuple[Any, Any], Ints], battles: float) -> str:
     head = ["item", "would be overtaken by", "#battles", "#of all", "rows, from 0"]
     return (
         "<p>The fewest battles whose removal exchanges two neighbours, the most influential first; a refit confirmed "
-        f"each number.</p>{listing('Deciding battles', head, rows)}"
+        f"each number.</p>{listing('Deciding battles', head, rows, 'board pairs')}"
     )
 
 

@@ -10,6 +10,8 @@ from rankwise.cli.printing import print_json, print_table, remark, write
 
 __all__ = ["add_arguments", "run"]
 
+_TEXTS = ("item", "against", "effect")
+_SHARES = ("strength", "value", "low", "high", "p_first")
 _IDS = ("model_a", "model_b", "item_a", "item_b", "winner", "loser", "item")
 
 
@@ -58,21 +60,24 @@ def run(options: argparse.Namespace) -> int:
     found = model.diagnostics_
     if found["unused_columns"]:
         remark(f"columns that were not used: {', '.join(found['unused_columns'])}")
-    pairs = [] if options.suggest is None else model.suggest(options.suggest)
+    suggested = [] if options.suggest is None else model.suggest(options.suggest)
+    pairs = [{"item": a, "against": b} for a, b in suggested]
     board, effects = _rows(model.table_), _rows(model.effects_)
     if options.json:
         print_json({"board": board, "effects": effects, "diagnostics": found, "suggested": pairs})
     elif options.output != "-":
-        _print(board, effects, found, pairs)
+        _print(board, effects, pairs)
+        for key in ("never_lost", "never_won", "never_played"):
+            if found[key]:
+                write(f"{key.replace('_', ' ')}: {', '.join(map(str, found[key]))}")
     if options.output is not None:
         short = ", ".join("standard input" if path == "-" else Path(path).name for path in options.data)
-        page = model.to_html(
-            None if options.output == "-" else options.output, title=f"Leaderboard of {short}"
-        )
-        if options.output == "-":
+        is_printed = options.output == "-"
+        page = model.to_html(None if is_printed else options.output, title=f"Leaderboard of {short}")
+        if is_printed:
             write(page)
         elif not options.json:
-            write(f"\nwrote {options.output}: open it in a browser")
+            write(f"wrote {options.output}: open it in a browser")
     return 0
 
 
@@ -98,51 +103,17 @@ def _rows(table: dict[str, Any]) -> list[dict[str, Any]]:
     return [dict(zip(table, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def _print(
-    board: list[dict[str, Any]],
-    effects: list[dict[str, Any]],
-    found: dict[str, Any],
-    pairs: list[tuple[Any, Any]],
-) -> None:
-    extra = [key for key in ("flips", "component") if board and key in board[0]]
-    lines = [
-        [
-            f"{one['place']}",
-            str(one["item"]),
-            f"{one['strength']:+.3f}",
-            f"{one['low']:+.3f} to {one['high']:+.3f}",
-            f"{one['place_low']} to {one['place_high']}",
-            str(one["tier"]),
-            f"{one['p_first']:.1%}",
-            *(f"{one[key]:,.6g}" for key in ("battles", "wins", "ties")),
-            *("-" if one[key] != one[key] else f"{one[key]:g}" for key in extra),
-        ]
-        for one in board
-    ]
-    head = [
-        "place",
-        "item",
-        "strength",
-        "interval",
-        "places",
-        "tier",
-        "first",
-        "battles",
-        "wins",
-        "ties",
-        *extra,
-    ]
-    print_table(head, lines, left=(1,))
-    if effects:
-        write("\neffects")
-        shown = [
-            [one["effect"], f"{one['value']:+.4g}", f"{one['low']:+.4g} to {one['high']:+.4g}"]
-            for one in effects
-        ]
-        print_table(["effect", "coefficient", "interval"], shown, indent="  ")
-    for key in ("never_lost", "never_won", "never_played"):
-        if found[key]:
-            write(f"\n{key.replace('_', ' ')}: {', '.join(map(str, found[key]))}")
-    if pairs:
-        write("\ncompare next")
-        print_table(["", ""], [[str(a), str(b)] for a, b in pairs], left=(0, 1), indent="  ")
+def _print(*tables: list[dict[str, Any]]) -> None:
+    """Print the board, effects and suggested pairs, where there are some."""
+    for rows in filter(None, tables):
+        head = [key for key in rows[0] if key != "error"]
+        cells = [[_shown(key, one[key]) for key in head] for one in rows]
+        print_table(head, cells, left=[at for at, key in enumerate(head) if key in _TEXTS])
+        write()
+
+
+def _shown(key: str, value: Any) -> str:
+    if key in _TEXTS:
+        return str(value)
+    written = f"{value:.3f}" if key in _SHARES else f"{value:,.9g}"
+    return written.replace("nan", "-")
