@@ -45,7 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Fit the board, print it and write the page."""
-    from rankwise import BradleyTerry  # noqa: PLC0415
+    from rankwise.leaderboards import BradleyTerry  # noqa: PLC0415
     from rankwise.runtime.progress import ProgressLine  # noqa: PLC0415
 
     model = BradleyTerry(ties=options.ties, first_advantage=options.order)
