@@ -12,7 +12,16 @@ before = set(sys.modules)
 import rankwise, rankwise.displays, rankwise.report, rankwise.cli
 print(*{{name.partition(".")[0] for name in set(sys.modules) - before}} & set({OPTIONAL}))
 """
-PACKAGES = ("data", "displays", "distributed", "exceptions", "metrics", "model_selection", "preprocessing")
+PACKAGES = (
+    "data",
+    "datasets",
+    "displays",
+    "distributed",
+    "exceptions",
+    "metrics",
+    "model_selection",
+    "preprocessing",
+)
 
 
 def run(code):

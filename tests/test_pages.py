@@ -102,9 +102,9 @@ INTERNAL = {
     "visible",
 }
 PUBLIC = [
-    "rankwise", "rankwise.data", "rankwise.displays", "rankwise.exceptions", "rankwise.explanations",
-    "rankwise.exporters", "rankwise.metrics", "rankwise.model_selection", "rankwise.permutation",
-    "rankwise.persistence", "rankwise.preprocessing", "rankwise.report",
+    "rankwise", "rankwise.data", "rankwise.datasets", "rankwise.displays", "rankwise.exceptions",
+    "rankwise.explanations", "rankwise.exporters", "rankwise.metrics", "rankwise.model_selection",
+    "rankwise.permutation", "rankwise.persistence", "rankwise.preprocessing", "rankwise.report",
 ]  # fmt: skip
 
 

@@ -63,7 +63,16 @@ _HOMES = {
 
 # Packages that are imported when they are first asked for, as in ``rankwise.metrics.ndcg``.
 _PACKAGES = frozenset(
-    ("data", "displays", "distributed", "exceptions", "metrics", "model_selection", "preprocessing")
+    (
+        "data",
+        "datasets",
+        "displays",
+        "distributed",
+        "exceptions",
+        "metrics",
+        "model_selection",
+        "preprocessing",
+    )
 )
 
 

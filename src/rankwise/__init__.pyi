@@ -1,4 +1,5 @@
 from rankwise import data as data
+from rankwise import datasets as datasets
 from rankwise import displays as displays
 from rankwise import distributed as distributed
 from rankwise import exceptions as exceptions

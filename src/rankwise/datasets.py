@@ -43,7 +43,9 @@ def load_hotels(*, return_X_y_qid: bool = False) -> Any:
     try:
         import pandas as pd  # noqa: PLC0415 - an optional package
     except ImportError as error:
-        raise MissingPackageError("load_hotels returns a data frame, which needs pandas.", "install pandas.") from error
+        raise MissingPackageError(
+            "load_hotels returns a data frame, which needs pandas.", "install pandas."
+        ) from error
     rng = np.random.default_rng(20)
     n = _SEARCHES * _HOTELS
     kind = rng.choice(3, p=[0.3, 0.2, 0.5], size=n)
@@ -59,7 +61,9 @@ def load_hotels(*, return_X_y_qid: bool = False) -> Any:
         + 0.4 * rng.normal(size=n)
     )
     breakfast = rng.random(n) < 0.4
-    utility += 0.3 * breakfast + np.select([(kind == 1) & (guests == 1), (kind == 0) & (guests == 4)], [0.8, 1.2])
+    utility += 0.3 * breakfast + np.select(
+        [(kind == 1) & (guests == 1), (kind == 0) & (guests == 4)], [0.8, 1.2]
+    )
     grade = np.digitize(utility, np.quantile(utility, [0.5, 0.75, 0.92]))
     frame = pd.DataFrame(
         {
