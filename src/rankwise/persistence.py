@@ -32,6 +32,7 @@ import numpy as np
 import scipy.sparse as sp
 import sklearn
 from sklearn.base import BaseEstimator
+from sklearn.metrics.pairwise import KERNEL_PARAMS
 from sklearn.utils.validation import check_is_fitted
 
 import rankwise
@@ -554,7 +555,7 @@ def _kernel(name: str, parameters: dict[str, Any]) -> Kernel:
     _require(
         name in KERNELS
         and all(
-            kernel.takes(key) and (_is_number(value) or (key == "gamma" and value is None))
+            key in KERNEL_PARAMS.get(name, ()) and (_is_number(value) or (key == "gamma" and value is None))
             for key, value in kernel.parameters.items()
         ),
         f"kernel {name!r:.80} has parameters {parameters!r:.80}",
@@ -664,31 +665,15 @@ def _check_estimator(step: Any) -> None:
         set(output) <= {"transform"} and set(output.values()) <= {"default", "pandas", "polars"},
         "an output container is unknown",
     )
-    n_features, names = vars(step).get("n_features_in_"), vars(step).get("feature_names_in_")
-    if n_features is not None:
-        _require(type(n_features) is int and n_features > 0, f"n_features_in_ is {n_features!r:.80}")
-    if names is not None:
-        is_named = names.shape == (n_features,) and all(isinstance(name, str) for name in names)
-        _require(is_named and len(set(names)) == len(names), "the feature names are not one per column")
+    n_features = _check_columns(step)
     if kind in {*RANKERS, "BoostedTrees"}:
         _check_ranker(step, kind)
     elif kind == "BradleyTerry":
-        n_items = len(step.items_)
-        columns = [*step.table_.values(), step.strengths_, step.shrunk_strengths_, step.component_]
-        square = (step.covariance_, step.model_covariance_, step.shrunk_covariance_)
-        is_whole = all(len(one) == n_items for one in columns) and len(step.prediction_) >= n_items
-        is_whole &= all(one.shape == (n_items, n_items) for one in square)
-        _require(is_whole, "a leaderboard has arrays of other items")
+        _check_board(step)
     elif kind == "OneHotEncoder" and hasattr(step, "categories_"):
         _check_encoder(step)
     elif kind == "TableEncoder" and hasattr(step, "columns_"):
-        step.describe()
-        _require(
-            len(step.columns_) == n_features and len(step.get_feature_names_out()), "an encoder lacks columns"
-        )
-        _require(
-            all(map(_encodes, step.columns_)), "an encoder has a column without its numbers or categories"
-        )
+        _check_table_encoder(step, n_features)
     elif kind in _NUMERIC and n_features is not None:
         _try(step)
     elif kind == "ColumnTransformer":
@@ -697,6 +682,34 @@ def _check_estimator(step: Any) -> None:
         _require(is_whole, "the transformers of columns are not a name, a step and columns each")
     elif kind == "Pipeline":
         _check_steps(step)
+
+
+def _check_columns(step: Any) -> Any:
+    """Raise unless an estimator has a number of columns and, if any, that many names; return the number."""
+    n_features, names = vars(step).get("n_features_in_"), vars(step).get("feature_names_in_")
+    if n_features is not None:
+        _require(type(n_features) is int and n_features > 0, f"n_features_in_ is {n_features!r:.80}")
+    if names is not None:
+        is_named = names.shape == (n_features,) and all(isinstance(name, str) for name in names)
+        _require(is_named and len(set(names)) == len(names), "the feature names are not one per column")
+    return n_features
+
+
+def _check_table_encoder(step: Any, n_features: int | None) -> None:
+    step.describe()
+    _require(
+        len(step.columns_) == n_features and len(step.get_feature_names_out()), "an encoder lacks columns"
+    )
+    _require(all(map(_encodes, step.columns_)), "an encoder has a column without its numbers or categories")
+
+
+def _check_board(step: Any) -> None:
+    n_items = len(step.items_)
+    columns = [*step.table_.values(), step.strengths_, step.shrunk_strengths_, step.component_]
+    square = (step.covariance_, step.model_covariance_, step.shrunk_covariance_)
+    is_whole = all(len(one) == n_items for one in columns) and len(step.prediction_) >= n_items
+    is_whole &= all(one.shape == (n_items, n_items) for one in square)
+    _require(is_whole, "a leaderboard has arrays of other items")
 
 
 def _check_steps(pipeline: Any) -> None:

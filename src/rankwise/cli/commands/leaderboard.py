@@ -45,8 +45,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace) -> int:
     """Fit the board, print it and write the page."""
-    from rankwise.leaderboards import BradleyTerry  # noqa: PLC0415
-    from rankwise.runtime.progress import ProgressLine  # noqa: PLC0415
+    from rankwise.leaderboards import BradleyTerry
+    from rankwise.runtime.progress import ProgressLine
 
     model = BradleyTerry(ties=options.ties, first_advantage=options.order)
     items = None if options.items is None else _read([options.items])
@@ -87,7 +87,7 @@ def _names(text: str) -> list[str]:
 
 def _read(paths: list[str]) -> Any:
     """Read tables as one; columns of ids stay text."""
-    from rankwise.data.tables import import_pyarrow, open_tables  # noqa: PLC0415
+    from rankwise.data.tables import import_pyarrow, open_tables
 
     pa = import_pyarrow()
     files = open_tables(paths, _IDS)
