@@ -127,11 +127,11 @@ _TYPES: Mapping[str, tuple[Any, ...]] = {
         ): "n_components_ n_features_in_ n_iter_ n_knots_ n_products_ n_queries_ n_reads_ n_samples_seen_ "
         "n_unpaired_rows_ adaptive_ selective_ surface_knots_",
         (Integral, np.ndarray): "best_iteration_ n_ignored_queries_ n_pairs_",
-        (Real,): "baseline_ gamma_ log_loss_ nested_error_ nested_score_ scaling_",
+        (Real,): "baseline_ expected_score_ gamma_ log_loss_ scaling_",
         (Real, np.ndarray): "alpha_ best_score_ duality_gap_",
         (bool,): "fitted_with_qid_ is_dense_ keeps_basis_",
         (str,): "cv_ loss_ method_ solver_",
-        (list,): "calibration_ history_ rankers_ skipped_",
+        (list,): "calibration_ expected_interval_ history_ rankers_ skipped_",
         (dict,): "choices_ cv_results_",
         (
             np.ndarray,

@@ -32,13 +32,15 @@ from rankwise.pairs.listed import PreferencePairs
 from rankwise.problems.problem import Problem
 
 
-@parametrize_with_checks([AutoRanker(methods=["rls"], cv=3)])
+@parametrize_with_checks([AutoRanker(methods=["rls"], cv=3, estimate=False)])
 def test_common_checks(estimator, check):
     check(estimator)
 
 
 @pytest.mark.long
-@parametrize_with_checks([AutoRanker(cv=5), AutoRanker(cv=5, prefer="accuracy")])
+@parametrize_with_checks(
+    [AutoRanker(cv=5, estimate=False), AutoRanker(cv=5, prefer="accuracy", estimate=False)]
+)
 def test_common_checks_of_all_methods(estimator, check):
     check(estimator)
 
@@ -103,7 +105,8 @@ def test_curves_and_surfaces_have_the_held_out_scores_of_one_additive_search():
     X = rng.uniform(-1, 1, size=(240, 3))
     y, qid = np.abs(X[:, 0]) + 3 * X[:, 1] * X[:, 2], np.arange(240) // 12
     splits = splits_of(qid)
-    model = AutoRanker("pairwise_error", cv=splits, methods=["curves", "surfaces"]).fit(X, y, qid=qid)
+    model = AutoRanker("pairwise_error", cv=splits, methods=["curves", "surfaces"], estimate=False)
+    model.fit(X, y, qid=qid)
     alone = AdditiveRankerCV(cv=splits).fit(X, y, qid=qid)
     surfaces, curves = entry_of(model, "surfaces"), entry_of(model, "curves")
     assert surfaces.is_chosen
@@ -131,7 +134,7 @@ def alone_parameters(model):
 
 def test_curves_are_fitted_to_all_rows_once_they_are_chosen(curved):
     X, y = curved
-    model = AutoRanker(cv=3).fit(X, y)
+    model = AutoRanker(cv=3, estimate=False).fit(X, y)
     assert model.best_score_ < 0.1 < entry_of(model, "rls").value
     trial = next(one for one in model.search_.trials if one.candidate.method == "curves")
     assert trial.ranker is None  # the search fitted surfaces to all rows
@@ -175,7 +178,7 @@ def test_ids_of_queries_are_read_once_and_not_for_every_model(graded, monkeypatc
     X, y, qid = graded
     read = []
     monkeypatch.setattr(validation, "encode_queries", lambda ids: read.append(ids) or encode_queries(ids))
-    AutoRanker(methods=["curves", "surfaces"], cv=3).fit(X, y, qid=qid)
+    AutoRanker(methods=["curves", "surfaces"], cv=3, estimate=False).fit(X, y, qid=qid)
     assert len(read) == 1
 
 
@@ -216,8 +219,8 @@ def figure(values):
     return Figure(float(values.mean()), values, np.full(values.size, 1 / values.size))
 
 
-def chosen_of(prefer, errors):
-    """Return the choice among candidates with these errors of each unit."""
+def search_of(prefer, errors):
+    """Return a search that tried candidates with these errors of each unit."""
     search = object.__new__(searching.Search)
     search.prefer = prefer
     search.problem = types.SimpleNamespace(metric=get_metric("pairwise_error"))
@@ -225,7 +228,11 @@ def chosen_of(prefer, errors):
         searching.Trial(candidate, figure(values), np.zeros(1), 0.0, [], None, None)
         for candidate, values in errors.items()
     ]
-    return search.chosen.candidate
+    return search
+
+
+def chosen_of(prefer, errors):
+    return search_of(prefer, errors).chosen.candidate
 
 
 NOISE = np.random.default_rng(0).normal(size=40)
@@ -260,7 +267,9 @@ def test_of_equals_the_simplest_is_chosen():
 
 def test_what_is_tried_by_default(graded):
     X, y, qid = graded
-    readable, accuracy = (AutoRanker(cv=3, prefer=one).fit(X, y, qid=qid) for one in searching.PREFERENCES)
+    readable, accuracy = (
+        AutoRanker(cv=3, prefer=one, estimate=False).fit(X, y, qid=qid) for one in searching.PREFERENCES
+    )
     tried = [one.candidate for one in readable.search_.trials]
     assert [one.method for one in tried[:2]] == ["rls", "svm-squared"]
     assert tried[2].scaling == "query-standard"
@@ -276,7 +285,7 @@ def test_what_is_tried_by_default(graded):
 
 def test_only_what_can_be_exported_is_tried_for_a_target(graded):
     X, y, qid = graded
-    board = AutoRanker(target="solr", cv=3, prefer="accuracy").fit(X, y, qid=qid).candidates_
+    board = AutoRanker(target="solr", cv=3, prefer="accuracy", estimate=False).fit(X, y, qid=qid).candidates_
     tried = [entry for entry in board if not entry.is_rival]
     assert all("solr" in entry.exportable_to for entry in tried)
     assert {"linear", "curves"} <= {one.form for one in tried} <= {"linear", "curves", "surfaces"}
@@ -312,14 +321,14 @@ def test_effort_enlarges_the_budget_and_no_budget_leaves_linear_models(graded, m
     X, y, qid = graded
     monkeypatch.setattr(searching, "_BUDGET", 1e-9)
     monkeypatch.setattr(searching, "_TIMES_RLS", 1)
-    frugal = AutoRanker(cv=3).fit(X, y, qid=qid)
+    frugal = AutoRanker(cv=3, estimate=False).fit(X, y, qid=qid)
     assert {one.method for one in frugal.candidates_} == {"rls"}
     assert any(reason.startswith("curves: about") for reason in frugal.skipped_)
     assert "effort=" in frugal.describe()
-    lavish = AutoRanker(cv=3, effort=1e9).fit(X, y, qid=qid)
+    lavish = AutoRanker(cv=3, effort=1e9, estimate=False).fit(X, y, qid=qid)
     assert "curves" in {one.method for one in lavish.candidates_}
     assert not lavish.skipped_
-    asked = AutoRanker(cv=3, methods=["curves"]).fit(X, y, qid=qid)  # exactly these are tried
+    asked = AutoRanker(cv=3, methods=["curves"], estimate=False).fit(X, y, qid=qid)  # exactly these are tried
     assert {one.method for one in asked.candidates_} == {"curves"}
 
 
@@ -351,7 +360,7 @@ def test_an_evaluation_set_judges_instead_of_folds(graded):
 def test_query_ids_are_asked_for_where_the_model_needs_them(graded):
     X, y, qid = graded
     units = np.exp(2 * np.random.default_rng(0).normal(size=(30, 4)))[qid]  # every query has its own
-    model = AutoRanker("pairwise_error", cv=3).fit(X * units, y, qid=qid)
+    model = AutoRanker("pairwise_error", cv=3, estimate=False).fit(X * units, y, qid=qid)
     assert model.needs_queries_
     with pytest.raises(MissingQueriesError, match="scales columns inside queries"):
         model.predict(X)
@@ -449,7 +458,9 @@ def test_groups_of_pairs_stay_together(graded):
 def test_rivals_are_scored_by_the_same_rows_and_named_where_they_are_ahead(curved):
     X, y = curved
     splits = list(KFold(3, shuffle=True, random_state=0).split(X))
-    model = AutoRanker(methods=["rls"], cv=splits, rivals=[AdditiveRanker(interactions=0)]).fit(X, y)
+    model = AutoRanker(
+        methods=["rls"], cv=splits, rivals=[AdditiveRanker(interactions=0)], estimate=False
+    ).fit(X, y)
     rival = next(entry for entry in model.candidates_ if entry.is_rival)
     values = [
         pairwise_error(y[test], AdditiveRanker(interactions=0).fit(X[train], y[train]).predict(X[test]))
@@ -457,17 +468,46 @@ def test_rivals_are_scored_by_the_same_rows_and_named_where_they_are_ahead(curve
     ]
     assert rival.value == pytest.approx(np.mean(values))
     assert f"AdditiveRanker is ahead by {model.best_score_ - rival.value:.4f} ± " in model.describe()
-    behind = AutoRanker(methods=["curves"], cv=splits, rivals=[RankRLS()]).fit(X, y)
+    behind = AutoRanker(methods=["curves"], cv=splits, rivals=[RankRLS()], estimate=False).fit(X, y)
     assert "is ahead" not in behind.describe()
 
 
-def test_nested_scores_rows_that_took_no_part(graded):
+def test_outer_folds_estimate_the_score_of_small_data(graded):
     X, y, qid = graded
-    model = AutoRanker(methods=["rls"], cv=splits_of(qid), nested=3).fit(X, y, qid=qid)
-    assert 0.5 < model.nested_score_ < 1
-    assert abs(model.nested_score_ - model.best_score_) < 0.1
-    assert 0 < model.nested_error_ < 0.2
-    assert "of the whole procedure" in model.describe()
+    model = AutoRanker(methods=["rls"], cv=splits_of(qid)).fit(X, y, qid=qid)
+    low, high = model.expected_interval_
+    assert low < model.expected_score_ < high < low + 0.3
+    assert abs(model.expected_score_ - model.best_score_) < 0.1
+    assert f"expect    ndcg@10 {model.expected_score_:.4f}, 95 % interval" in model.describe()
+    assert "expect" not in AutoRanker(methods=["rls"], estimate=False).fit(X, y, qid=qid).describe()
+
+
+def test_the_choice_is_repeated_on_units_drawn_at_random():
+    """Of many candidates of pure chance the best is ahead by chance, which units that were not drawn show."""
+    rng = np.random.default_rng(0)
+    errors = {Candidate("rls", "none", (("kernel", n),)): rng.normal(0.5, 0.1, size=60) for n in range(20)}
+    search = search_of("accuracy", errors)
+    search.random_state = 0
+    best = min(values.mean() for values in errors.values())
+    assert best < 0.48 < search.expected().value < 0.52
+    alone = search_of("accuracy", dict(list(errors.items())[:1]))
+    alone.random_state = 0
+    assert alone.expected().value == pytest.approx(alone.chosen.figure.value, abs=3e-3)
+
+
+def test_weights_curves_and_importances_are_those_of_the_chosen_model(graded, curved):
+    X, y, qid = graded
+    linear = AutoRanker(methods=["rls"], estimate=False).fit(X, y, qid=qid)
+    scores = linear.predict(X)
+    assert X @ linear.coef_ - scores == pytest.approx((X @ linear.coef_ - scores)[0])
+    assert linear.feature_importances_.argmax() < 2
+    assert not hasattr(linear, "curves_")
+    X, y = curved
+    model = AutoRanker(methods=["curves"], estimate=False).fit(X, y)
+    assert [curve.column for curve in model.curves_] == [0, 1]
+    assert model.feature_importances_.argmax() == 0
+    assert not hasattr(model, "coef_")
+    assert model.surfaces_ == []
 
 
 def test_progress_names_the_candidate_and_the_best_value(graded, monkeypatch):
@@ -482,7 +522,7 @@ def test_progress_names_the_candidate_and_the_best_value(graded, monkeypatch):
 
 def test_the_table_fits_80_columns_and_marks_the_choice(graded):
     X, y, qid = graded
-    board = AutoRanker(prefer="accuracy", cv=3).fit(X, y, qid=qid).candidates_
+    board = AutoRanker(prefer="accuracy", cv=3, estimate=False).fit(X, y, qid=qid).candidates_
     lines = str(board).splitlines()
     assert all(len(line) <= 80 for line in lines)
     assert [line.startswith("*") for line in lines].count(True) == 1
@@ -498,7 +538,7 @@ def test_the_table_fits_80_columns_and_marks_the_choice(graded):
 @pytest.mark.parametrize("method", ["rls", "curves"])
 def test_model_files(graded, method):
     X, y, qid = graded
-    model = AutoRanker(methods=[method], nested=2, cv=3).fit(X, y, qid=qid)
+    model = AutoRanker(methods=[method], cv=3).fit(X, y, qid=qid)
     file = io.BytesIO()
     model.save(file)
     again = rankwise.load(io.BytesIO(file.getvalue()))
@@ -531,8 +571,6 @@ def test_mistakes(graded):
         AutoRanker().fit(X, np.column_stack([y, y]), qid=qid)
     with pytest.raises(InvalidInputError, match="LinearOperator"):
         AutoRanker().fit(aslinearoperator(X), y, qid=qid)
-    with pytest.raises(InvalidInputError, match="nested"):
-        AutoRanker(nested=True).fit(X, y, qid=qid, eval_set=(X, y, qid))
     with pytest.raises(InvalidInputError, match="eval_set has none"):
         AutoRanker().fit(X, y, qid=qid, eval_set=(X, y))
 

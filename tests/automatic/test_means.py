@@ -34,9 +34,9 @@ def offers():
 @pytest.fixture(scope="module")
 def chosen(offers):
     table, y, qid = offers
-    model = AutoRanker("ndcg@10", methods=["rls", "curves", "kernel", "average"], prefer="accuracy").fit(
-        table, y, qid=qid
-    )
+    model = AutoRanker(
+        "ndcg@10", methods=["rls", "curves", "kernel", "average"], prefer="accuracy", estimate=False
+    ).fit(table, y, qid=qid)
     assert isinstance(model.best_estimator_, AverageRanker)
     return model
 
@@ -107,7 +107,7 @@ def test_only_what_is_close_to_the_best_is_in_it_one_of_each_form(chosen):
     assert means
     for mean in means:
         parts = [next(one for one in single if one.candidate == part) for part in mean.candidate.parts]
-        assert all(search.is_close(part, search.best(single), 2.0) for part in parts)
+        assert all(search.is_close(part, search.best(single), 4.0) for part in parts)
         forms = [part.candidate.form for part in parts]
         assert len(set(forms)) == len(forms) > 1
         assert parts[0] is search.best(single)

@@ -96,7 +96,7 @@ def test_engines_get_a_mean_as_weights(name, target):
 
 def test_candidates_are_exportable_to_what_the_table_of_candidates_says():
     X, y, qid = rows()
-    model = AutoRanker("ndcg@10", prefer="accuracy", cv=2).fit(X, y, qid=qid)
+    model = AutoRanker("ndcg@10", prefer="accuracy", cv=2, estimate=False).fit(X, y, qid=qid)
     assert {"linear", "curves", "kernel", "average"} <= {one.form for one in model.candidates_}
     for trial, entry in told(model):
         if {trial.candidate.form, *(part.form for part in trial.candidate.parts)} & {"trees"}:
@@ -187,7 +187,7 @@ def partly_curved():
     return X, worth, rng
 
 
-MEANS_OF_TWO = {"methods": ["curves", "kernel", "average"], "prefer": "accuracy", "cv": 3}
+MEANS_OF_TWO = {"methods": ["curves", "kernel", "average"], "prefer": "accuracy", "estimate": False, "cv": 3}
 
 
 def test_duels_choose_means_with_probabilities_that_add_up():

@@ -90,8 +90,8 @@ def test_a_sparse_matrix_is_an_array_where_most_of_it_is_filled(filled):
     X = rng.normal(size=(120, 4)) * (rng.random((120, 4)) < filled)
     y, qid = np.abs(X[:, 0]) + X[:, 1] + 0.3 * rng.normal(size=120), np.repeat(np.arange(12), 10)
     methods = ["rls", "curves"]
-    sparse = AutoRanker(methods=methods, cv=3).fit(sp.csr_matrix(X), y, qid=qid)
-    array = AutoRanker(methods=methods, cv=3).fit(X, y, qid=qid)
+    sparse = AutoRanker(methods=methods, cv=3, estimate=False).fit(sp.csr_matrix(X), y, qid=qid)
+    array = AutoRanker(methods=methods, cv=3, estimate=False).fit(X, y, qid=qid)
     same = sparse.candidates_.as_dicts(times=False) == array.candidates_.as_dicts(times=False)
     assert same == (filled > 0.5)
     file = io.BytesIO()
@@ -133,7 +133,7 @@ def test_columns_keep_their_names(offers, method, has_text):
     if has_text:
         table = table.assign(colour=np.where(table["size"] > 0, "red", "blue"))
     names = list(table.columns)
-    chosen = AutoRanker(methods=[method], cv=3).fit(table, y, qid=qid)
+    chosen = AutoRanker(methods=[method], cv=3, estimate=False).fit(table, y, qid=qid)
     file = io.BytesIO()
     chosen.save(file)
     for model in (chosen, rankwise.load(io.BytesIO(file.getvalue()))):

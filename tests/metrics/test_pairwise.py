@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
-from scipy.stats import kendalltau
+from scipy.stats import kendalltau, spearmanr
 from sklearn.metrics import roc_auc_score
 
 import oracles
@@ -145,3 +145,16 @@ def test_bad_ties(ties):
         pairwise_error([1, 0], [1, 0], ties=ties)
     with pytest.raises(InvalidInputError, match="average"):
         pairwise_error([1, 0], [1, 0], average="mean")
+
+
+def test_spearman_is_that_of_scipy_on_every_query():
+    rng = np.random.default_rng(0)
+    y, scores, qid = rng.integers(4, size=60), rng.integers(6, size=60), rng.integers(8, size=60)
+    y[qid == 3], scores[qid == 4] = 1, 2
+    result = per_query(y, scores, qid, metric="spearman")
+    for query, counted, value in zip(result.ids, result.counted, result.values, strict=True):
+        own = qid == query
+        assert counted == (np.ptp(y[own]) > 0)
+        if counted:
+            expected = 0.0 if np.ptp(scores[own]) == 0 else spearmanr(y[own], scores[own]).statistic
+            assert value == pytest.approx(expected, abs=1e-12)

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, ClassVar, Never
 
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse.linalg import LinearOperator
+from scipy.stats import t as student_t
 from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from rankwise.additive.shapes import FittedCurve, FittedSurface
 from rankwise.arrays import ArrayLike, Floats, Importance, Labels, Matrix, MatrixLike, RandomSource, is_sparse
 from rankwise.automatic.calibration import CalibratedRanker
 from rankwise.automatic.candidate_table import CandidateTable, candidate_table
 from rankwise.automatic.candidates import AVERAGE, FIXED, METHODS
-from rankwise.automatic.problems import LabelledRows, Problem, labelled_rows, listed_pairs, resolve_metric
+from rankwise.automatic.problems import (
+    Figure,
+    LabelledRows,
+    Problem,
+    labelled_rows,
+    listed_pairs,
+    resolve_metric,
+)
 from rankwise.automatic.search import PREFERENCES, Search, Trial
 from rankwise.data.columns import is_table_like, needs_encoding
 from rankwise.data.containers import pays_as_array
@@ -28,7 +39,7 @@ from rankwise.data.validation import check_alphas, check_choice, check_names, re
 from rankwise.design import Design
 from rankwise.estimators.base import NOT_NEGATIVE, POSITIVE, Constraints
 from rankwise.estimators.fitted import refuse_unknown
-from rankwise.exceptions import InvalidInputError, MissingQueriesError
+from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError, UndefinedMetricError
 from rankwise.exporters.targets import TARGETS, check_exportable
 from rankwise.exporters.targets import exportable_to as formula_exportable_to
 from rankwise.formula.reading import formula_of_encoder
@@ -42,6 +53,8 @@ from rankwise.problems.problem import Problem as RankingProblem
 __all__ = ["AutoRanker", "check_encoder", "keep_encoder"]
 
 _OUTER_FOLDS = 5
+# Rows up to which outer folds estimate the score, and up to which they do where there are few queries.
+_SMALL, _FEW_QUERIES, _FEW_ROWS = 500, 30, 3000
 
 
 class AutoRanker(CalibratedRanker):
@@ -58,16 +71,16 @@ class AutoRanker(CalibratedRanker):
         pairwise error otherwise.
     prefer : {"readable", "accuracy"}, default="readable"
         "readable" tries linear models, curves, and curves and surfaces, and takes the best value or the simplest model
-        that is behind by less than half a standard error of the difference. "accuracy" adds kernels and means of
-        several models, and takes the best value. Neither takes columns scaled inside queries, which make `predict` need
-        whole queries, unless they are ahead by a standard error.
+        that is behind by less than half a standard error of the difference. "accuracy" adds kernels, boosted trees and
+        means of several models, and takes the best value. Neither takes columns scaled inside queries, which make
+        `predict` need whole queries, unless they are ahead by a standard error.
     cv : "auto", int, splitter or list of (train, test), default="auto"
         Folds of whole queries, of rows where there is one ranking, or of listed pairs; "auto" makes 5, and scores on
         one of them from 10,000 rows on, on two from 3,000 and on three from 1,000, as `AdditiveRankerCV` does. Not
         used where there is an `eval_set`.
     methods : "auto" or list of str, default="auto"
         Exactly these are tried, whatever they cost: "rls", "svm-squared", "svm", "logistic" (pairs only), "curves",
-        "surfaces", "kernel", and "average", the means of the best models of different forms.
+        "surfaces", "kernel", "trees", and "average", the means of the best models of different forms.
     alphas : array-like, optional
         One grid for every method, instead of their own, which go on where the best value lies at an end.
     fixed : dict, optional
@@ -80,8 +93,9 @@ class AutoRanker(CalibratedRanker):
         are tried if their cost, estimated from counts, fits in the rest of it; `skipped_` lists the others.
     time_limit : float, optional
         A limit in seconds, in place of the budget.
-    nested : bool or int, default=False
-        Also estimate the score of the whole procedure, choice included, on so many outer folds (True: 5).
+    estimate : bool, default=True
+        Also estimate the score of the whole procedure on rows that took no part in the choice, and score boosted trees
+        as a yardstick.
     rivals : sequence of estimators, default=()
         Rankers of other packages, such as ``lightgbm.LGBMRanker()``, scored on the same folds and listed beside the
         candidates; never chosen.
@@ -106,8 +120,12 @@ class AutoRanker(CalibratedRanker):
         targets; printed, it is a table.
     best_score_ : float
         The held-out value of the choice. It is optimistic: the choice was made on the same rows.
-    nested_score_, nested_error_ : float
-        Only with `nested`: the value on outer folds that took no part in any choice, and its standard error.
+    expected_score_ : float
+        Only with `estimate`: the value on rows that took no part in the choice. Up to 500 rows, or 30 queries of at
+        most 3,000 rows, the whole procedure is repeated without each of five outer folds; otherwise the choice among
+        the candidates is repeated on queries drawn at random, and scored by the others.
+    expected_interval_ : list of float
+        Its 95 % interval.
     metric_ : Metric
     cv_ : str
         What scored, in words.
@@ -150,8 +168,8 @@ class AutoRanker(CalibratedRanker):
     candidates_: CandidateTable
     metric_: Metric
     best_score_: float
-    nested_score_: float
-    nested_error_: float
+    expected_score_: float
+    expected_interval_: list[float]
     cv_: str
     skipped_: list[str]
     search_: Search
@@ -169,7 +187,7 @@ class AutoRanker(CalibratedRanker):
         target: str | None = None,
         effort: float = 1.0,
         time_limit: float | None = None,
-        nested: bool | int = False,
+        estimate: bool = True,
         rivals: Sequence[BaseEstimator] = (),
         calibration: str = "sigmoid",
         encoder: TableEncoder | str | None = "auto",
@@ -259,24 +277,32 @@ class AutoRanker(CalibratedRanker):
 
     def _learn(self, data: RankingProblem, eval_set: Any) -> None:
         """Assign rows or pairs to folds once, try every candidate on them, and keep the best."""
-        if self.nested and (not data.pairs.has_blocks or eval_set is not None or not data.design.has_rows):
-            raise InvalidInputError(
-                "nested makes outer folds of labelled rows of X, so it takes neither pairs nor an eval_set.",
-                "use nested=False and score the model on rows of its own.",
-            )
-        self._forget("nested_score_", "nested_error_", "calibration_", "log_loss_")
+        self._forget("expected_score_", "expected_interval_", "calibration_", "log_loss_")
         metric = resolve_metric(self.scoring, data, with_qid=self.fitted_with_qid_)
         how = (metric, self.cv, read_seed(self.random_state), eval_set, self._encoded)
         if not data.pairs.has_blocks:
             listed = listed_pairs(data, *how)
             chosen = self._choose(listed)
+            self._expect(self.search_.expected)
             if listed.scored is None:
                 self._calibrate(chosen.held_out, listed.tested_weight, listed.fold)
             return
         problem = labelled_rows(data, *how, with_qid=self.fitted_with_qid_)
         self._choose(problem)
-        if self.nested:
-            self.nested_score_, self.nested_error_ = self._nested(problem)
+        is_small = problem.n_rows <= _SMALL or (
+            1 < len(problem.queries) <= _FEW_QUERIES and problem.n_rows <= _FEW_ROWS
+        )
+        is_nested = is_small and problem.cv is not None and self.time_limit is None and data.design.has_rows
+        self._expect(partial(self._nested, problem) if is_nested else self.search_.expected)
+
+    def _expect(self, estimate: Callable[[], Figure]) -> None:
+        """Keep the expected score and its interval, if they are wanted."""
+        if not self.estimate:
+            return
+        figure = estimate()
+        half = figure.standard_error * float(student_t.ppf(0.975, max(figure.per_unit.size - 1, 1)))
+        self.expected_score_ = figure.value
+        self.expected_interval_ = [figure.value - half, figure.value + half]
 
     def _choose(self, problem: Problem) -> Trial:
         check_encoder(self.encoder_, self.target)
@@ -290,6 +316,7 @@ class AutoRanker(CalibratedRanker):
             float(self.effort),
             None if self.time_limit is None else float(self.time_limit),
             self.rivals,
+            self.estimate,
             read_seed(self.random_state),
             self.n_threads,
         )
@@ -305,23 +332,25 @@ class AutoRanker(CalibratedRanker):
             self.candidates_ = self.candidates_.limited_to(_exportable_after(self.encoder_))
         return chosen
 
-    def _nested(self, problem: LabelledRows) -> tuple[float, float]:
-        """Choose and fit without each outer fold, and score that fold; return the value and its standard error."""
+    def _nested(self, problem: LabelledRows) -> Figure:
+        """Choose and fit without each outer fold, and return the figure of the scores of that fold."""
         X, y, ids = problem.columns.X, problem.y, problem.qid
-        assigner = units_of_rows(y, problem.queries, problem.weight)
-        n_outer = min(assigner.n_units, _OUTER_FOLDS if self.nested is True else int(self.nested))
-        fold = assigner.folds(n_outer, read_seed(self.random_state) + 1)
-        inner = clone(self).set_params(nested=False, rivals=(), scoring=problem.metric)
+        units = units_of_rows(y, problem.queries, problem.weight)
+        n_outer = min(units.n_units, _OUTER_FOLDS)
+        fold = units.folds(n_outer, read_seed(self.random_state) + 1)
+        inner = clone(self).set_params(estimate=False, rivals=(), scoring=problem.metric, encoder=None)
         if not isinstance(inner.cv, (str, int)):
             inner.set_params(cv="auto")  # splits of all rows do not fit some of them
         scores = np.zeros(y.size)
         for number in range(n_outer):
             test, train = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
             weight = None if problem.weight is None else problem.weight[train]
-            fitted = inner.fit(X[train], y[train], None if ids is None else ids[train], sample_weight=weight)
-            scores[test] = fitted.predict(X[test], None if ids is None else ids[test])
-        figure = replace(problem, fold=fold).figure(scores)
-        return figure.value, figure.standard_error
+            try:
+                inner.fit(X[train], y[train], None if ids is None else ids[train], sample_weight=weight)
+            except (NoPairsError, UndefinedMetricError):  # too few rows to choose by: constant scores
+                continue
+            scores[test] = inner.predict(X[test], None if ids is None else ids[test])
+        return replace(problem, fold=fold).figure(scores)
 
     def predict(self, X: MatrixLike, qid: ArrayLike | None = None, **unknown: Never) -> Floats:
         """Return a score for each row of X: higher is better.
@@ -358,6 +387,46 @@ class AutoRanker(CalibratedRanker):
     def _scores_of(self, X: MatrixLike, qid: ArrayLike | None) -> Floats:
         return self.predict(X, qid)
 
+    @property
+    def coef_(self) -> Floats:
+        """The weights of the columns as `best_estimator_` takes them, in their own units; of linear models only."""
+        scaler, ranker = self._scaler_and_ranker()
+        if isinstance(scaler, StandardScaler):
+            return np.asarray(ranker.coef_ / scaler.scale_)
+        if scaler is not None:
+            raise AttributeError("Columns scaled inside queries have no weights in their own units.")
+        return np.asarray(ranker.coef_)
+
+    @property
+    def curves_(self) -> list[FittedCurve]:
+        """The curves of the chosen model, where it has some."""
+        return self._scaler_and_ranker()[1].curves_  # type: ignore[no-any-return]
+
+    @property
+    def surfaces_(self) -> list[FittedSurface]:
+        """The surfaces of the chosen model, where it has some."""
+        return self._scaler_and_ranker()[1].surfaces_  # type: ignore[no-any-return]
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """How far scores vary with every column that `best_estimator_` takes; of linear models and curves only.
+
+        The size of the weight of a standardised column, or the sum of the importances of its curve and surfaces.
+        """
+        _, ranker = self._scaler_and_ranker()
+        if not hasattr(ranker, "curves_"):
+            return np.asarray(np.abs(ranker.coef_))
+        found = np.zeros(ranker.n_features_in_)
+        for curve in ranker.curves_:
+            found[curve.column] += curve.importance
+        for surface in ranker.surfaces_:
+            found[list(surface.columns)] += surface.importance
+        return found
+
+    def _scaler_and_ranker(self) -> tuple[Any, Any]:
+        model = self.best_estimator_
+        return (model[0], model[-1]) if isinstance(model, Pipeline) else (None, model)
+
     def describe(self) -> str:
         """Say what was tried, what scored it and what was chosen, for a reader."""
         check_is_fitted(self)
@@ -371,13 +440,10 @@ class AutoRanker(CalibratedRanker):
             f"chose     {board.chosen.summary}",
             *(f"          - {part}" for part in board.chosen.parts),
         ]
-        if hasattr(self, "nested_score_"):
-            error = f" ± {self.nested_error_:.4f}" if np.isfinite(self.nested_error_) else ""
-            lines.append(
-                f"expect    {board.metric} {self.nested_score_:.4f}{error} of the whole procedure, on outer folds"
-            )
-        else:
-            lines.append("          its value was selected on the same rows; nested=True gives an honest one")
+        if hasattr(self, "expected_score_"):
+            low, high = self.expected_interval_
+            known = f", 95 % interval {low:.4f} to {high:.4f}" if np.isfinite(low) else ""
+            lines.append(f"expect    {board.metric} {self.expected_score_:.4f}{known}")
         if hasattr(self, "log_loss_"):
             lines.append(
                 f"          log-loss {self.log_loss_:.4f} of probabilities; one half everywhere has {np.log(2):.4f}"

@@ -18,7 +18,7 @@ from sklearn.base import BaseEstimator, clone
 
 from rankwise.additive.choosing import Search as AdditiveSearch
 from rankwise.additive.settings import Candidate as AdditiveSetting
-from rankwise.arrays import Floats, is_sparse
+from rankwise.arrays import Floats, Ints, is_sparse
 from rankwise.automatic.average import AverageRanker, mean_of
 from rankwise.automatic.candidates import (
     ADDITIVE,
@@ -48,7 +48,8 @@ _BUDGET = 15.0  # processor seconds
 _TIMES_RLS = 30  # the budget is at least as many times the cost of RankRLSCV
 _USED = 0.9  # share of a time limit that estimates may fill
 _NEAR = 0.5  # standard errors of the difference within which a simpler model is chosen
-_CLOSE = 2.0  # standard errors within which a candidate may be part of a mean
+_CLOSE = 4.0  # standard errors within which a candidate may be part of a mean
+_DRAWS = 200  # of units, that repeat the choice
 _BASES = (1000, 500, 200)  # rows of reduced sets, the most accurate first
 _LEAVES, _LEARNING_RATE, _TREES = (
     (8, 20, 50),
@@ -130,6 +131,8 @@ class Search:
         In seconds.
     rivals : sequence of estimators
         Scored, and never chosen.
+    has_yardstick : bool
+        Whether boosted trees are scored, too.
     trials : list of Trial
     skipped : list of str
         Candidates that were not tried, with reasons.
@@ -146,6 +149,7 @@ class Search:
     effort: float
     time_limit: float | None
     rivals: Sequence[BaseEstimator]
+    has_yardstick: bool
     random_state: int
     n_threads: int | None
     trials: list[Trial] = field(default_factory=list)
@@ -188,12 +192,15 @@ class Search:
 
     @property
     def chosen(self) -> Trial:
-        """The best trial, or where models are to be readable the simplest one that is nearly as good.
+        """The chosen trial."""
+        return self._choose(self.trials)
+
+    def _choose(self, trials: Sequence[Trial]) -> Trial:
+        """Return the best trial, or where models are to be readable the simplest one that is nearly as good.
 
         Scaling inside queries, after which rows can only be scored together with their query, has to be ahead of
         everything else by a standard error.
         """
-        trials = self.trials
         alone = [trial for trial in trials if not trial.candidate.needs_queries]
         if alone:
             best_alone = self.best(alone)
@@ -204,6 +211,24 @@ class Search:
             return best
         near = [trial for trial in trials if self.is_close(trial, best, _NEAR)]
         return min(near, key=lambda trial: (trial.candidate.complexity, self.loss(trial.figure)))
+
+    def expected(self) -> Figure:
+        """Return the figure of the choice, corrected for being chosen by it.
+
+        The choice is repeated on units that are drawn with replacement, and scored by the units that were not drawn.
+        """
+        chosen, rng, values = self.chosen.figure, np.random.default_rng(self.random_state), list[float]()
+        n_units = chosen.per_unit.size
+        for _ in range(_DRAWS):
+            count = np.bincount(rng.integers(n_units, size=n_units), minlength=n_units)
+            out = chosen.share * (count == 0)
+            if out.sum() > 0:
+                drawn = [replace(trial, figure=_drawn(trial.figure, count)) for trial in self.trials]
+                winner = self._choose(drawn).candidate
+                own = next(trial for trial in self.trials if trial.candidate == winner)
+                values.append(float(np.average(own.figure.per_unit, weights=out)))
+        optimism = float(np.mean(values)) - float(chosen.share @ chosen.per_unit) if values else 0.0
+        return replace(chosen, value=chosen.value + optimism)
 
     def best(self, trials: Sequence[Trial]) -> Trial:
         """Return the trial with the best value; of equals the first, which is simpler."""
@@ -346,7 +371,7 @@ class Search:
             for n_leaves in _LEAVES:
                 options = (("n_leaves", n_leaves), ("learning_rate", _LEARNING_RATE))
                 self._try(Candidate("trees", "none", options), self.size.trees(_TREES, n_leaves))
-        if self.methods is not None or self.time_limit is not None:
+        if not self.has_yardstick or self.methods is not None or self.time_limit is not None:
             return
         cost = self.size.trees(100, 31)
         if not isinstance(problem, LabelledRows) or self._is_sparse or cost > self.budget / 4:
@@ -532,3 +557,10 @@ class Search:
         name = self.problem.metric.name
         best = f"; best {name} {self.best(self.trials).figure.value:.4f}" if self.trials else ""
         self._progress.update(f"{candidate.describe()}{best}")
+
+
+def _drawn(figure: Figure, count: Ints) -> Figure:
+    """Return the figure of units of which each is there so many times."""
+    share = figure.share * count
+    share = share / share.sum()
+    return Figure(float(share @ figure.per_unit), figure.per_unit, share)

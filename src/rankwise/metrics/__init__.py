@@ -9,7 +9,14 @@ from rankwise.metrics.intervals import (
     bootstrap_mean,
 )
 from rankwise.metrics.metric import METRICS, Evaluator, Metric, PerQuery, evaluate, get_metric, per_query
-from rankwise.metrics.pairwise import auc, concordance, kendall_tau, pairwise_error, preference_error
+from rankwise.metrics.pairwise import (
+    auc,
+    concordance,
+    kendall_tau,
+    pairwise_error,
+    preference_error,
+    spearman,
+)
 from rankwise.metrics.top import average_precision, err, mean_ndcg, ndcg, precision, reciprocal_rank
 
 __all__ = [
@@ -40,4 +47,5 @@ __all__ = [
     "precision",
     "preference_error",
     "reciprocal_rank",
+    "spearman",
 ]

@@ -48,6 +48,7 @@ _OTHER_NAMES = {
     "mean_average_precision": "map",
     "reciprocal_rank": "mrr",
     "mean_reciprocal_rank": "mrr",
+    "rank_ic": "spearman",
     "roc_auc": "auc",
     "preference_error": "pairwise_error",
     "expected_reciprocal_rank": "err",

@@ -1,4 +1,4 @@
-"""Metrics that count pairs of rows of a query: pairwise error, concordance, AUC and Kendall's tau; listed pairs.
+"""Metrics that count pairs of rows of a query: pairwise error, concordance, AUC, Kendall's tau and Spearman's rho.
 
 Only pairs whose labels differ count. With row weights s a pair weighs s_i s_j, so that a weight of 2 equals
 writing the row twice, and a weight of 0 equals leaving it out. Queries without a pair do not count.
@@ -160,6 +160,39 @@ def _prepare_tau(options: Options, given: Given) -> Evaluator:
     return Evaluator(given.queries, ordered > 0, given.n_threads, values)
 
 
+def _prepare_spearman(options: Options, given: Given) -> Evaluator:
+    codes = given.queries.codes
+    wanted = _centred_ranks(given.labels, codes)
+    spread = np.bincount(codes, wanted**2)
+    if not spread.any():
+        raise NoPairsError(
+            "no query has two rows with different labels, so there is no order to correlate with.",
+            "check that y_true varies inside queries, and that qid names queries and not rows.",
+            Change("y_true"),
+        )
+
+    def values(block: Doubles, n_threads: int) -> Doubles:
+        found = np.zeros((block.shape[1], spread.size))
+        for out, scores in zip(found, block.T, strict=True):
+            own = _centred_ranks(scores, codes)
+            scale = np.sqrt(spread * np.bincount(codes, own**2))
+            np.divide(np.bincount(codes, own * wanted), scale, out=out, where=scale > 0)
+        return found
+
+    return Evaluator(given.queries, spread > 0, given.n_threads, values)
+
+
+def _centred_ranks(values: Doubles, codes: Ints) -> Doubles:
+    """Return the ranks of values inside their queries, ties averaged, less the mean rank of the query."""
+    order = np.lexsort((values, codes))
+    own, code = values[order], codes[order]
+    is_new = np.r_[True, (own[1:] != own[:-1]) | (code[1:] != code[:-1])]
+    group, place = np.cumsum(is_new) - 1, np.arange(own.size, dtype=np.float64)
+    ranks = np.empty(own.size)
+    ranks[order] = (np.bincount(group, place) / np.bincount(group))[group]
+    return np.asarray(ranks - (np.bincount(codes, ranks) / np.maximum(np.bincount(codes), 1))[codes])
+
+
 def _refuse_labels(*_: object) -> Evaluator:
     raise InvalidInputError(
         "The log-loss is of listed pairs, and labels list none.", "use fit_pairs, or another scoring."
@@ -182,6 +215,10 @@ def _auc_words(options: Options) -> str:
 _SHARE = "share of the pairs with different labels that the scores order"
 _TAU = (
     "Kendall tau-b of labels and scores (ties in either corrected for, as scipy.stats.kendalltau); "
+    "0 where all scores of a query are equal; mean over queries with a pair"
+)
+_RHO = (
+    "Spearman correlation of labels and scores (ties averaged, as scipy.stats.spearmanr); "
     "0 where all scores of a query are equal; mean over queries with a pair"
 )
 _PROBABILITY = "log-loss: mean of -log of the probability that was given to the winner of a pair"
@@ -282,5 +319,20 @@ def kendall_tau() -> None:
     --------
     >>> from rankwise.metrics import kendall_tau
     >>> kendall_tau([1, 2, 3, 1, 2], [10, 20, 30, 2, 1], [7, 7, 7, 8, 8])
+    0.0
+    """
+
+
+@metric(Kind(_check, _prepare_spearman, lambda _: _RHO, bounds=(-1.0, 1.0)))
+def spearman() -> None:
+    """Spearman's rank correlation of labels and scores, mean over queries.
+
+    Equals `scipy.stats.spearmanr` on each query. Where queries are dates this is the rank information coefficient of
+    finance. Queries whose labels are all equal do not count; where only the scores are all equal the query counts 0.
+
+    Examples
+    --------
+    >>> from rankwise.metrics import spearman
+    >>> spearman([1, 2, 3, 1, 2], [10, 20, 30, 2, 1], [7, 7, 7, 8, 8])
     0.0
     """

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankwise.cli.options import add_columns, add_data, add_output, add_reading, names, positive, seconds
-from rankwise.cli.printing import output_stream, print_facts, print_json, print_table, remark, size_of, write
+from rankwise.cli.printing import figure, output_stream, print_facts, print_json, print_table, remark, size_of, write
 from rankwise.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -106,6 +106,8 @@ def run(options: argparse.Namespace) -> int:
             "valid": None if valid is None else valid.facts(),
             "model": options.output,
         }
+        if hasattr(ranker, "expected_score_"):
+            more["expected"] = {"value": ranker.expected_score_, "interval": ranker.expected_interval_}
         print_json(
             {**notes, **more, "runs_in": _targets(ranker), "skipped": ranker.skipped_, "seconds": spent}
         )
@@ -221,6 +223,12 @@ def _parameters(entry: Entry) -> str:
 def _chosen(ranker: AutoRanker) -> dict[str, Any]:
     chosen = ranker.candidates_.chosen
     facts: dict[str, Any] = {"chose": [_parameters(chosen), *(f"- {part}" for part in chosen.parts)]}
+    if hasattr(ranker, "expected_score_"):
+        low, high = ranker.expected_interval_
+        facts["expect"] = (
+            f"{ranker.metric_.name} {figure(ranker.expected_score_)} on new data, "
+            f"95 % interval {figure(low)} to {figure(high)}"
+        )
     if ranker.skipped_:
         facts["skipped"] = list(ranker.skipped_)
     return facts | {"runs in": ", ".join(_targets(ranker)) or "Python with rankwise"}
