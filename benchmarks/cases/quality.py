@@ -139,6 +139,11 @@ def behind(best: dict, own: dict, overlap: bool) -> bool:
     return bool(difference.mean() > scipy.stats.t.ppf(0.975, n - 1) * error)
 
 
+def short(value: float) -> str:
+    """Return two digits without an exponent."""
+    return f"{float(f'{value:.2g}'):g}"
+
+
 def table(results: Results, claim: str, sets: tuple[str, ...]) -> str:
     """Return a row per contender, a column per set; bold: not significantly behind the best that was run."""
     shown = {name: name.partition("_")[2] if name[0].isdigit() else name for name in sets}
@@ -160,13 +165,13 @@ def table(results: Results, claim: str, sets: tuple[str, ...]) -> str:
             is_behind = behind(best, ran[contender], claim != "quality")
             cells.append(text if is_behind else f"**{text}**")
         own = [columns[name][contender] for name in sets if columns[name][contender]]
-        seconds = f"{np.mean([line['processor_seconds'] for line in own]):.2g}" if own else "not run"
+        seconds = short(np.mean([line["processor_seconds"] for line in own])) if own else "not run"
         rest = [
             [results.find(claim, name, contender, metric) for name in sets]
             for metric in ("µs to score a row", "KiB of the model")
         ]
         medians = [[line["value"] for line in found if line] for found in rest]
-        cells += [seconds, *(f"{np.median(found):.2g}" if found else "not run" for found in medians)]
+        cells += [seconds, *(short(np.median(found)) if found else "not run" for found in medians)]
         lines.append(f"| {'rankwise ' if _is_ours(contender) else ''}{contender} | {' | '.join(cells)} |")
     return "\n".join(lines)
 

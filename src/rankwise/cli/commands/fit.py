@@ -9,7 +9,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rankwise.cli.options import add_columns, add_data, add_output, add_reading, names, positive, seconds
-from rankwise.cli.printing import figure, output_stream, print_facts, print_json, print_table, remark, size_of, write
+from rankwise.cli.printing import (
+    figure,
+    output_stream,
+    print_facts,
+    print_json,
+    print_table,
+    remark,
+    size_of,
+    write,
+)
 from rankwise.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
