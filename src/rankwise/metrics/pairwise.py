@@ -168,7 +168,6 @@ def _prepare_spearman(options: Options, given: Given) -> Evaluator:
         raise NoPairsError(
             "no query has two rows with different labels, so there is no order to correlate with.",
             "check that y_true varies inside queries, and that qid names queries and not rows.",
-            Change("y_true"),
         )
 
     def values(block: Doubles, n_threads: int) -> Doubles:
