@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse as sp
 from scipy.optimize import minimize
 
 from hats import hat_matrix
@@ -574,3 +575,10 @@ def test_penalties_are_adapted_unless_finer_knots_were_tried_in_vain():
     y = (X[:, 0] > 0.5) + 0.3 * rng.normal(size=300)
     model = AdditiveRankerCV(n_knots=32, interactions=0).fit(X, y)  # nothing finer is tried
     assert set(model.cv_results_["adaptive"]) > {0}
+
+
+@pytest.mark.parametrize("ranker", [AdditiveRanker(), AdditiveRankerCV()])
+def test_text_with_many_columns_is_sent_to_linear_models(ranker):
+    X = sp.random(20, 5001, density=0.01, format="csr", random_state=0)
+    with pytest.raises(InvalidInputError, match=r"5,001 columns.*Hint: use RankRLSCV"):
+        ranker.fit(X, np.arange(20.0))

@@ -36,6 +36,7 @@ from rankwise.solvers.solution import Solution
 
 __all__ = ["AUTO_COUNTS", "AdditiveModel"]
 
+_MOST_COLUMNS = 5000  # of a model of curves; text has more, and pairs of columns grow with their square
 # Numbers of surfaces that "auto" tries, while they help.
 AUTO_COUNTS = (0, 5, 20, 80, 160)
 
@@ -129,6 +130,11 @@ class AdditiveModel(Ranker):
     def _blueprints(self, data: Problem) -> Blueprints:
         """Read what is said about the columns."""
         X: AnyArray = data.design.stored()
+        if X.shape[1] > _MOST_COLUMNS:
+            raise InvalidInputError(
+                f"X has {X.shape[1]:,} columns, and curves are for tables of at most {_MOST_COLUMNS:,}.",
+                "use RankRLSCV, which takes sparse text with many columns, or select columns.",
+            )
         names = getattr(self, "feature_names_in_", ())
         levels: list[int] = []
         if self.categorical is not None:
