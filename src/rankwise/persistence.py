@@ -32,7 +32,6 @@ import numpy as np
 import scipy.sparse as sp
 import sklearn
 from sklearn.base import BaseEstimator
-from sklearn.metrics.pairwise import KERNEL_PARAMS
 from sklearn.utils.validation import check_is_fitted
 
 import rankwise
@@ -555,7 +554,7 @@ def _kernel(name: str, parameters: dict[str, Any]) -> Kernel:
     _require(
         name in KERNELS
         and all(
-            key in KERNEL_PARAMS.get(name, ()) and (_is_number(value) or (key == "gamma" and value is None))
+            kernel.takes(key) and (_is_number(value) or (key == "gamma" and value is None))
             for key, value in kernel.parameters.items()
         ),
         f"kernel {name!r:.80} has parameters {parameters!r:.80}",

@@ -70,7 +70,7 @@ class KernelRanker(Ranker):
             )
         X = whole_entries(design.stored())
         kernel = Kernel(self.kernel, {} if self.kernel_params is None else self.kernel_params)
-        if kernel.takes_gamma and "gamma" not in kernel.parameters:
+        if kernel.takes("gamma") and "gamma" not in kernel.parameters:
             own = {**kernel.parameters, "gamma": resolve_gamma(gamma, X, row_weight)}
             kernel = Kernel(self.kernel, own)
         if kernel.is_precomputed:
@@ -85,7 +85,7 @@ class KernelRanker(Ranker):
     def _keep_kernel(self, problem: KernelProblem) -> None:
         """Set the attributes that describe the kernel and the reduced set."""
         self.kernel_, self.basis_ = problem.kernel, problem.basis
-        if problem.kernel.takes_gamma:
+        if problem.kernel.takes("gamma"):
             self.gamma_ = problem.kernel.parameters["gamma"]
         rows = slice(None) if self.basis_ is None else self.basis_
         self.X_fit_ = None if self.kernel_.is_precomputed else _contiguous(problem.X[rows])

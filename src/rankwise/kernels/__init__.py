@@ -37,9 +37,6 @@ KERNELS = ("precomputed", *sorted(KERNEL_PARAMS))
 # Kernels that are positive semidefinite whatever the data; the others are looked at.
 _POSITIVE_KERNELS = frozenset({"linear", "poly", "polynomial", "rbf", "laplacian", "cosine", "chi2"})
 
-# Kernels that have the parameter gamma, which estimators have as well.
-_WITH_GAMMA = ("rbf", "poly", "polynomial", "sigmoid", "laplacian", "chi2")
-
 # Kernels that expand products of columns, and that a shift changes by nothing that pairs see.
 _SHIFTED = ("linear", "rbf")
 
@@ -70,10 +67,9 @@ class Kernel:
         """Whether the data already are kernel values."""
         return isinstance(self.name, str) and self.name == "precomputed"
 
-    @property
-    def takes_gamma(self) -> bool:
-        """Whether the kernel is one of scikit-learn's that have a gamma."""
-        return isinstance(self.name, str) and self.name in _WITH_GAMMA
+    def takes(self, parameter: str) -> bool:
+        """Tell whether the kernel is one of scikit-learn's, and has a parameter of that name."""
+        return isinstance(self.name, str) and parameter in KERNEL_PARAMS.get(self.name, ())
 
     @property
     def is_surely_positive(self) -> bool:
