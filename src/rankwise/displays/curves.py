@@ -95,7 +95,7 @@ class CurvesDisplay:
             check_number(name, count, minimum=0, remedy="use a whole number such as 4")
         if not (figure is None or hasattr(figure, "add_gridspec")):
             raise InvalidInputError(
-                f"figure={figure!r} is none.", "pass a figure of matplotlib, or leave it out."
+                f"figure={figure!r} is not a figure.", "pass a figure of matplotlib, or leave it out."
             )
         curves = sorted(ranker.curves_, key=lambda curve: -curve.importance)[: int(n_curves)]
         surfaces = ranker.surfaces_[: int(n_surfaces)]
@@ -129,6 +129,8 @@ class CurvesDisplay:
             pad = 0.05 * (high - low) + max(least - (high - low), 0.0) / 2
             room = 0.15 * (high - low + 2 * pad)  # below the curve, for the rows
             ax.set_ylim(low - pad - room, high + pad)
+            if number % n_columns == 0:
+                ax.set_ylabel("added to the score")
             self.axes_.append(ax)
         mesh = None
         for number, surface in enumerate(self.surfaces, start=len(self.curves)):
@@ -159,7 +161,7 @@ def _draw_curve(ax: Axes, curve: FittedCurve) -> None:
         ax.legend(loc="best", fontsize="x-small", frameon=False)
     ax.axhline(0.0, color="0.8", linewidth=0.8, zorder=0)
     ax.set(xlabel=curve.name)
-    ax.set_title(f"{curve.importance:.3g}", fontsize="small")
+    ax.set_title(f"importance {curve.importance:.3g}", fontsize="small")
 
 
 def _draw_surface(ax: Axes, surface: FittedSurface, colours: float) -> QuadMesh:
@@ -177,5 +179,5 @@ def _draw_surface(ax: Axes, surface: FittedSurface, colours: float) -> QuadMesh:
         if labels is not None:
             set_ticks(places, labels)
     ax.set(xlabel=surface.names[0], ylabel=surface.names[1])
-    ax.set_title(f"{surface.importance:.3g}", fontsize="small")
+    ax.set_title(f"importance {surface.importance:.3g}", fontsize="small")
     return mesh
