@@ -152,7 +152,7 @@ def test_everybody_reads_the_one_table():
     margins = [name for name, loss in LOSSES.items() if loss.has_margin]
     assert {name for solver in MARGIN_SOLVERS.values() for name in solver.losses} == set(margins)
     methods = [loss.method for loss in LOSSES.values() if loss.method]
-    assert {"rls", *methods, "curves", "surfaces", "kernel"} == set(METHODS)
+    assert {"rls", *methods, "curves", "surfaces", "kernel", "trees"} == set(METHODS)
     for name in margins:
         RankSVM(loss=name)._check_parameters()
     for name in set(LOSSES) - set(margins):

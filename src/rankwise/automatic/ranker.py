@@ -299,7 +299,11 @@ class AutoRanker(CalibratedRanker):
         """Keep the expected score and its interval, if they are wanted."""
         if not self.estimate:
             return
-        figure = estimate()
+        try:
+            figure = estimate()
+        except BaseException:
+            self._forget("best_estimator_")  # an interrupted fit leaves no model
+            raise
         half = figure.standard_error * float(student_t.ppf(0.975, max(figure.per_unit.size - 1, 1)))
         self.expected_score_ = figure.value
         self.expected_interval_ = [figure.value - half, figure.value + half]

@@ -193,7 +193,7 @@ def _is_table(data: Data) -> bool:
 
 
 def _fit(train: Data, valid: Data | None, options: argparse.Namespace) -> AutoRanker:
-    from rankwise import AutoRanker
+    from rankwise.automatic.ranker import AutoRanker
     from rankwise.cli.reading import naming
     from rankwise.preprocessing import TableEncoder
 
