@@ -1,7 +1,7 @@
 """Learning to rank from scores, queries and preferences.
 
-Estimators are imported when they are first asked for, so that a program pays only for what it uses: this module imports
-nothing of the library, and every room may import it. What checkers of types know of it stands in `__init__.pyi`.
+Estimators are imported on first access, so that a program loads only the modules that it uses. This module imports
+nothing else of the library, so every package may import it. Type checkers read its names from `__init__.pyi`.
 """
 
 from __future__ import annotations

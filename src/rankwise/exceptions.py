@@ -1,4 +1,4 @@
-"""What can go wrong. Every message ends in a remedy, introduced by ``Hint:``."""
+"""Exceptions of the library. Every message ends in a remedy, introduced by ``Hint:``."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = [
 
 
 def visible(text: object) -> str:
-    """Write control characters as escapes, so that what stands in a file cannot command a terminal."""
+    """Escape control characters, so that text read from a file cannot send commands to a terminal."""
     written = str(text)
     if written.isprintable():  # nearly always
         return written
@@ -42,11 +42,11 @@ class RankwiseError(Exception):
     Parameters
     ----------
     problem : str
-        What is wrong, in one sentence.
+        One sentence that states the problem.
     hint : str
-        What the reader can do about it.
+        The remedy.
     about : str
-        The argument that is wrong, where the sentence begins with it; `problem` is then the rest.
+        The invalid argument, if the sentence begins with it; `problem` is then the rest of the sentence.
     """
 
     def __init__(self, problem: str, hint: str, *, about: str = "") -> None:
@@ -68,7 +68,7 @@ class InvalidInputError(RankwiseError, ValueError):
 
 
 class OutputError(InvalidInputError, OSError):
-    """A file or folder that cannot be written; what was there is there still, unless the message says otherwise."""
+    """A file or folder cannot be written; its old content is unchanged unless the message says otherwise."""
 
 
 class MissingQueriesError(InvalidInputError):
@@ -84,7 +84,7 @@ class UndefinedMetricError(InvalidInputError):
 
 
 class UnsuitableSolverError(InvalidInputError):
-    """The solver that was asked for cannot take this problem."""
+    """The chosen solver cannot solve this problem."""
 
 
 class MemoryLimitError(RankwiseError, MemoryError):

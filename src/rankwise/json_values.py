@@ -1,4 +1,4 @@
-"""What JSON can say."""
+"""JSON values and types."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Json: TypeAlias = Union[bool, int, float, str, "Sequence[Json]", "Mapping[str, J
 
 
 def json_value(data: object) -> Json:
-    """Return plain values in place of arrays and tuples; what is not a finite number becomes null."""
+    """Return plain Python values in place of arrays and tuples; NaN and infinite numbers become null."""
     if isinstance(data, Mapping):
         return {str(key): json_value(value) for key, value in data.items()}
     if isinstance(data, (list, tuple)):

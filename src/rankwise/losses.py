@@ -1,8 +1,8 @@
-"""What a pair costs, in score space: arguments are scores and pairs, never the features.
+"""Pairwise losses in score space: arguments are scores and pairs, never the features.
 
-A loss is a class with a line in `LOSSES`, which says all that others need to know of it: estimators take their choices
-from there, solvers which losses they can minimise, the command line its methods, and the tests run over it. `Loss.at`
-evaluates a loss at some scores, and the point it returns sorts once, whatever is asked of it. All are sums over pairs,
+A loss is a class with an entry in `LOSSES`. Estimators take their choices from this table, solvers look up the losses
+that they can minimise, the command line takes its methods from it, and the tests run over all entries. `Loss.at`
+evaluates a loss at given scores and returns a point that sorts the scores only once. All losses are sums over pairs,
 with ``t = z - (f_i - f_j)``:
 
 =============  =========================  ===========================================================
@@ -68,9 +68,9 @@ class Loss(Protocol):
     Attributes
     ----------
     name : str
-        What estimators call it.
+        The name of the loss in estimators.
     method : str or None
-        What the command line calls a model that minimises it; None where several do.
+        The command-line name of the model that minimises it; None where several models do.
     has_margin : bool
         Whether only pairs near or inside a margin cost something: a loss of RankSVM.
     is_smooth : bool

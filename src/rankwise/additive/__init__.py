@@ -1,1 +1,1 @@
-"""Additive models above their storage: where knots go, what is penalised, which pairs of columns, what is shown."""
+"""Additive models: knots, penalties, selection of surfaces, fitting and fitted shapes."""

@@ -1,4 +1,4 @@
-"""The alphas that a search for curves walks along, and how they go on where the best lies at an end."""
+"""The grid of alphas of an additive model, extended where the best alpha lies at an end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ DEFAULT_ALPHAS = tuple(_step(number) for number in range(9))
 
 @dataclass(frozen=True)
 class Ladder:
-    """Alphas by number, the largest of the grid being 0; the default grid goes on beyond its ends.
+    """A grid of alphas, numbered from the largest one at 0; the default grid continues beyond its ends.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class Ladder:
         return cls(sorted(grid, reverse=True))
 
     def at(self, step: int) -> float | None:
-        """Return an alpha; None where the ladder has none."""
+        """Return an alpha; None beyond the ends of the ladder."""
         if not self.is_beyond(step):
             return self.alphas[step]
         return _step(step) if self.is_default and -_BEYOND <= step < len(self.alphas) + _BEYOND else None

@@ -3,9 +3,9 @@
 Search stages, in order; each starts from the best candidate so far:
 
 1. Curves alone, on the coarsest and the finest knots, with alphas a decade apart. Of nearly equal alphas the largest is
-   kept: surfaces will explain part of what a small alpha would fit.
+   kept: surfaces will explain part of the effects that a small alpha would fit.
 2. Surfaces on coarse grids, in growing numbers. Every split ranks the pairs of columns by its own training rows, so
-   that no held-out row has a say in them.
+   that held-out rows do not influence the choice.
 3. Surfaces on the finest grid, with alphas half a decade apart.
 4. The penalty adapted to the model (`rankwise.additive.coordinates.adapted_scale`), in rounds. If the fine grid is not
    noticeably better by then, stages 3 and 4 are repeated on the coarse grid.
@@ -59,7 +59,7 @@ class Search:
     splits : sequence of Split
     wanted : Wanted
     tol : float
-        Of the final model.
+        The tolerance of the final model.
     deadline : float, optional
         The time of `time.monotonic` after which nothing else is tried.
     tried : list of Candidate
@@ -94,7 +94,7 @@ class Search:
         return self.blueprints.at(*self.best.knots)
 
     def run(self) -> Candidate:
-        """Run all stages, or as many as there is time for; return the best candidate."""
+        """Run the stages until the deadline; return the best candidate."""
         with suppress(_TimeIsUpError):
             self._run()
         return self.best
@@ -250,7 +250,7 @@ class Search:
     def _walk(self, step: int, count: int, *, stride: int, is_first: bool = False) -> Candidate:
         """Try an alpha, then smaller ones while the error falls, else larger ones; return the best candidate.
 
-        The first walk goes on after one alpha that was no better: chance decides between the first ones.
+        The first walk continues after one alpha that was no better, because the errors of the first alphas are noisy.
         """
         best = self._try(step, count)
         assert best is not None
@@ -302,7 +302,7 @@ class Search:
         return fit.solve(alpha, pairs, before=before[number].coef, by_terms=rounds.terms > 0)
 
     def _give_up(self, first: int) -> None:
-        """Leave the candidates from this one on out of the choice."""
+        """Exclude the candidates from this one on from the choice."""
         self.tried[first:] = [replace(one, is_worth=False) for one in self.tried[first:]]
 
     def _forget(self, knots: Knots) -> None:
@@ -350,5 +350,5 @@ class Search:
 
 
 def _room(error: float) -> float:
-    """Return what is left to gain: metrics of which more is better have errors down to -1."""
+    """Return how much the error can still fall: if larger values of the metric are better, errors go down to -1."""
     return abs(error + 1) if error < 0 else error

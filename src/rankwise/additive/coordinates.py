@@ -1,20 +1,20 @@
-"""What is penalised of a curve: differences of neighbouring values, as a change of coordinates.
+"""Penalties of curves and surfaces: differences of neighbouring values, as a change of coordinates.
 
 The values of a curve are ``v = C u`` with a small matrix C, and every solver penalises ``‖u‖²``. With *first
 differences*, C cumulates: ``u`` are the steps from knot to knot, in units that make ``‖u‖²`` the integral of the
 squared slope over knots evenly spaced from 0 to 1, so that the same alpha means the same smoothness for any number of
 knots; and one more coordinate is the column itself, standardised, because knots at quantiles make the straight line
 of a long tail expensive (on 209 computers of PMLB the error fell from .149 to .132, that of a linear model). With
-*second differences* the first coordinate is a straight line and the others bend it. Levels of a category, and the
-value of what is missing, are coordinates themselves: a plain ridge.
+*second differences* the first coordinate is a straight line and the others bend it. Levels of a category, and
+the value of missing entries, are coordinates themselves: a plain ridge.
 
-Curves are centred under the training rows (C's columns have mean 0), so that what is missing is drawn towards the
-average of the column. Means and variances of a curve are taken over its knots, each with its share of the rows' weight,
-where the rows of an interval count half at either end. So a standardised column has mean 0 and variance 1 over its
-knots; over the rows themselves its variance is about 1, the closer the more knots there are. A surface has ``V = C₁ U
-C₂'``, the mixed differences of both sides: as a product of centred curves it holds hardly any main effect, which would
-be penalised twice. On `benchmarks/letor_like.py` (30,000 rows, 40 pairs, alpha 1e-4) that made the pairwise error
-.1122, where differences that start at a corner made .1130 and a ridge on the values .1154.
+Curves are centred under the training rows (C's columns have mean 0), so that the value of missing entries shrinks
+towards the average of the column. Means and variances of a curve are weighted by the share of the training rows at each
+knot, where the rows of an interval count half at either end. So a standardised column has mean 0 and variance 1 over
+its knots; over the rows its variance approaches 1 as the number of knots grows. A surface has ``V = C₁ U C₂'``, the
+mixed differences of both sides: as a product of centred curves it contains hardly any main effect, which would be
+penalised twice. On `benchmarks/letor_like.py` (30,000 rows, 40 pairs, alpha 1e-4) the pairwise error was .1122 with
+these coordinates, .1130 with differences that start at a corner, and .1154 with a ridge on the values.
 """
 
 from __future__ import annotations
@@ -54,9 +54,9 @@ class PenaltyCoordinates:
     ----------
     terms : Terms
     masses : sequence of (n_values of the curve,) float64
-        How much of the training rows' weight the values of every curve get.
+        The share of the training rows' weight at each value of a curve.
     side_masses : mapping of column to (n_values,) float64
-        The same of the sides of the surfaces.
+        The same for the sides of the surfaces.
     penalty : str
         One of `PENALTIES`.
     directions : mapping of column to int, optional
@@ -144,7 +144,7 @@ class PenaltyCoordinates:
 
 @dataclass(frozen=True, eq=False)
 class Rescaled:
-    """Coordinates of which each counts for more or less: ``values = T (scale * u)``.
+    """Coordinates with a scale for each: ``values = T (scale * u)``.
 
     A coordinate of scale 2 is penalised a quarter as much.
     """
@@ -167,7 +167,7 @@ class Rescaled:
 
 
 class Rounds(NamedTuple):
-    """In how many rounds the penalty is adapted: to the steps of a model, and after that to its curves and surfaces."""
+    """Numbers of rounds that adapt the penalty, first to the steps of a model, then to its curves and surfaces."""
 
     steps: int = 0
     terms: int = 0
@@ -182,11 +182,11 @@ PLAIN = Rounds()
 
 
 def adapted_scale(u: Floats) -> Floats:
-    """Return what coordinates count for where a model has these: ``√|u|``, which penalises large steps less.
+    """Return the scale of each coordinate in the next fit, about ``√|u|``, which penalises large steps less.
 
-    Ridges of such scales, each from the model of the last, come near the sum of ``|u|``: few steps, and large ones, as
-    trees have them, in place of many small ones. What is nearly 0 counts as a tenth of the root mean square, and the
-    model itself is penalised as much as before, so that an alpha means the same.
+    Repeated ridge fits, each scaled by the model of the last, approach a penalty on the sum of ``|u|``: few large
+    steps, as in trees, in place of many small ones. Coordinates near 0 are raised to a tenth of the root mean square.
+    The penalty of the model ``u`` itself does not change, so that an alpha keeps its meaning.
     """
     square = float(np.mean(u**2))
     if not square > 0.0:
@@ -195,10 +195,10 @@ def adapted_scale(u: Floats) -> Floats:
 
 
 def selecting_scale(u: Floats, sizes: Sequence[int]) -> Floats:
-    """Return what coordinates count for where curves and surfaces do so much: the root mean square of each one's.
+    """Return the scale of each coordinate in the next fit: the root mean square of the coordinates of its term.
 
-    Ridges of such scales, each from the model of the last, come near a count of the terms: the few that matter are
-    hardly penalised, and the others vanish. Floor and total are as in `adapted_scale`.
+    Repeated ridge fits, each scaled by the model of the last, approach a penalty on the number of terms: the few that
+    matter are hardly penalised, and the others vanish. The floor and the total penalty are as in `adapted_scale`.
     """
     square = float(np.mean(u**2))
     if not square > 0.0:
@@ -209,7 +209,7 @@ def selecting_scale(u: Floats, sizes: Sequence[int]) -> Floats:
 
 
 def _as_heavy(scale: Floats, u: Floats) -> Floats:
-    """Return a multiple of a scale, with which these coordinates are penalised as much as without."""
+    """Return the multiple of a scale that leaves the penalty of these coordinates unchanged."""
     return np.asarray(scale * np.sqrt(np.mean((u / scale) ** 2) / np.mean(u**2)))
 
 
@@ -299,7 +299,7 @@ def curve_basis(
 
 
 def _n_steps(curve: Curve) -> int:
-    """Return how many coordinates of a curve go up: steps, and the line."""
+    """Return the number of increasing coordinates of a curve: its steps, and the line."""
     return int(curve.knots.size) if curve.knots.size > 1 else 0
 
 
@@ -311,7 +311,7 @@ def _line(knots: Floats, mass: Floats) -> Floats:
 
 
 def _centred(basis: Floats, mass: Floats, n_knots: int) -> Floats:
-    """Take off what the knots' values are on average; the value of what is missing has no part in it."""
+    """Centre the values at the knots under `mass`; the value of missing entries does not change."""
     total = float(mass[:n_knots].sum())
     if total <= 0:
         return basis

@@ -1,4 +1,4 @@
-"""One additive model: first curves alone, then the pairs of columns that their slopes ask for, then all together."""
+"""Fitting one additive model: first curves alone, then the best pairs of columns, then curves and surfaces together."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Layout:
 
 @dataclass
 class Blueprint:
-    """What all models have in common that are tried on some training rows: knots, penalty, and the rows.
+    """The training rows, knots and penalty that all candidate models share.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Blueprint:
     plan : KnotPlan
     penalty : str
     directions : dict of column to 1 or -1
-        Of the curves that must be monotone.
+        The directions of the curves that must be monotone.
     n_threads : int
     """
 
@@ -95,19 +95,19 @@ class Blueprint:
         return self.coordinates(self.terms(pairs)).sizes
 
     def forget_curves(self) -> None:
-        """Give up the codes of the curves alone, and what ranked their pairs, before those of surfaces are made."""
+        """Release the codes of the curves and the cells that ranked pairs, before surfaces are encoded."""
         for name in ("curves", "_cells"):
             self.__dict__.pop(name, None)
 
     def rank_pairs(self, slope: Floats, curvature: Floats) -> RankedPairs:
-        """Rank the pairs of curves that may get a surface by what the slopes of the loss promise."""
+        """Rank the pairs of curves that may get a surface by their estimated gain, from the slopes of the loss."""
         sides, cells = list(self._coarse.values()), self._cells
         found = rank_pairs(sides, cells, slope, curvature, self.n_threads)
         return RankedPairs(np.array(list(self._coarse), dtype=np.int64)[found.pairs], found.gains)
 
     @cached_property
     def _coarse(self) -> dict[int, Curve]:
-        """What pairs are ranked by, of each curve that may have a surface."""
+        """The coarse knots by which pairs are ranked, for each curve that may be part of a surface."""
         free = {n: side for n, side in enumerate(self.plan.sides) if side.column not in self.directions}
         found = {number: coarse(side) for number, side in free.items()}
         return {number: side for number, side in found.items() if side is not None}
@@ -129,7 +129,7 @@ class Blueprints:
     X : (rows, columns) array
     queries : Queries
     weight : (rows,) float64 or None
-        What rows weigh.
+        Row weights.
     levels : collection of int
         The columns that are categories.
     penalty, directions, n_threads
@@ -146,7 +146,7 @@ class Blueprints:
     _kept: dict[tuple[int, int], Blueprint] = field(default_factory=dict)
 
     def at(self, n_knots: int, surface_knots: int) -> Blueprint:
-        """Return the blueprint of curves and surfaces of at most so many knots."""
+        """Return the blueprint with at most these numbers of knots for curves and surfaces."""
         key = n_knots, surface_knots
         if key not in self._kept:
             plan = plan_knots(self.X, self.queries, *key, levels=self.levels, weight=self.weight)
@@ -154,12 +154,12 @@ class Blueprints:
         return self._kept[key]
 
     def forget(self, n_knots: int, surface_knots: int) -> None:
-        """Give up the blueprint of these numbers of knots."""
+        """Release the blueprint with these numbers of knots."""
         self._kept.pop((n_knots, surface_knots), None)
 
 
 class AdditiveFit:
-    """The models of some training pairs: curves, then surfaces in the order of the gain they promise.
+    """Models of given training pairs: curves, then surfaces in decreasing order of their estimated gain.
 
     Parameters
     ----------
@@ -217,7 +217,7 @@ class AdditiveFit:
         pairs: Sequence[tuple[int, int]] = (),
         start: Floats | None = None,
     ) -> tuple[Layout, Solution]:
-        """Fit curves and these surfaces, and so many times again with the penalty adapted to the last model."""
+        """Fit curves and these surfaces, then refit them in rounds, each with the penalty adapted to the last model."""
         layout, solution = self.solve(alpha, pairs, start)
         for number in range(sum(rounds)):
             by_terms = number >= rounds.steps
@@ -232,9 +232,10 @@ class AdditiveFit:
         rounds: Rounds = PLAIN,
         sample: Callable[[], AdditiveFit | None] = lambda: None,
     ) -> tuple[Layout, Solution]:
-        """Fit the curves, rank the pairs of columns by what they leave, and fit the best so many with the curves.
+        """Fit the curves, rank the pairs of columns, and refit the curves with the `n_pairs` best surfaces.
 
-        The fit of a `sample` of the rows ranks the pairs, if it gives one; that is gone before all rows are encoded.
+        If `sample` returns a fit on some of the rows, this fit ranks the pairs. It is released before all rows are
+        encoded.
         """
         if n_pairs == 0:
             return self.solve_adapting(alpha, rounds, (), start)
@@ -245,7 +246,7 @@ class AdditiveFit:
     def best_pairs(
         self, alpha: float, n_pairs: int, start: Floats | None = None
     ) -> tuple[list[tuple[int, int]], Floats]:
-        """Fit the curves; return the first pairs of columns by what they leave, and the curves' coefficients."""
+        """Fit the curves; return the pairs of columns with the largest gains, and the curves' coefficients."""
         _, solution = self.solve(alpha, (), start)
         return as_pairs(self.rank_pairs(solution.coef), n_pairs), solution.coef
 
@@ -260,7 +261,7 @@ class AdditiveFit:
 
 
 def _moved(solver: LossSolver, alpha: float, start: Floats | None, tol: float | None) -> Solution:
-    """Solve; a start within a loose tolerance is not accepted as it is, or two settings could not be told apart."""
+    """Solve, tightening a loose tolerance until the solution leaves the start: else two settings would look equal."""
     solution = solver.solve(alpha, start, tol)
     while tol is not None and start is not None and _is_start(solution) and tol > _TIGHT:
         tol /= 10

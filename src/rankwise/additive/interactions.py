@@ -1,9 +1,9 @@
-"""Which pairs of columns act together: the gain of every pair, from the slopes that the curves alone leave.
+"""Ranking of interactions: the estimated gain of every pair of columns beyond their curves.
 
 Where the curves are fitted, the loss still has a slope g and a curvature h in every row's score. A surface of constant
 pieces over the cells of two columns, each moved by ``-g/h`` of its cell, would lower the loss by about ``Σ g²/(2h)``;
-what a sum of two curves could do of that is taken off (the idea of FAST, Lou and others 2013). The sums over the cells
-of all pairs come from one compiled pass.
+the part that a sum of two curves could achieve is subtracted (the idea of FAST, Lou and others 2013). One compiled pass
+computes the sums over the cells of all pairs.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def rank_pairs(
     cells : (sides, rows) uint8
         `cells_of` each of them.
     slope, curvature : (rows,) float64
-        Of the mean loss, with respect to every row's score.
+        The first and second derivative of the mean loss with respect to every row's score.
     """
     width = max((side.n_values for side in sides), default=0)
     n_sides = len(sides)

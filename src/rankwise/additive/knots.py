@@ -1,4 +1,4 @@
-"""Where the knots of curves go: at quantiles of the training rows, with a knot for every value that many rows have."""
+"""Knots of curves: quantiles of the training rows, and a knot for every value that many rows have."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _FIRST_LOOK = 4096  # rows
 
 @dataclass(frozen=True)
 class KnotPlan:
-    """The curves of the columns that can tell rows of a query apart, and the columns that cannot.
+    """The curves of the columns that vary inside queries, and the columns that do not.
 
     Attributes
     ----------
     curves : tuple of Curve
     sides : tuple of Curve
-        Of the same columns, with fewer knots: what surfaces are made of.
+        The sides of surfaces: the same columns with fewer knots.
     masses : tuple of (n_values,) float64
-        About how the rows' weight is spread over the values of each curve: an interval's goes half to either knot.
+        The approximate weight of the rows at each value of a curve: that of an interval goes half to either knot.
     side_masses : tuple of (n_values,) float64
-        The same of the sides.
+        The same for the sides.
     constant : (columns,) int64
         Columns that are the same in all rows of each query: no ranking inside queries depends on them alone.
     """
@@ -109,7 +109,7 @@ def plan_knots(
 
 @dataclass(frozen=True, eq=False)
 class _Thinned:
-    """Some rows for all, with the extremes of each column, and what is missing somewhere missing in one row."""
+    """A sample of rows, with the extremes of each column and one missing entry where the column has any."""
 
     X: AnyArray
     least: AnyArray
@@ -130,7 +130,7 @@ class _Thinned:
         return cls(X[rows], least, most, has_missing)
 
     def columns(self) -> Iterator[tuple[int, AnyArray]]:
-        """Yield the columns: the rows, then the extremes, then what is missing."""
+        """Yield the columns: the sampled rows, then the extremes, then a missing entry if there is one."""
         for column, x in _columns(self.X, slice(None)):
             ends = [self.least[column], self.most[column], np.nan][: 2 + self.has_missing[column]]
             yield column, np.append(x, np.array(ends, dtype=x.dtype))

@@ -1,4 +1,4 @@
-"""What the parameters of additive models say about columns: which are categories, monotone, or paired."""
+"""Column parameters of additive models: categories, monotone columns and pairs of columns."""
 
 from __future__ import annotations
 

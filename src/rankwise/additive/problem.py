@@ -1,4 +1,4 @@
-"""Rows or pairs as additive models see them: what trains on them, and what is held out to score by."""
+"""The training problem of additive models: training losses, held-out splits and a sample of rows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ __all__ = ["AdditiveProblem"]
 
 @dataclass(frozen=True)
 class AdditiveProblem:
-    """Training data, the knots of their columns, and what a pair costs.
+    """Training data, the knots of their columns, and the loss of a pair.
 
     Attributes
     ----------
@@ -58,9 +58,9 @@ class AdditiveProblem:
         ]
 
     def sample(self, blueprint: Blueprint) -> AdditiveFit | None:
-        """Return the fit of some whole queries, of rows where there is one ranking, to choose pairs of columns by.
+        """Return a fit on a sample of whole queries, or of rows of one ranking, that selects pairs of columns.
 
-        None where there are few enough rows, or listed pairs: then everything chooses.
+        None for small data and for listed pairs: all rows then select the pairs.
         """
         pairs = self.data.pairs
         rows = None if pairs.n_rows < 2 * SAMPLED_ROWS else pairs.draw_rows(SAMPLED_ROWS)
@@ -74,7 +74,7 @@ class AdditiveProblem:
         return AdditiveFit(own, replace(self, data=part).training())
 
     def training(self, trained: Pairs | None = None) -> Training:
-        """Return what trains on everything, or on what a split leaves."""
+        """Return the training loss of all pairs, or of the training pairs of a split."""
         pairs = self.data.pairs if trained is None else trained
         if self.loss == "squared":
             return SquaredTraining(pairs.graph(), self.tol, self.max_iter)

@@ -1,8 +1,8 @@
-"""Main effects taken out of surfaces: what a single column does is shown by its curve alone.
+"""Purification: main effects are moved from surfaces to curves, so that a curve shows the whole effect of its column.
 
-A surface and two curves say the same thing in many ways: anything that depends on one column can stand in either. The
-surface kept here is the one that is 0 on average along each of its lines under the training rows, and what was taken
-off it is added to the curves of its columns, which get the surface's knots beside their own: nothing is lost.
+A sum of a surface and two curves can be written in many ways, because an effect of one column may be part of either.
+The purified surface is 0 on average along each of its lines under the training rows. Its main effects are added to the
+curves of its columns, which get the surface's knots beside their own, so the scores do not change.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["main_effects", "purified", "with_knots_of_surfaces"]
 def main_effects(grid: Floats, mass: Floats) -> tuple[Floats, Floats]:
     """Return a and b so that ``grid - a[:, None] - b`` has the mean 0 along every line, weighted by `mass`.
 
-    The weighted least-squares fit of a sum of two curves; lines without mass get what the others leave them.
+    This is the weighted least-squares fit of a sum of two curves; lines without mass get 0.
     """
     n_first, n_second = grid.shape
     system = np.zeros((n_first + n_second,) * 2)
@@ -49,7 +49,7 @@ def purified(terms: Terms, values: Floats, masses: Sequence[Floats]) -> tuple[Fl
     -------
     values : (n_values,) float64
     constant : float
-        What was taken off every row's score.
+        The constant subtracted from the score of every row.
     """
     values = values.copy()
     curve_of = {curve.column: (number, curve) for number, curve in enumerate(terms.curves)}
@@ -71,7 +71,7 @@ def purified(terms: Terms, values: Floats, masses: Sequence[Floats]) -> tuple[Fl
 
 
 def with_knots_of_surfaces(terms: Terms, values: Floats) -> tuple[Terms, Floats]:
-    """Give every curve the knots that surfaces have of its column; what it reads stays the same."""
+    """Add the knots of the surfaces of its column to every curve, without changing its function."""
     sides: dict[int, Curve] = {}
     for surface in terms.surfaces:
         sides |= {side.column: side for side in (surface.first, surface.second)}

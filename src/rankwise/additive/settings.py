@@ -1,4 +1,4 @@
-"""What a search for curves and surfaces tries, and what it scores by."""
+"""Settings of the search for curves and surfaces: splits, candidates and their order."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ PATIENCE = 2
 
 @dataclass(frozen=True)
 class Split:
-    """What is trained on, and what it is scored by.
+    """A train-test split: training pairs and the scorer of the held-out rows or pairs.
 
     Attributes
     ----------
     training : Training
     scorer : Scorer
     rows : (rows,) int64 or None
-        Training rows to score by; None where `X` holds others.
+        The rows of the design whose scores the scorer takes; None where `X` holds them.
     X : (rows, columns) array or None
     share : float
-        How much it says beside other splits.
+        The weight of the split in the mean over splits.
     """
 
     training: Training
@@ -54,7 +54,7 @@ class Knots(NamedTuple):
 
 @dataclass(frozen=True)
 class Wanted:
-    """What is to be tried, each in increasing order while the held-out error falls.
+    """Candidate values of the search, each tried in increasing order while the held-out error falls.
 
     Attributes
     ----------
@@ -62,11 +62,11 @@ class Wanted:
         The alphas.
     n_knots, surface_knots : sequence of int
     counts : sequence of int
-        Numbers of surfaces. Without 0 curves alone are tried and not chosen.
+        Numbers of surfaces. Without 0, models of curves alone are fitted but not chosen.
     fixed : list of pairs of curves, or None
-        Surfaces that every model has; then no others are added.
+        Surfaces of every model; no others are then added.
     rounds : Rounds
-        The most rounds in which the penalty is adapted.
+        The maximum number of rounds in which the penalty is adapted.
     """
 
     ladder: Ladder

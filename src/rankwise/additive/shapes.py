@@ -1,4 +1,4 @@
-"""What a fitted additive model shows: curves and surfaces as tables one can read, draw and look scores up in."""
+"""Fitted curves and surfaces as tables, with the importance of each term."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _LOOKED_AT = 20_000  # rows whose spread inside queries tells how much a term ma
 
 @dataclass(frozen=True, eq=False)
 class FittedCurve:
-    """What one column adds to the score.
+    """The contribution of one column to the score.
 
     Attributes
     ----------
@@ -41,15 +41,15 @@ class FittedCurve:
     knots : (k,) float64
         Increasing; the value is linear between them and constant outside. For a category, its levels.
     values : (k,) float64
-        What is added at each knot.
+        The contribution at each knot.
     missing : float
-        What is added where the column is missing, and for a category where no level matches; 0, the average, where the
-        training rows had nothing of the kind.
+        The contribution where the column is missing, or, for a category, where no level matches; 0, the average, if
+        no training row was like that.
     is_levels : bool
     shares : (k,) float64
-        How the training rows are spread over the knots; with what is missing, they sum to 1.
+        The share of the training rows at each knot; with the share of missing entries, they sum to 1.
     importance : float
-        The spread it causes inside queries: the standard deviation of what it adds about its query's mean.
+        The spread inside queries: the standard deviation of its contributions about the mean of each query.
     """
 
     column: int
@@ -64,19 +64,19 @@ class FittedCurve:
 
 @dataclass(frozen=True, eq=False)
 class FittedSurface:
-    """What two columns add to the score together, beyond what each adds alone.
+    """The joint contribution of two columns to the score, beyond their curves.
 
     Attributes
     ----------
     columns : (int, int)
     names : (str, str)
     knots : pair of float64 arrays
-        Of the first and of the second column.
+        The knots of the first and of the second column.
     values : (k, l) float64
         Bilinear between the knots.
     missing : (bool, bool)
-        Whether the last line of `values` along an axis stands for what is missing there; otherwise a missing entry
-        adds 0.
+        Whether the last line of `values` along an axis is the contribution of missing entries; otherwise a missing
+        entry contributes 0.
     is_levels : (bool, bool)
     importance : float
     """
@@ -91,7 +91,7 @@ class FittedSurface:
 
 
 class FittedTerms(NamedTuple):
-    """Terms, the values of all of them, how the training rows are spread over those, and how much each term matters."""
+    """Terms with their values, the share of the training rows at each value, and the importance of each term."""
 
     terms: Terms
     values: Floats
@@ -108,7 +108,7 @@ class FittedTerms(NamedTuple):
         row_weight: Floats | None,
         n_threads: int,
     ) -> FittedTerms:
-        """Purify what a solver found."""
+        """Purify the solution of a solver."""
         terms, values = with_knots_of_surfaces(layout.terms, layout.coordinates.exact_values(coef))
         shares = term_masses(X, terms, row_weight, n_threads)
         masses = [shares[terms.values_of(number)] for number in range(len(terms.all_terms))]
@@ -170,7 +170,7 @@ def term_masses(X: InMemory, terms: Terms, weight: Floats | None, n_threads: int
 
 
 def each_term_alone(X: Any, terms: Terms, values: Floats, n_threads: int) -> Iterator[Floats]:
-    """Yield what each term adds to the scores of the rows of X: curves, then surfaces."""
+    """Yield the contribution of each term to the scores of the rows of X: curves, then surfaces."""
     for number, term in enumerate(terms.all_terms):
         alone = Terms((term,)) if isinstance(term, Curve) else Terms((), (term,))
         yield predict(X, alone, values[terms.values_of(number)], n_threads)
@@ -179,7 +179,7 @@ def each_term_alone(X: Any, terms: Terms, values: Floats, n_threads: int) -> Ite
 def spread_inside_queries(
     X: InMemory, terms: Terms, values: Floats, queries: Queries, weight: Floats | None, n_threads: int
 ) -> Floats:
-    """Return the standard deviation of what each term adds, about the mean of each row's query."""
+    """Return the standard deviation of the contributions of each term about the mean of each query."""
     n_rows, n_queries = X.shape[0], len(queries)
     share = np.full(n_rows, 1.0 / n_rows) if weight is None else weight / weight.sum()
     of_query = np.bincount(queries.codes, share, n_queries)
@@ -192,7 +192,7 @@ def spread_inside_queries(
 
 
 def _whole_queries(queries: Queries, at_most: int) -> Ints:
-    """Return the rows of as many whole queries as make about so many rows, evenly chosen; of one, an even share."""
+    """Return about `at_most` evenly chosen rows: whole queries, or rows of the query if there is only one."""
     if queries.n_rows <= at_most:
         return np.arange(queries.n_rows)
     if len(queries) == 1:

@@ -1,8 +1,8 @@
-"""Least squares of curves, and of surfaces that are known: all alphas at once, for nothing else depends on the folds.
+"""Least-squares search over knots and alphas, for curves and fixed surfaces.
 
-Hold-out is exact where one decomposition of the coordinates answers for it, as in `RankRLSCV`; else one run of
-conjugate gradients per split knows every alpha after every iteration. Either way the penalty is that of all rows, where
-the other losses weigh it by the pairs that a fold trains on.
+Hold-out is exact where one decomposition of the coordinates suffices, as in `RankRLSCV`; otherwise one run of conjugate
+gradients per split gives the models of all alphas. Either way the penalty is relative to all rows, whereas the other
+losses weight it by the pairs that a fold trains on.
 """
 
 from __future__ import annotations
@@ -39,19 +39,19 @@ _NARROW = 33
 
 @dataclass
 class SquaredSearch:
-    """What held-out rows or pairs say about knots and alphas.
+    """The choice of knots and alpha by the squared loss on held-out rows or pairs.
 
     Attributes
     ----------
     problem : AdditiveProblem
-        Of the squared loss, without monotone curves.
+        A problem with the squared loss, without monotone curves.
     held_out : Plan
     metric : Metric
     wanted : Wanted
-        Its numbers of surfaces do not count, only those that are fixed.
+        Only its fixed surfaces are used; its numbers of surfaces are ignored.
     best : Knots
     selection : Selection
-        Of the best knots, with alphas of means over pairs; its model holds the coordinates of `layout`.
+        The choice of alpha for the best knots, for means over pairs; its model holds the coordinates of `layout`.
     layout : Layout
     tried : list of Candidate
     """

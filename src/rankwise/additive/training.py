@@ -1,6 +1,6 @@
-"""What an additive model is trained on: pairs and their loss, as a mean, whatever the design of the moment is.
+"""Training losses of additive models: means over pairs, for any design.
 
-All losses are weighted means over pairs here, the squared one too, so that one alpha means about the same in each.
+All losses are weighted means over pairs here, the squared loss included, so that an alpha has a similar effect in each.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class LossSolver(Protocol):
 
 
 class Training(Protocol):
-    """Pairs that train, and what they cost."""
+    """Training pairs and their loss."""
 
     def on(self, design: Design, nonnegative: npt.NDArray[np.bool_]) -> LossSolver:
-        """Return what fits a design; the coordinates in `nonnegative` must not be negative."""
+        """Return a solver for a design; the coordinates in `nonnegative` are constrained to be at least 0."""
 
     def slopes(self, scores: Floats) -> tuple[Floats, Floats]:
         """Return slope and curvature of the mean loss with respect to every row's score."""
@@ -52,7 +52,7 @@ class MarginTraining:
     fit: MarginFit
 
     def on(self, design: Design, nonnegative: npt.NDArray[np.bool_]) -> LossSolver:
-        """Return what fits a design."""
+        """Return a solver for a design."""
         return _MarginSolver(self, design, nonnegative)
 
     def slopes(self, scores: Floats) -> tuple[Floats, Floats]:
@@ -96,7 +96,7 @@ class SquaredTraining:
     max_iter: int | None
 
     def on(self, design: Design, nonnegative: npt.NDArray[np.bool_]) -> LossSolver:
-        """Return what fits a design."""
+        """Return a solver for a design."""
         return _SquaredSolver(self, SquaredObjective(design, self.graph), nonnegative)
 
     def slopes(self, scores: Floats) -> tuple[Floats, Floats]:

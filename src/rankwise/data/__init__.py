@@ -1,4 +1,4 @@
-"""Where data enters: files, tables, query ids, preferences, and the one validation boundary."""
+"""Data input: files, tables, query ids, preferences, and the validation of all input."""
 
 from rankwise.data.clicks import pairs_from_clicks
 from rankwise.data.duels import stack_preferred

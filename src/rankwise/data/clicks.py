@@ -1,9 +1,9 @@
-"""Clicks become preferences.
+"""Preferences from clicks.
 
-Joachims (2002), "Optimizing search engines using clickthrough data": users read from the top, so whoever clicks
-a result has seen the results above it and passed them by. "Click > skip above" takes only those as beaten. What
-is clicked still depends on where it was shown; weights of one over the probability that a position is examined
-(Joachims, Swaminathan and Schnabel, 2017) undo that on average, at the price of variance, which a limit bounds.
+Joachims (2002), "Optimizing search engines using clickthrough data": users read from the top, so a user who clicks
+a result has seen the results above it and skipped them. "Click > skip above" counts only these as losers. Clicks
+still depend on the position of a result. Weights of one over the probability that a position is examined (Joachims,
+Swaminathan and Schnabel, 2017) correct this bias on average, but add variance, which `max_weight` bounds.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ def pairs_from_clicks(
     propensity: npt.ArrayLike | None = None,
     max_weight: float | None = None,
 ) -> tuple[Ints, Floats]:
-    """Turn a log of shown results into preferences: what was clicked beats what was passed by.
+    """Turn a log of shown results into preferences: clicked results beat skipped results.
 
     Parameters
     ----------
     session : array-like of shape (entries,)
         The list in which each result was shown (one query asked once); anything hashable, in any order.
     position : array-like of shape (entries,)
-        Where in its list it stood; smaller is higher.
+        The position of the result in its list; smaller is higher.
     clicked : array-like of shape (entries,)
         Whether it was clicked: True or False, 1 or 0.
     against : {"above", "above_and_next", "all"}, default="above"
@@ -45,14 +45,14 @@ def pairs_from_clicks(
         The probability that a user looks at the result, or an exponent η for a probability of
         ``position ** -η``, positions counted from 1. A pair then weighs one over its winner's propensity.
     max_weight : float, optional
-        Larger weights are cut to this one.
+        The largest weight; larger ones are set to it.
 
     Returns
     -------
     pairs : ndarray of shape (pairs, 2)
         Winner and loser as entry numbers of the log; with ``row``, the row of X of each entry, ``row[pairs]``
-        is what `RankRLS.fit_pairs` takes (drop pairs of a row with itself first). Sorted by session and
-        position of the winner. Empty if nobody passed anything by.
+        is the argument of `RankRLS.fit_pairs` (drop pairs of a row with itself first). Sorted by session and
+        position of the winner. Empty if no result was skipped.
     weight : ndarray of shape (pairs,)
         All 1 without propensities.
 

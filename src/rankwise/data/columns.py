@@ -1,4 +1,4 @@
-"""Columns of tables: their kinds (numbers, dates, lists, text), the names that they have, and the role of each."""
+"""Columns of tables: their kinds (numbers, dates, lists, text), names and roles."""
 
 from __future__ import annotations
 
@@ -71,14 +71,14 @@ def check_columns(file: TableFile, wanted: Sequence[str], role: str) -> None:
 
 
 def columns_hint(wanted: str, names: Sequence[str]) -> str:
-    """List the columns of a table that does not have one that was asked for."""
+    """List the columns of a table that lacks a requested column."""
     close = nearest_name(wanted, names)
     meant = "" if close is None else f"did you mean {close!r}? "
     return f"{meant}its columns are {some_names([repr(name) for name in names])}."
 
 
 def nearest_name(wanted: str, names: Sequence[str], cutoff: float = 0.6) -> str | None:
-    """Return the name that may have been meant: one in other letters, or a similar one."""
+    """Return the likely intended name: one that differs in case, or a similar one."""
     small = wanted.strip().casefold()
     same = [name for name in names if name.strip().casefold() == small]
     return next(iter([*same, *get_close_matches(wanted, names, n=1, cutoff=cutoff)]), None)

@@ -1,4 +1,4 @@
-"""Containers of the caller: arrays, data frames and sparse matrices, before anything converts them."""
+"""The caller's containers: arrays, data frames and sparse matrices, before conversion."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def as_rows(name: str, X: object) -> Any:
 
 
 def check_sparse(name: str, X: sp.spmatrix) -> None:
-    """Raise unless the indices of a sparse matrix fit its shape; SciPy does not look when it makes CSR or CSC."""
+    """Raise unless the indices of a sparse matrix fit its shape; SciPy does not check this for CSR or CSC."""
     if X.ndim != 2:
         raise InvalidInputError(f"{name} has shape {X.shape}.", "pass a matrix with one row per item.")
     if X.format not in {"csr", "csc"} or (isinstance(X, MappedMatrix) and X.is_on_disk):
@@ -99,7 +99,7 @@ def is_moderate(X: object) -> bool:
 
 
 def is_plain(X: MatrixLike, y: npt.ArrayLike, min_rows: int) -> bool:
-    """Tell by a quick look whether training data are valid and need no conversion of X.
+    """Tell by a quick check whether training data are valid and need no conversion of X.
 
     X is a plain array or CSR matrix, y an array of as many labels, all of them finite. Everything else goes through
     scikit-learn's checks, which take longer than a small fit.

@@ -1,4 +1,4 @@
-"""Duels: what won and what lost side by side, in two tables or in the columns of one."""
+"""Duels: winners and losers side by side, in two tables or in the columns of one."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ __all__ = [
     "stack_preferred",
 ]
 
-# How the names of columns begin: winner_age and loser_age are the age of what won, and of what lost.
+# Prefixes of column names: winner_age and loser_age are the ages of the winner and of the loser.
 WINNER_AND_LOSER = ("winner_", "loser_")
 
 
 def duel_columns(names: Sequence[str]) -> list[str]:
-    """Return what stands on both sides: ``["age"]`` where there are columns ``winner_age`` and ``loser_age``."""
+    """Return the features of both sides: ``["age"]`` if there are columns ``winner_age`` and ``loser_age``."""
     first, second = WINNER_AND_LOSER
     there = set(names)
     return [
@@ -41,7 +41,7 @@ def duel_columns(names: Sequence[str]) -> list[str]:
 
 
 def are_rows(X: object, other: Any) -> bool:
-    """Tell whether what stands beside X are rows that X's are compared with, and not pairs of row numbers."""
+    """Tell whether `other` holds rows to compare with those of X, and not pairs of row numbers."""
     readable("X", X)
     readable("pairs", other)
     if hasattr(X, "columns") and hasattr(other, "columns"):
@@ -51,7 +51,7 @@ def are_rows(X: object, other: Any) -> bool:
 
 
 def row_numbers(X: MatrixLike, pairs: ArrayLike | MatrixLike) -> AnyArray | None:
-    """Return pairs of row numbers of X as an array; None where `pairs` are rows that X's are compared with."""
+    """Return pairs of row numbers of X as an array; None where `pairs` holds rows to compare with those of X."""
     readable("X", X)
     readable("pairs", pairs)
     if sp.issparse(pairs) or (hasattr(X, "columns") and hasattr(pairs, "columns") and are_rows(X, pairs)):
@@ -69,12 +69,12 @@ def row_numbers(X: MatrixLike, pairs: ArrayLike | MatrixLike) -> AnyArray | None
 
 
 def duel_sides(duels: Any) -> tuple[Any, Any]:
-    """Take a table with columns such as ``winner_age`` and ``loser_age`` apart, into two tables with columns ``age``.
+    """Split a table with columns such as ``winner_age`` and ``loser_age`` into two tables with columns ``age``.
 
     Parameters
     ----------
     duels : data frame of pandas or polars, or Arrow table
-        A row for each duel. Columns that stand on one side only are left out.
+        A row for each duel. Columns of one side only are left out.
 
     Returns
     -------
@@ -93,7 +93,7 @@ def duel_sides(duels: Any) -> tuple[Any, Any]:
 
 
 def stack_duels(winners: Any, losers: Any) -> tuple[Any, Ints]:
-    """Put two tables, or matrices, below each other; row k of the first won against row k of the second.
+    """Stack two tables or matrices; row k of the first won against row k of the second.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def stack_preferred(preferred: ArrayLike, rejected: ArrayLike) -> tuple[InMemory
 
 
 def read_duels(X: Any, pairs: Any) -> tuple[Any, Any]:
-    """Return rows and a list of pairs; the rows of duels are put below each other for that."""
+    """Return rows and a list of pairs; the rows of duels are stacked."""
     if pairs is None:
         X, pairs = duel_sides(X)
     elif not are_rows(X, pairs):
@@ -176,7 +176,7 @@ def read_duels(X: Any, pairs: Any) -> tuple[Any, Any]:
 
 
 def same_rows(X: Any) -> Ints:
-    """Number rows by what they hold: rows of equal numbers get the same number."""
+    """Number the rows so that equal rows get the same number."""
     if sp.issparse(X):
         kept = sp.csr_matrix(X)
         kept.sort_indices()

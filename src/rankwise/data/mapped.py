@@ -1,4 +1,4 @@
-"""Matrices that are mapped from disk: a CSR matrix that knows its files, and arrays backed by `numpy.memmap`."""
+"""Memory-mapped matrices: a CSR matrix with its files, and arrays backed by `numpy.memmap`."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The one encoder of query ids.
+"""Encoding of query ids.
 
 Ids may be anything hashable: integers, negative ones, floats, strings, tuples; rows of a query need not
-stand together. Everything downstream sees a `Queries`: small integer codes and a permutation that brings
-the rows of a query together. Nobody permutes the data itself.
+be adjacent. All other code works with a `Queries`: small integer codes and a permutation that brings
+the rows of a query together. The data itself is never permuted.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Queries:
     offsets : (queries + 1,) int64
         Where each query starts in grouped order, and the number of rows at the end.
     is_grouped : bool
-        Whether the rows already stand in grouped order.
+        Whether the rows are already in grouped order.
     order : (rows,) int64
         The rows in grouped order: those of the first query, then those of the second, ...
     """
@@ -65,7 +65,7 @@ class Queries:
         return np.asarray(self.ids[self.codes], dtype=dtype)
 
     def group(self, values: AnyArray) -> AnyArray:
-        """Return one value per row in grouped order; the same array where the rows stand so already."""
+        """Return one value per row in grouped order; the same array if the rows are already in this order."""
         return values if self.is_grouped else values[self.order]
 
     def subset(self, rows: npt.NDArray[np.int64]) -> Queries:

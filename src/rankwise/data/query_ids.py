@@ -1,4 +1,4 @@
-"""Query ids as text: runs of rows that carry one id, and ids turned into numbers where all of them are."""
+"""Query ids as text: runs of rows with one id, and conversion to numbers where all ids are numbers."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def decode_ids(texts: Sequence[str], kind: str | None = None) -> AnyArray:
     ----------
     texts : sequence of str
     kind : {"i", "f", "U"}, optional
-        What earlier ids were; then these must be so too.
+        The type of earlier ids, which these must have too.
     """
     if kind != "U":
         if kind != "f" and all(map(_is_integer, texts)):

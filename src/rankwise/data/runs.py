@@ -1,4 +1,4 @@
-"""Runs and judgements as TREC writes them: what a system returned for each query, and what was right.
+"""Runs and judgements in TREC format: the items that a system returned for each query, and their labels.
 
 A run has lines ``qid Q0 item rank score tag``, judgements ("qrels") have lines ``qid 0 item label``. A table with a
 header line ``qid item rank score``, as `rankwise predict` writes it (.tsv or .csv), is read as a run too.
@@ -33,7 +33,7 @@ class JudgedRuns:
     labels : (rows,) float64
         Items without a judgement have the label 0.
     scores : (runs, rows) float64
-        Items that a run does not have stand below all it has.
+        Items that a run lacks are ranked below all its items.
     qid, items : (rows,) str
     n_left_out : int
         Queries of the judgements that one of the runs does not have; they do not count.
@@ -128,7 +128,7 @@ def judge_runs(runs: Sequence[Run], judgements: Run) -> JudgedRuns:
     Parameters
     ----------
     runs : sequence of runs, as `load_run` returns them
-    judgements : what `load_judgements` returns
+    judgements : judgements, as `load_judgements` returns them
 
     Returns
     -------
@@ -186,7 +186,7 @@ def save_run(
     path : path or binary stream
         A file is replaced only once everything is written; ``"-"`` is standard output.
     tag : str
-        What the run is called.
+        The name of the run.
 
     Examples
     --------

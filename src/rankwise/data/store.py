@@ -1,4 +1,4 @@
-"""The store: rows on disk that estimators train on without loading them.
+"""Stores: rows on disk that estimators train on without loading them.
 
 A store is a folder of ``.npy`` files and ``meta.json``:
 
@@ -436,7 +436,7 @@ def save_store(
         See `load_svmlight`.
     zero_based : {"auto", True, False}, default="auto"
         Whether columns of text count from 0. With "auto" the first block decides. The store keeps the number of its
-        first column; for other sources True says that columns count from 0 where they are written as text. Column
+        first column; for other sources True means that columns count from 0 when they are written as text. Column
         names that `rankwise convert` wrote, such as ``feature 0``, have the same effect.
     comments : bool, default=False
         Keep the ids of items in comments of text (``# docid = …``; see `rankwise.data.item_ids`).
@@ -498,7 +498,7 @@ def save_store(
 
 
 class _Block(NamedTuple):
-    """Rows on their way to disk; runs of rows with one query id, None without ids."""
+    """Rows to write to disk; runs of rows with one query id, None without ids."""
 
     X: Any
     y: Floats

@@ -1,4 +1,4 @@
-"""What some rows are like, before anything is learned from them."""
+"""Summary statistics of a data set."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class DataSummary:
     unordered : int
         Queries without such a pair.
     labels : list of (str, int)
-        How many rows have which label, or lie in which range where there are many labels.
+        The number of rows with each label, or in each range if there are many labels.
     is_graded : bool
         Whether labels are whole numbers from 0 up, few enough for gains of 2^y.
     empty_columns, constant_columns, missing : int
@@ -50,7 +50,7 @@ class DataSummary:
     query_columns : list of int
         Columns that vary, but never inside a query: no ranker can use them.
     problems : list of str
-        What will trouble a model, in words.
+        Descriptions of problems that will affect a model.
     """
 
     rows: int
@@ -107,7 +107,7 @@ def summarise(X: InMemory, labels: npt.NDArray[np.float64] | None, queries: Quer
 
 
 def constant_inside_queries(X: InMemory, queries: Queries) -> list[int]:
-    """Return the columns that vary between queries and never inside one; [] of matrices too large to look at."""
+    """Return the columns that vary between queries and never inside one; [] for very large matrices."""
     n_values = X.nnz if is_sparse(X) else X.size
     if n_values > _LOOKED_AT or getattr(X, "is_on_disk", False):
         return []
@@ -148,7 +148,7 @@ def is_graded(labels: npt.NDArray[np.float64]) -> bool:
 def _columns(X: InMemory) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.float64], float, int]:
     """Return each column's smallest and largest value, the share of filled cells, and the number of NaN.
 
-    Of a sparse matrix with more columns than entries, only the columns that occur are told.
+    For a sparse matrix with more columns than entries, only the columns that occur are returned.
     """
     n_cells = max(1, int(X.shape[0]) * int(X.shape[1]))
     if is_sparse(X):

@@ -1,4 +1,4 @@
-"""svmlight and LETOR text, ``label qid:id column:value ... # comment``, a row per line: read, and written.
+"""Reading and writing svmlight and LETOR text: ``label qid:id column:value ... # comment``, one row per line.
 
 Blocks of whole lines are parsed by the compiled core on several threads (`cpp/svmlight.hpp`). Values that are written,
 zeros among them, are stored; numbers are correctly rounded, and are written as the shortest decimals that read back to
@@ -120,20 +120,20 @@ def load_svmlight(
     ----------
     paths : str, path, binary stream, or a sequence of those
         Files, read one after the other into one matrix; ``"-"`` is standard input. Text compressed with gzip,
-        bz2, xz or zstd (needs the package zstandard) is told by its first bytes.
+        bz2, xz or zstd (needs the package zstandard) is recognised by its first bytes.
     n_features : int, optional
-        The number of columns; by default as many as there are. Pass it for test data, whose last columns may
-        happen to be empty.
+        The number of columns; by default as many as the files have. Pass it for test data, whose last columns may
+        be empty.
     zero_based : {"auto", True, False}, default="auto"
         Whether columns count from 0. "auto" takes them to count from 1 unless a column 0 occurs.
     missing : {"error", "nan", "zero"}, default="error"
-        What becomes of the values ``NULL`` and ``NaN``: an error, NaN, or nothing (a value that is not written is 0).
+        How to read the values ``NULL`` and ``NaN``: as an error, as NaN, or as 0, like a value that is not written.
     dtype : {np.float64, np.float32}, default=np.float64
-        Of the matrix. Values are rounded correctly to it.
+        The type of the matrix. Values are rounded correctly to it.
     n_threads : int, optional
         By default, as many as the process has processors.
     longest_line : int, default=268435456
-        Bytes; a longer line is an error instead of all memory that there is.
+        The limit in bytes; a longer line raises an error before it fills the memory.
     comments : bool, default=False
         Whether the comments are returned too; `rankwise.data.item_ids` finds the ids of documents in them.
 
@@ -146,7 +146,7 @@ def load_svmlight(
         None if no row has one. Integers if all ids are written as such, else real numbers if all are, else strings:
         ``01`` and ``1`` are different ids, and text.
     comments : ndarray of shape (rows,), strings
-        Only with ``comments=True``: what stands behind ``#``, empty where nothing does.
+        Only with ``comments=True``: the text after ``#``, empty for rows without a comment.
 
     Examples
     --------
@@ -257,7 +257,7 @@ class TextBlock:
 
 
 class TextReader:
-    """Files of text on their way to arrays; see `load_svmlight` for the parameters."""
+    """A reader of text files; see `load_svmlight` for the parameters."""
 
     def __init__(
         self,
@@ -308,7 +308,7 @@ class TextReader:
                     yield
 
     def _demand_memory(self, source: Source) -> None:
-        """Raise while there is still room for the next block: asked for too late, the system ends the process."""
+        """Raise an error while the next block still fits in memory; later the system would kill the process."""
         free = available_memory()
         if free < 4 * self.bytes_at_once:
             raise MemoryLimitError(
@@ -318,12 +318,12 @@ class TextReader:
             )
 
     def take_comments(self, n_rows: int) -> list[str]:
-        """Return the comments of the first so many rows, and forget them."""
+        """Return the comments of the first `n_rows` rows, and remove them."""
         taken, self.comments = self.comments[:n_rows], self.comments[n_rows:]
         return taken
 
     def take(self, n_rows: int | None = None) -> TextBlock:
-        """Return the first so many rows, and forget them."""
+        """Return the first `n_rows` rows, or all rows by default, and remove them."""
         self._settle_base()
         return TextBlock(
             self.rows.take(self.rows.rows if n_rows is None else n_rows), has_qid=self.rows.has_qid
@@ -331,7 +331,7 @@ class TextReader:
 
     @property
     def n_columns(self) -> int:
-        """How many columns there are so far."""
+        """The number of columns so far."""
         return self.rows.largest + 1 if self.n_features is None else self.n_features
 
     def _append(self, buffer: bytearray, size: int, source: Source, lines_before: int) -> None:
@@ -362,7 +362,7 @@ class TextReader:
             self.comments += _comments_in(buffer, size) if has_some else [""] * n_rows
 
     def _settle_base(self) -> None:
-        """Decide what the first column is called, once rows leave."""
+        """Decide whether columns count from 0 or 1, before the first rows are returned."""
         if self.base_is_sure:
             return
         self.base_is_sure = True
@@ -379,9 +379,9 @@ class TextReader:
 
 
 def text_blocks(reader: TextReader, block_bytes: int) -> Iterator[TextBlock]:
-    """Yield blocks of about so much text, consecutive rows of a query together.
+    """Yield blocks of about `block_bytes` of text; consecutive rows of a query stay together.
 
-    The first block decides from what columns count.
+    The first block decides whether columns count from 0 or 1.
     """
     any_rows = False
     taken_at = 0
@@ -412,7 +412,7 @@ def _located(
 
 
 def check_last_column(reader: TextReader, block: TextBlock) -> None:
-    """Raise where one column number of whole data is so far from all others that it must be a slip.
+    """Raise if one column number of the whole data is so far from all others that it must be a typo.
 
     Every column costs time and memory, whether it occurs or not. Hashed columns are spread evenly, and new rows for a
     model may be few: both pass.
@@ -524,7 +524,7 @@ def open_source(source: Source) -> Iterator[BinaryIO]:
 
 
 def import_zstandard(name: str) -> Any:
-    """Import the package for files that are compressed with zstd, or say how to get it."""
+    """Import the package for files compressed with zstd, or raise an error with a hint to install it."""
     try:
         import zstandard  # noqa: PLC0415 - only when such a file is read or written
     except ImportError as error:
@@ -573,7 +573,7 @@ def whole_lines(
     longest_line : int
         Bytes; a longer line is an error.
     stop : Event, optional
-        Set by whoever needs no more, from another thread.
+        Set from another thread by a consumer that needs no more lines.
     """
     padding = _core.TEXT_PADDING
     buffers = [bytearray(block_bytes + padding), bytearray(block_bytes + padding)]
@@ -660,7 +660,7 @@ class TextWriter:
         qid: AnyArray | None,
         comments: Sequence[str] | None = None,
     ) -> None:
-        """Write rows: an array or CSR matrix, finite labels, ids or None, and what stands behind each row or None."""
+        """Write rows: an array or CSR matrix, finite labels, ids or None, and comments or None."""
         run_start, text, text_end = _runs(qid)
         for row, own in enumerate(comments or ()):
             if "\n" in own or "\r" in own:
@@ -719,7 +719,7 @@ def save_svmlight(
     """Write svmlight or LETOR text that `load_svmlight` reads back bit for bit.
 
     Numbers are the shortest decimals that read back to the same bits of X's type. Of a sparse matrix every stored
-    value is written, zeros too; of an array only what is not 0.
+    value is written, zeros too; of an array only the entries that are not 0.
 
     Parameters
     ----------
@@ -735,7 +735,7 @@ def save_svmlight(
     comment : str, optional
         Lines for the top of the file.
     comments : array-like of str of shape (rows,), optional
-        What stands behind ``#`` at the end of each line, such as ``docid = 7``; nothing where it is empty.
+        The text after ``#`` at the end of each line, such as ``docid = 7``; an empty text adds no comment.
         `load_svmlight` returns it with ``comments=True``.
     missing : {"error", "nan"}, default="error"
         Whether NaN is written, as ``NaN``; read it with the same option.
@@ -798,7 +798,7 @@ def _compressed(file: BinaryIO, name: str) -> Any:
 
 
 def _commented(lines: Sequence[bytes], comments: Sequence[str]) -> bytes:
-    """Return lines with what stands behind each of them."""
+    """Return the lines with their comments appended."""
     return b"".join(
         line + (f" # {text}\n".encode("utf-8", "surrogateescape") if text else b"\n")
         for line, text in zip(lines, comments, strict=True)

@@ -1,4 +1,4 @@
-"""Tables with named columns: Parquet, Arrow, Feather, CSV and data frames come in, and arrays go out as such files.
+"""Tables with named columns: reading Parquet, Arrow, Feather, CSV and data frames, and writing such files.
 
 Files are opened by `pyarrow.dataset`, one dataset for each file, so that every format is a stream of record batches.
 CSV is read whole where all rows are wanted, because the type of a column is known only after its last row. pyarrow is
@@ -177,7 +177,7 @@ def iter_table(
 
 
 def import_pyarrow() -> Any:
-    """Import pyarrow, or say how to get it."""
+    """Import pyarrow, or raise an error with a hint to install it."""
     try:
         import pyarrow as pa  # noqa: PLC0415 - only when a table is read or written
         import pyarrow.compute  # noqa: PLC0415
@@ -204,7 +204,7 @@ class TableFile:
         For messages.
     dataset : pyarrow.dataset.Dataset
     first_line : int or None
-        The line of a CSV file that row 0 stands in, 1 if there is no header; None for other formats.
+        The line of row 0 in a CSV file, 1 without a header; None for other formats.
     n_rows : int
         -1 for CSV that is read as a stream.
     kept : object
@@ -732,7 +732,7 @@ class TableReader:
         return names[0] if names else None
 
     def rows_in(self, n_bytes: int) -> int:
-        """Return about how many rows take so many bytes in memory, at least 1."""
+        """Return the approximate number of rows that take `n_bytes` in memory, at least 1."""
         row_bytes = 8 * (len(self.columns) + sum(self._widths))
         if self.sparse is not None:
             first = next(self.files[0].batches(self.columns, 1024), None)
@@ -930,7 +930,7 @@ def load_preferences(
     magnitude, weight : str, optional
         The columns with the arguments of `fit_pairs` of these names; by default columns named so, if there are any.
     features, embedding, missing, dtype
-        Of the items, as in `load_table`.
+        Options for the table of items, as in `load_table`.
 
     Returns
     -------

@@ -1,7 +1,8 @@
-"""The validation boundary: everything that comes from the caller is checked here and nowhere below.
+"""Validation of the caller's input: everything is checked here, and nothing is checked again below.
 
 Matrices and labels go through scikit-learn's `validate_data`, parameters of estimators through its constraints. The
-rest is unknown to scikit-learn: query ids, pairs, weights of rows, queries and pairs, and evaluation sets.
+functions here check the input that scikit-learn does not know: query ids, pairs, weights of rows, queries and pairs,
+and evaluation sets.
 """
 
 from __future__ import annotations
@@ -294,7 +295,7 @@ _HINTS = {
 
 
 def check_columns(estimator: Validated, X: Matrix, *, reset: bool) -> Matrix:
-    """Check the number of columns alone, of rows that scikit-learn cannot look into."""
+    """Check only the number of columns, for rows that scikit-learn cannot read."""
     if reset:
         estimator.n_features_in_ = int(X.shape[1])
     elif X.shape[1] != estimator.n_features_in_:
@@ -306,7 +307,7 @@ def check_columns(estimator: Validated, X: Matrix, *, reset: bool) -> Matrix:
 
 
 def check_labels(y: Labels, n_rows: int) -> Floats:
-    """Check labels of rows that scikit-learn cannot look into."""
+    """Check the labels of rows that scikit-learn cannot read."""
     labels = np.asarray(_numeric(y), dtype=np.float64)
     if labels.ndim not in {1, 2} or labels.shape[0] != n_rows or not np.isfinite(labels).all():
         raise InvalidInputError(
@@ -341,7 +342,7 @@ def check_precomputed(K: Matrix) -> None:
 
 
 def _numeric(y: Labels) -> AnyArray:
-    """Return labels as an array, text and objects as numbers; scikit-learn does not say that y holds the text."""
+    """Return labels as an array, text and objects as numbers; scikit-learn's error would not name y."""
     labels = as_array("y", y)
     if labels.dtype.kind in "fiu":
         return labels
@@ -357,7 +358,7 @@ def _numeric(y: Labels) -> AnyArray:
 def _looked_at(X: object) -> tuple[bool, bool]:
     """Return whether the values of X are known to be moderate, and to be finite.
 
-    Stores know it of their values since they were written; looking again is a pass over the disk.
+    Stores record this when they are written; a new check would be a pass over the disk.
     """
     if isinstance(X, MappedMatrix) and X.is_on_disk:
         return True, bool(X.is_finite)
@@ -417,7 +418,7 @@ def check_qid(
     Parameters
     ----------
     name, what, beside : str
-        For errors: the argument, what its ids stand for, and the argument that has as many rows.
+        For errors: the argument, the meaning of its ids, and the argument that has as many rows.
     """
     if qid is None:
         return one_query(n_rows)

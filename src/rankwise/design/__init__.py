@@ -1,4 +1,4 @@
-"""Access to X: dense, sparse by rows, or a linear operator. Storage is invisible above this room.
+"""Access to X: dense, sparse by rows, or a linear operator. Storage is invisible above this package.
 
 Every sum is kept in float64, and a float32 matrix is never copied to float64 as a whole. Where only differences between
 rows matter, columns far from zero are shifted (`rankwise.design.offsets`).
@@ -82,7 +82,7 @@ def whole_entries(X: Matrix) -> Matrix:
 
 
 def shifted_design(X: MatrixLike, shift: Shift | None, n_threads: int | None = None) -> Design:
-    """Return the design of X with constants subtracted from columns: those of other rows that it stands beside."""
+    """Return the design of X with the same constants subtracted from its columns as from other rows."""
     design = as_design(X, n_threads)
     if shift is None or not design.has_rows:
         return design

@@ -1,10 +1,10 @@
-"""The matrix of an additive model as codes: four bytes for each column of a row, and nothing of the expanded size.
+"""The matrix of an additive model as codes: four bytes for each column of a row, never expanded.
 
 The matrix is ``E T``: E the weights that rows give to the values of the terms (`rankwise.design.terms`), T an optional
 change of coordinates, which only ever meets vectors of values. A code holds the interval that a number lies in and its
-position there, rounded to the nearest of at least 2²⁴ steps for up to 255 knots (2²⁸ for eight): what a curve reads
-then moves by less than 2⁻²⁵ of the difference between two neighbouring values, as much as if X were kept in float32.
-Predictions are made from the numbers themselves, in double (`rankwise.design.term_scores`).
+position there, rounded to the nearest of at least 2²⁴ steps for up to 255 knots (2²⁸ for eight): rounding
+changes the value of a curve by less than 2⁻²⁵ of the difference between two neighbouring values, as much as if X were
+stored in float32. Predictions use the original numbers, in double precision (`rankwise.design.term_scores`).
 """
 
 from __future__ import annotations
@@ -92,8 +92,8 @@ class AdditiveDesign(Design):
     ) -> AdditiveDesign:
         """Return the design of the rows of an array or a sparse matrix, in memory or mapped from a store.
 
-        Rows are read in order, a block at a time. Absent entries of a sparse matrix are zeros. Whoever encodes parts
-        of the rows passes the `cells` of the terms, to make them once.
+        Rows are read in order, a block at a time. Absent entries of a sparse matrix are zeros. Callers that
+        encode the rows in parts pass the `cells` of the terms, which are then computed once.
         """
         rows: InMemory = X.tocsr() if is_sparse(X) else np.asarray(X)
         cells = cells or Cells(terms)
@@ -123,7 +123,7 @@ class AdditiveDesign(Design):
 
     @property
     def work(self) -> tuple[float, float]:
-        """About how many nanoseconds a product ``X'LXv`` takes, and ``X'LX``: codes are not like non-zeros."""
+        """Approximate nanoseconds of a product ``X'LXv`` and of ``X'LX``: codes cost other times than non-zeros."""
         return work(self)
 
     def dot(self, v: Floats) -> Floats:
@@ -143,7 +143,7 @@ class AdditiveDesign(Design):
         return self.coefficients_of(out, u.shape[1:])
 
     def gram_product(self, blocks: QueryBlocks, folds: Folds | None = None) -> GramProduct | None:
-        """Return the fused product; None where a query's rows lie all over the matrix, or one is too large."""
+        """Return the fused product; None where a query's rows are scattered over the matrix, or one is too large."""
         blocks, folds = in_row_order(blocks, folds)
         lengths = np.full(blocks.order.size, self.row_work, dtype=np.int64)
         chunks = fused.cut(blocks, lengths, self.cells.n_entries, self.threads_used(), CHUNK_WORK)
@@ -195,10 +195,10 @@ class AdditiveDesign(Design):
         return self._like(codes, 0, rows.size)
 
     def bins(self, most: int = 16) -> npt.NDArray[np.uint8]:
-        """Return in which of at most so many bins each coded column of each row lies, (coded columns, rows).
+        """Return the bin of each coded column in each row, out of at most `most` bins, (coded columns, rows).
 
-        A bin is an interval between knots, or several; what is missing has a bin of its own. `cells.columns` tells
-        which column of X each of them is.
+        A bin is one or several intervals between knots; missing entries have a bin of their own. `cells.columns` maps
+        coded columns to columns of X.
         """
         out = np.empty((len(self.cells.columns), self.shape[0]), dtype=np.uint8)
         rows = np.arange(self.first, self.first + self.shape[0])
@@ -278,7 +278,7 @@ class AdditiveProduct:
         self.plan = fused.compiled_plan(chunks, self._segment_sums(blocks, chunks))
 
     def __call__(self, v: Floats, held_out: Floats | None = None) -> Floats:
-        """Return the product; `held_out` (rows,) receives the scores that folds do not see."""
+        """Return the product; `held_out` (rows,) receives the held-out scores."""
         design = self.design
         design.reads += 1
         table = design.table_of(v)

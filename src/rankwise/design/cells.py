@@ -1,9 +1,9 @@
-"""How the knots of terms become cells: what the codes of an `AdditiveDesign` mean.
+"""Cells of coded columns: the meaning of the codes of an `AdditiveDesign`.
 
 A column is coded once, however many terms read it: its cells are the intervals between the knots of all of them
-together, and one more for what is missing. Every term is linear inside each of these cells, so its values at knots give
-a table of cells (see `cpp/additive.hpp`) by a small sparse matrix, and sums over cells give its gradient by the
-transposed one.
+together, and one more cell for missing entries. Every term is linear inside each of these cells. A small sparse matrix
+therefore maps its values at knots to a table of cells (see `cpp/additive.hpp`), and the transposed matrix maps sums
+over cells to its gradient.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ class CodedColumn:
 
     @property
     def n_cells(self) -> int:
-        """One cell per knot, the last interval being the point where the knots end, and one for what is missing."""
+        """The number of cells: one per knot, of which the last is a point, and one for missing entries."""
         return self.knots.size + 1
 
     @property
     def shift(self) -> int:
-        """How many bits hold the position: a step is ``2**-shift`` of an interval. Levels have no positions."""
+        """The number of bits of the position: a step is ``2**-shift`` of an interval. Levels have no positions."""
         return 0 if self.is_levels else min(CODE_BITS - self.knots.size.bit_length(), CODE_BITS - 1)
 
 
@@ -88,7 +88,7 @@ class Cells:
     ----------
     columns : list of CodedColumn
     sides : list of Side
-        Those of surfaces come first, each once.
+        The sides of surfaces come first, each once.
     n_entries : int
         The length of the table: two entries per cell of a column with curves, four per pair of cells of a surface.
     table : (n_entries, n_values) CSR
@@ -156,7 +156,7 @@ class Cells:
         return sp.csr_matrix((factor, (entry, value)), shape=(self.n_entries, self.terms.n_values))
 
     def compiled_columns(self) -> tuple[_core.Terms, npt.NDArray[np.int32]]:
-        """Return what encoding takes: the columns as curves, and their shifts."""
+        """Return the arguments of the encoder: the columns as curves, and their shifts."""
         curves = [Curve(c.column, c.knots, c.is_levels) for c in self.columns]
         return compiled_curves(curves), np.array([c.shift for c in self.columns], dtype=np.int32)
 
@@ -186,7 +186,7 @@ class Cells:
         )
 
     def expansion(self) -> tuple[npt.NDArray[np.int32], Ints, Ints, Ints, int]:
-        """Return what expanding rows to values takes beside the codes."""
+        """Return the arguments, beside the codes, that expand rows to values."""
         return (
             np.concatenate([self.curve_sides, self.surface_sides]),
             np.array([side.curve.n_values for side in self.sides], dtype=np.int64),
@@ -231,7 +231,7 @@ class _Triples:
 
     @classmethod
     def of_ends(cls, curve: Curve) -> _Triples:
-        """What a curve reads where each of its own cells begins, and what it gains until its end: two entries."""
+        """Two entries per cell of a curve: its value at the start of the cell, and its increase up to the end."""
         reads, rises = np.arange(curve.n_values), np.arange(_n_intervals(curve))
         return cls(
             np.concatenate([2 * reads, 2 * rises + 1, 2 * rises + 1]),
@@ -241,7 +241,7 @@ class _Triples:
 
     @classmethod
     def of_surface(cls, one: Curve, other: Curve) -> _Triples:
-        """The products of what two curves read and gain, four entries for each pair of cells."""
+        """The products of the values and increases of two curves: four entries for each pair of cells."""
         a, b = cls.of_ends(one), cls.of_ends(other)
         (cell, kind), (other_cell, other_kind) = np.divmod(a.entry, 2), np.divmod(b.entry, 2)
         pair = cell[:, None] * (other.knots.size + 1) + other_cell
@@ -257,7 +257,7 @@ class _Triples:
 
 
 def _n_intervals(curve: Curve) -> int:
-    """Return how many cells of a curve are intervals: neither the last knot nor what is missing is, and no level."""
+    """Return the number of intervals among the cells: the last knot, missing entries and levels are points."""
     return 0 if curve.is_levels else max(curve.knots.size - 1, 0)
 
 

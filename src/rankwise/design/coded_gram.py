@@ -35,7 +35,7 @@ _SUMS = 1 << 20  # numbers in the sums of some queries
 
 
 def coded_gram(design: AdditiveDesign, blocks: QueryBlocks) -> Floats | None:
-    """Return ``E' L E`` by values of the curves; None where dense rows are the way: surfaces, or few knots.
+    """Return ``E' L E`` by values of the curves; None where dense rows are better: surfaces, or few knots.
 
     The coupling "relative" joins every two levels of a query, which is left to dense rows too.
     """

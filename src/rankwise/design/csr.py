@@ -34,8 +34,8 @@ SPARSE_BLOCK = 1 << 20
 class CsrDesign(Design):
     """A SciPy CSR matrix as a design; columns need not be sorted, and may occur twice in a row.
 
-    One that is mapped from a store is walked in the order of its rows and asked for ahead of time; nothing that
-    grows with its non-zeros is held in memory.
+    A matrix mapped from a store is read in the order of its rows, with read-ahead; memory use does not grow with its
+    non-zeros.
     """
 
     has_rows = True

@@ -61,7 +61,7 @@ class FusedProduct:
         self.plan = compiled_plan(chunks, self._segment_sums(blocks, chunks))
 
     def __call__(self, v: Floats, held_out: Floats | None = None) -> Floats:
-        """Return the product; `held_out` (rows,) receives the scores that folds do not see."""
+        """Return the product; `held_out` (rows,) receives the held-out scores."""
         design = self.design
         table = as_table(v)
         if (
@@ -138,7 +138,7 @@ def prepare(
 
 
 def _disk_for(design: CsrDesign, order: Ids, chunk_start: Ids, n_threads: int) -> _core.Disk | None:
-    """Return the design's disk, with windows that hold every chunk where there is room for such ones."""
+    """Return the design's disk, with windows that hold every chunk if they fit in memory."""
     disk = design.disk
     if disk is None or not disk.is_direct or order.size == 0:
         return disk

@@ -43,7 +43,7 @@ _IS_USUAL_BLAS = "(char *, char *, int *, int *, " in str(_DSYRK)  # not one wit
 def dense_system(
     X: npt.NDArray[np.float64] | npt.NDArray[np.float32], blocks: QueryBlocks, pull: Floats, n_threads: int
 ) -> tuple[Floats, Floats] | None:
-    """Return ``X' L X`` and ``X' r`` from one pass over an array; None where block by block is the way.
+    """Return ``X' L X`` and ``X' r`` from one pass over an array; None where blocks are better.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def dense_system(
 
 
 def n_stripes(n_rows: int, n_columns: int) -> int:
-    """Return how many stripes; the shape alone decides, for the bits of the sums depend on it."""
+    """Return the number of stripes, from the shape alone, because the rounding of the sums depends on it."""
     return min(max(n_rows // max(STRIPE_ROWS, 8 * n_columns), 1), STRIPES)
 
 

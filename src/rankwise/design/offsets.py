@@ -1,12 +1,12 @@
-"""Columns far from zero: pairs do not see a constant, so it is taken off before anything is multiplied.
+"""Shifts of columns far from zero, which keep their digits: pairs do not depend on a constant.
 
 A column of values around 1e9 that differ by 1 (a time, an id) loses nine digits in every product and eighteen in the
-square of a product, though only the differences between rows matter. Of each column whose values lie far from zero
-for how much they vary, a constant close to them is subtracted; the difference of two floating-point numbers that are
-close to each other is exact, so nothing is lost by it. The coefficients are those of the columns as they were.
+square of a product, though only the differences between rows matter. If the values of a column are far from zero
+relative to their spread, a constant close to them is subtracted. The difference of two floating-point numbers that are
+close to each other is exact, so no digits are lost. The coefficients are those of the original columns.
 
-The constant is one for all rows. A column that is nearly constant inside each query, at another value in every one,
-varies as a whole, and is left as it is; so are the columns of a LinearOperator, whose rows nobody can look at.
+All rows share one constant. A column that is nearly constant inside each query but differs between queries is not
+shifted, because it varies as a whole. Neither are the columns of a LinearOperator, whose rows cannot be read.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _GOLDEN = (5**0.5 - 1) / 2
 
 @dataclass(frozen=True)
 class Shift:
-    """What is subtracted from some columns, the same in all rows.
+    """Constants subtracted from some columns, the same in all rows.
 
     Attributes
     ----------
@@ -61,7 +61,7 @@ class Shift:
 
 @lru_cache(64)
 def sampled_rows(n_rows: int, n_columns: int) -> Ints:
-    """Return which rows `find_shift` is to look at: some from all over, or all where there are few."""
+    """Return the rows for `find_shift`: a sample of all rows, or all rows if there are few."""
     size = min(max(_VALUES // max(n_columns, 1), _FEWEST_ROWS), _ROWS)
     # Even, and in step with nothing: multiples of the golden ratio.
     rows = np.sort((_GOLDEN * np.arange(size) % 1.0 * n_rows).astype(np.int64))
@@ -71,18 +71,18 @@ def sampled_rows(n_rows: int, n_columns: int) -> Ints:
 
 
 def find_shift(sample: Matrix, *, far: float = FAR, even_if_alike: bool = False) -> Shift | None:
-    """Return what to subtract, going by some rows; None where every column is close enough to zero.
+    """Return the shift of the columns far from zero, found on sampled rows; None where no column needs one.
 
-    Subtracting is never wrong, so a few rows may decide. For one to hide that a column is far off, it would have to be
-    as far from the others as they are from zero, and then the column varies by as much.
+    Subtracting a constant is always valid, so a few rows may decide. One row could hide that a column is far from zero
+    only if it were as far from the other rows as they are from zero, and then the column varies by as much.
 
     Parameters
     ----------
     sample : (rows, columns) array or SciPy CSR matrix
     far : float
-        How many standard deviations are far.
+        The distance from zero, in standard deviations, from which on a column is shifted.
     even_if_alike : bool
-        Whether rows that are all the same are subtracted from themselves.
+        Whether columns are shifted even if all rows of the sample are equal.
     """
     columns, table, others = _filled_columns(sample)
     if table.size == 0:

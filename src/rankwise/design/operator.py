@@ -1,4 +1,4 @@
-"""A matrix known only by its products."""
+"""Linear operators as designs: matrices known only by their products."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["OperatorDesign", "selected_rows"]
 
 
 class OperatorDesign(Design):
-    """A SciPy LinearOperator as a design. What would take a product for each column is not offered."""
+    """A SciPy LinearOperator as a design. It has no ``X' L X``, which would need a product for each column."""
 
     has_rows = False
     is_dense = False

@@ -1,9 +1,9 @@
-"""Sums over pairs of bins of two columns: what tells which pairs of columns deserve a surface.
+"""Gains of pairs of columns, from sums over the cells of two binned columns.
 
 With the gradient g of a loss by the scores and a weight h for each row, a piecewise constant surface on the bins of two
 columns could lower the loss by about half its *gain* ``Σ (sum of g)² / (sum of h + penalty)`` over the cells of the
-grid. Curves of the two columns could have that of the rows and that of the columns of the grid: what is left is the
-pair's own.
+grid. Curves of the two columns could achieve the gains of the rows and of the columns of the grid; the gain of the pair
+is the remainder.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Bins = npt.NDArray[np.uint8]
 
 
 def pair_gains(bins: Bins, g: Floats, h: Floats, penalty: float = 0.0, n_threads: int = 1) -> Floats:
-    """Return what every pair of columns gains beyond its two columns, (columns, columns).
+    """Return the gain of every pair of columns beyond the curves of its two columns, (columns, columns).
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What the rest of the library may ask of X."""
+"""The interface of designs: the operations on X that the rest of the library uses."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ class GramProduct(Protocol):
     """``V -> X' L X V`` for V of shape (columns,) or (columns, k), reading X once."""
 
     def __call__(self, v: Floats, held_out: Floats | None = None) -> Floats:
-        """Return the product; `held_out` (rows,) receives the scores that folds do not see."""
+        """Return the product; `held_out` (rows,) receives the held-out scores."""
 
 
 class Products(Protocol):
-    """Products with X alone: all that losses with margins ask.
+    """Products with X alone, which suffice for losses with margins.
 
     Attributes
     ----------
     shape : (int, int)
     reads : int
-        How many times X was read completely so far.
+        The number of complete reads of X so far.
     """
 
     @property
@@ -62,7 +62,7 @@ class Products(Protocol):
 class Design(ABC):
     """A matrix of m rows and n columns; vectors are (m,) or (n,), blocks of them (m, k) or (n, k).
 
-    What a storage has nothing better for has its answer here.
+    This class implements the operations for which a storage has no better method.
 
     Attributes
     ----------
@@ -71,21 +71,21 @@ class Design(ABC):
     nnz : int
         The number of stored values.
     has_rows : bool
-        Whether rows can be looked at; an operator is known by its products only.
+        Whether rows can be read; an operator is known by its products only.
     is_dense : bool
         Whether every value is stored.
     n_threads : int
-        How many threads its products may use.
+        The number of threads of its products.
     reads : int
-        How many times X was read completely so far.
+        The number of complete reads of X so far.
     shift : Shift or None
-        What was subtracted from its columns; nothing that compares rows sees it.
+        Constants subtracted from its columns; comparisons of rows do not depend on them.
     is_on_disk : bool
         Whether the values are read from a store whenever they are needed.
     is_encoded : bool
-        Whether codes of the user's columns are stored, and its own columns are made of them.
+        Whether it stores codes of the user's columns and computes its own columns from them.
     widest_matrix : float
-        From how many columns on it is not asked for ``X' L X``.
+        The number of columns above which solvers do not use ``X' L X``.
     """
 
     shape: tuple[int, int]
@@ -102,7 +102,7 @@ class Design(ABC):
 
     @property
     def work(self) -> tuple[float, float]:
-        """About how many nanoseconds a product ``X' L X v`` takes, and the matrix ``X' L X``."""
+        """Approximate nanoseconds of a product ``X' L X v``, and of the matrix ``X' L X``."""
         multiplied = self.nnz * self.nnz / max(self.shape[0], 1)
         return _PRODUCT * self.nnz, multiplied * (_DENSE_GRAM if self.is_dense else _SPARSE_GRAM)
 
@@ -119,7 +119,7 @@ class Design(ABC):
         return np.zeros(self.shape[0])
 
     def counting(self, pairs: MarginPairs) -> tuple[Products, MarginPairs] | None:
-        """Return what evaluates losses over these pairs where the rows are; None where that is here."""
+        """Return products and pairs that evaluate losses on the workers with the rows; None for local rows."""
         return None
 
     def gram_product(self, blocks: QueryBlocks, folds: Folds | None = None) -> GramProduct | None:

@@ -1,4 +1,4 @@
-"""Queries in the order of their rows: how a matrix on disk is to be walked."""
+"""Queries in the order of their rows, for sequential reads of a matrix on disk."""
 
 from __future__ import annotations
 

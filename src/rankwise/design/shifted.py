@@ -1,8 +1,8 @@
-"""A design some of whose columns are kept a second time, with a constant subtracted: nothing else is copied.
+"""A design that stores shifted copies of some columns: the others are not copied.
 
 For matrices on disk, in float32, or too large to be copied. With o the shifted columns, ``C`` these columns as an
-array and ``v₀`` equal to v but zero in o, ``X v₀ + C v_o`` is the product with all of them, and what X itself says
-about o, whose digits are lost, is never used.
+array and ``v₀`` equal to v but zero in o, the product with all columns is ``X v₀ + C v_o``. The columns o of X itself,
+whose digits are lost, are never used.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class ShiftedDesign(Design):
 
     @property
     def reads(self) -> int:
-        """How many times X was read completely so far."""
+        """The number of complete reads of X so far."""
         return self.base.reads
 
     @reads.setter
@@ -92,7 +92,7 @@ class ShiftedDesign(Design):
         return kept
 
     def gram_product(self, blocks: QueryBlocks, folds: Folds | None = None) -> GramProduct | None:
-        """Return the fused product of the base, with what the shifted columns add to it."""
+        """Return the fused product of the base plus the contribution of the shifted columns."""
         fused = self.base.gram_product(blocks, folds)
         return None if fused is None else _FusedProduct(self, fused, blocks, folds)
 
@@ -147,7 +147,7 @@ class ShiftedDesign(Design):
         self.base.expect_products()
 
     def add_held_out(self, v: Floats, fold: npt.NDArray[np.int32], held_out: Floats) -> None:
-        """Add what the shifted columns contribute to the scores that folds do not see."""
+        """Add the contribution of the shifted columns to the held-out scores."""
         rows = np.flatnonzero(fold >= 0)
         coef = v[self.shift.columns][:, fold[rows]]
         held_out[rows] += np.einsum("ij,ji->i", self._block[rows], coef)
@@ -166,7 +166,7 @@ class _FusedProduct:
         self._columns = design.gram_columns(blocks, folds)
 
     def __call__(self, v: Floats, held_out: Floats | None = None) -> Floats:
-        """Return the product; `held_out` (rows,) receives the scores that folds do not see."""
+        """Return the product; `held_out` (rows,) receives the held-out scores."""
         design, place = self._design, self._design.shift.columns
         out = self._fused(design.without(v), held_out)
         if self._folds is None:

@@ -1,4 +1,4 @@
-"""What the terms of an additive model read for each row, from the numbers themselves and in double."""
+"""Scores of additive models, computed from the original numbers in double precision."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MANY_CODES = 1 << 16
 
 
 def predict(X: InMemory, terms: Terms, values: Floats, n_threads: int = 1) -> Floats:
-    """Return ``E v``: what the terms read for each row, from the numbers themselves and in double.
+    """Return ``E v``, the score of each row, computed from the original numbers in double precision.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ def csr_arrays(X: SparseMatrix, first: int, last: int) -> tuple[AnyArray, AnyArr
 
 
 def places_among_terms(terms: Terms, n_columns: int) -> npt.NDArray[np.int32]:
-    """Return where each column of X stands among those that terms read; -1 for the others."""
+    """Return the position of each column of X among the columns that terms read; -1 for the others."""
     place = np.full(n_columns, -1, dtype=np.int32)
     place[terms.columns] = np.arange(terms.columns.size, dtype=np.int32)
     return place

@@ -3,8 +3,8 @@
 A *curve* has one value per knot and is linear between knots, so a number x in the interval of knots k and k + 1, at
 the position ``t = (x - knot_k) / (knot_{k+1} - knot_k)``, reads ``(1 - t) value_k + t value_{k+1}``: two *weights*,
 which are zero for all other values. A *surface* is bilinear between the knots of two columns, and its weights are the
-products of theirs. What a model reads for a row is therefore ``e'v``: v the values of all terms, curves first, and e
-the row's weights.
+products of theirs. The score of a row is therefore ``e'v``, with v the values of all terms, curves first, and e the
+row's weights.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ class Coordinates(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """One column of X becomes knots.
+    """A piecewise linear function of one column, or one value per level of a category.
 
     Attributes
     ----------
     column : int
     knots : (k,) float64
-        Strictly increasing. Numbers outside read the value of the nearest knot. A column that is always missing has
-        none.
+        Strictly increasing. Numbers outside read the value of the nearest knot. A column that is always missing has no
+        knots.
     is_levels : bool
-        Whether the knots are levels of a category: a value is read only *at* a level, and whatever matches none is
-        missing.
+        Whether the knots are levels of a category: a value is read only *at* a level, and numbers that match no level
+        count as missing.
     has_missing : bool
-        Whether there is one value more, at position k, for what is missing. Without it a missing entry reads 0.
+        Whether missing entries have a value of their own, at position k. Otherwise they read 0.
     """
 
     column: int
@@ -63,13 +63,13 @@ class Curve:
 
     @property
     def n_values(self) -> int:
-        """The number of values: one per knot, and one for what is missing."""
+        """The number of values: one per knot, and one for missing entries if they have a value."""
         return self.knots.size + self.has_missing
 
     def weights(self, x: AnyArray) -> tuple[Ints, Floats]:
         """Return which two values each entry of a column reads, (rows, 2), and their weights, (rows, 2).
 
-        Both values are the same where a weight is zero, and both weights are zero for what reads nothing.
+        Both values are the same where a weight is zero, and both weights are zero for entries that read no value.
         """
         x = np.asarray(x, dtype=np.float64)
         k = self.knots.size
@@ -93,7 +93,7 @@ class Curve:
 
 
 def _position(x: Floats, knots: Floats, lower: Ints) -> Floats:
-    """Return where x stands between two knots, from 0 to 1; halves keep the widest intervals finite."""
+    """Return the position of x between two knots, from 0 to 1; halving keeps the widest intervals finite."""
     left = 0.5 * knots[lower]
     return np.asarray((0.5 * x - left) / (0.5 * knots[lower + 1] - left))
 
@@ -120,7 +120,7 @@ class Surface:
 
 @dataclass(frozen=True, eq=False)
 class Terms:
-    """The terms of a model; their values stand one after the other in one vector, curves first."""
+    """The terms of a model; their values are concatenated in one vector, curves first."""
 
     curves: tuple[Curve, ...]
     surfaces: tuple[Surface, ...] = ()
@@ -161,7 +161,7 @@ class Terms:
         return {"curves": self.curves, "surfaces": self.surfaces}
 
     def values_of(self, term: int) -> slice:
-        """Return where the values of a term stand in the vector."""
+        """Return the slice of the values of a term in the vector."""
         return slice(int(self.offsets[term]), int(self.offsets[term + 1]))
 
 

@@ -1,6 +1,6 @@
-"""Training on a Dask cluster, by the same estimators: ``fit`` takes Dask collections, and what `read` returns.
+"""Training on a Dask cluster with the same estimators: ``fit`` accepts Dask collections and the result of `read`.
 
-This room alone imports Dask (``pip install 'rankwise[dask]'``), and is imported when Dask data arrive.
+Only this package imports Dask (``pip install 'rankwise[dask]'``). It is imported when an estimator gets Dask data.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Dask collections as lists of blocks, and the facts that a first look at every block gives."""
+"""Dask collections as lists of blocks, and the properties found by a first read of every block."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ class Source:
     ----------
     blocks : list of Delayed
     names : list of str or None
-        Of the columns.
+        The names of the columns.
     """
 
     blocks: list[Any]

@@ -1,8 +1,8 @@
-"""The actors of all shares: where they are, how they are asked, and how a lost one is created again.
+"""The actors of all shares: their placement, calls to them, and recovery of lost actors.
 
-Actors are plain Dask actors, so that the client's own settings (`direct_to_workers`, TLS, gateways) apply. All state of
-a solver is at the client, and every call can be repeated: a lost actor is created on another worker, filled from the
-graph, told again what it was told before, and asked once more. Nothing waits without a limit.
+Actors are plain Dask actors, so that the client's own settings (`direct_to_workers`, TLS, gateways) apply. The
+client holds all state of a solver, and every call can be repeated: a lost actor is created on another worker and filled
+from the graph, and the earlier settings and the call are sent again. Every wait has a time limit.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _OPENED = _Opened()
 
 
 def release_clusters() -> None:
-    """Free the rows of all clusters that this thread opened; one that is asked again loads them again."""
+    """Free the rows of all clusters that this thread opened; later calls load them again."""
     while _OPENED.clusters:
         cluster = _OPENED.clusters.pop()()
         if cluster is not None:
@@ -80,11 +80,11 @@ class Cluster:
     Attributes
     ----------
     n_reads : int
-        How many times the rows were read completely so far.
+        The number of complete reads of the rows so far.
     n_products : int
-        Vectors that were multiplied so far.
+        The number of vectors multiplied so far.
     n_rebuilt : int
-        How many actors were created again.
+        The number of actors that were created again.
     """
 
     def __init__(
@@ -207,7 +207,7 @@ class Cluster:
             raise found
 
     def _check_alive(self, handle: _Handle, began: float) -> None:
-        """Raise where waiting for a worker is in vain, or has taken too long."""
+        """Raise an error if the worker is gone, or has taken too long."""
         waited = time.monotonic() - began
         if handle.is_lost or (waited > 1.0 and handle.address not in self._client.nthreads()):
             raise _LostError

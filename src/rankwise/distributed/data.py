@@ -260,8 +260,8 @@ def read(
 ) -> ClusterData:
     """Read files on the workers of a cluster.
 
-    Every worker must see the files under the same names. They are read twice: once to look at them, and once to load
-    them; and again when a worker is lost.
+    Every worker must see the files under the same names. They are read twice, once to find their sizes and once to load
+    them, and again when a worker is lost.
 
     Parameters
     ----------

@@ -50,7 +50,7 @@ class DaskDesign(Design):
 
     @property
     def reads(self) -> int:  # type: ignore[override]
-        """How many times the rows were read completely so far."""
+        """The number of complete reads of the rows so far."""
         return self.cluster.n_reads
 
     def shifted(self, shift: Shift) -> DaskDesign:
@@ -189,7 +189,7 @@ class _ClusterProduct:
     """``V -> X' L X V`` in one round.
 
     A part of one ranking has ``X'LXv = deg X'WXv - scale (X'w)(w'Xv)``: the workers add up the first term, and the
-    client knows ``X'w``.
+    client stores ``X'w``.
     """
 
     def __init__(
@@ -254,7 +254,7 @@ class CoefficientSpace:
 
     @property
     def reads(self) -> int:
-        """How many times the data were read completely so far."""
+        """The number of complete reads of the data so far."""
         return self.cluster.n_reads
 
     def zero_scores(self) -> Floats:

@@ -86,7 +86,7 @@ class Kernel:
         return self.towards(Y)(X)
 
     def towards(self, Y: Matrix) -> Callable[[Matrix], Floats]:
-        """Return what gives the kernel values of rows and the rows of Y, which are shifted once."""
+        """Return a function that computes kernel values of rows with the rows of Y, which are shifted once."""
         Y = Y.astype(np.float64, copy=False)
         shift = self._shift(Y)
         shifted = Y if shift is None else shift.taken_off(Y)
@@ -113,10 +113,10 @@ class Kernel:
         return matrix
 
     def _shift(self, Y: Matrix) -> Shift | None:
-        """Return what is subtracted from rows on either side, going by those that a model keeps.
+        """Return the shift of the rows on both sides, found on the rows that a model keeps.
 
-        No distance changes by that, and of inner products only what all rows on a side share, which pairs do not see
-        (`rankwise.design.offsets`). The other kernels are what they are: a shift makes another model of them.
+        A shift changes no distance. It changes inner products only by terms that all rows of a side share, on which
+        pairs do not depend (`rankwise.design.offsets`). Other kernels are not shifted, since that changes the model.
         """
         if self.name not in _SHIFTED or Y.shape[0] == 0:
             return None
@@ -172,7 +172,7 @@ class FeatureMap:
         Parameters
         ----------
         between : (b, b) float64, optional
-            The kernel between basis rows, where it is at hand.
+            The kernel between basis rows, if it is already computed.
         """
         K = kernel.matrix(basis, basis) if between is None else between
         values, vectors = diagonalise((K + K.T) / 2, overwrite=True)

@@ -1,4 +1,4 @@
-"""Which rows make the basis of a reduced set: at random, near the centres of clusters, or by leverage.
+"""Choice of basis rows: at random, near the centres of clusters, or by leverage scores.
 
 A choice returns row indices, in increasing order and without repetition.
 """

@@ -1,4 +1,4 @@
-"""A kernel matrix as a design that is never stored: made block by block."""
+"""A kernel matrix as a design: computed block by block and never stored."""
 
 from __future__ import annotations
 

@@ -73,8 +73,8 @@ def compare_rankings(
 ) -> Comparison:
     """Compare two rankings of the same rows, query by query.
 
-    The test is the paired randomisation test: where the rankings were equally good, each query's difference could as
-    well have the other sign. With at most 14 differences every assignment of signs is looked at. Where one query
+    The test is the paired randomisation test: if the rankings were equally good, each query's difference could equally
+    well have the other sign. With at most 14 differences every assignment of signs is enumerated. If only one query
     counts, the two ranks of each of its rows are exchanged at random instead.
 
     Parameters
@@ -143,7 +143,7 @@ def paired_test(
     differences : (units,) numbers
         Differences of two methods, unit by unit; zeros change nothing.
     n_resamples : int, default=10000
-        Random assignments of signs; not used where all of them can be looked at.
+        The number of random assignments of signs; not used if all of them are enumerated.
     random_state : int, RandomState, Generator or None, default=0
 
     Examples
@@ -172,7 +172,7 @@ def paired_test(
 
 
 def holm(p_values: ArrayLike) -> Doubles:
-    """Adjust p-values for being several (Holm 1979).
+    """Adjust p-values for multiple comparisons (Holm 1979).
 
     Examples
     --------
@@ -189,17 +189,17 @@ def holm(p_values: ArrayLike) -> Doubles:
 
 
 def p_text(p_value: float) -> str:
-    """Write what a p-value is, ``= 0.012``, but never that it is zero: ``< 0.001``."""
+    """Format a p-value as ``= 0.012``, and a very small one as ``< 0.001``, never as zero."""
     return "< 0.001" if p_value < 0.001 else f"= {p_value:.3f}"
 
 
 def compare_over_pairs(
     first: Doubles, second: Doubles, pairs: Ints, weight: Doubles | None = None, *, level: float = 0.95
 ) -> Comparison:
-    """Compare two errors pair by pair: the first minus the second, tested by the same variance.
+    """Compare two errors pair by pair: the first minus the second, with the variance of `mean_over_pairs`.
 
-    Where all pairs differ alike there is no variance to test by: then by the signs of the items, of which all but one
-    could have been others.
+    If all differences are equal, their variance is 0. The p-value is then that of a sign test over the items,
+    ``0.5 ** (items - 1)``.
     """
     difference = first - second
     interval = mean_over_pairs(difference, pairs, weight, level=level)

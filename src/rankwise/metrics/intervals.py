@@ -154,7 +154,7 @@ def bootstrap_mean(
         The smallest and the largest possible value: (0, 1) for most metrics, (-1, 1) for their differences.
     level : float, default=0.95
     unit : str, default="queries"
-        What the values belong to; it is only passed on.
+        The name of the units that the values belong to; returned unchanged.
 
     Examples
     --------
@@ -225,13 +225,13 @@ def _score_limits(estimate: float, variance: Callable[[float], float]) -> tuple[
 
 
 def check_draws(level: float, n_resamples: int) -> None:
-    """Check what says how to draw."""
+    """Check the level and the number of resamples."""
     check_level(level)
     check_count("n_resamples", n_resamples, optional=False)
 
 
 def block_sizes(n_resamples: int, size: int) -> Iterator[int]:
-    """Divide drawings of so many units each into blocks that fit in memory."""
+    """Divide `n_resamples` drawings of `size` units each into blocks that fit in memory."""
     at_once = max(1, _BLOCK // size)
     for start in range(0, n_resamples, at_once):
         yield min(at_once, n_resamples - start)
@@ -258,7 +258,7 @@ def values_of_copies(
 
 
 def quantiles(drawn: Doubles, low: float, high: float) -> tuple[float, float]:
-    """Return two quantiles of what was drawn; NaN where nothing was."""
+    """Return two quantiles of the drawn values; NaN if there are no values."""
     if drawn.size == 0:
         return float("nan"), float("nan")
     found = np.quantile(drawn, [low, high])
@@ -268,7 +268,7 @@ def quantiles(drawn: Doubles, low: float, high: float) -> tuple[float, float]:
 def mean_over_pairs(
     values: ArrayLike, pairs: Ints, weight: Doubles | None = None, *, level: float = 0.95
 ) -> Interval:
-    """Return a (weighted) mean over pairs with an interval that knows which pairs share items."""
+    """Return a (weighted) mean over pairs with an interval that accounts for pairs that share items."""
     mean, error, freedom = estimate_over_pairs(check_numbers("values", values, len(pairs)), pairs, weight)
     reach = float(scipy.stats.t.ppf((1 + level) / 2, freedom)) * error if freedom > 0 else np.nan
     return Interval(mean, mean - reach, mean + reach, level, len(pairs), "pairs")
@@ -284,10 +284,10 @@ def estimate_over_pairs(values: Doubles, pairs: Ints, weight: Doubles | None) ->
 
 
 def variance_over_pairs(residuals: Doubles, pairs: Ints) -> float:
-    """Return the variance of a sum over pairs, from what each pair adds beyond its mean.
+    """Return the variance of a sum over pairs, from the residual of each pair.
 
-    The sum over every two pairs that share an item is that over items of squared sums, less what pairs of the same two
-    items were counted twice.
+    The sum over every two pairs that share an item equals the squared sums over items, minus the squared sums over
+    pairs of the same two items, which would count twice.
     """
     items = np.zeros(int(pairs.max(initial=0)) + 1)
     np.add.at(items, pairs[:, 0], residuals)

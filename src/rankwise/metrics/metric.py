@@ -1,9 +1,9 @@
-"""Metrics by name: the table of them, their options, and evaluators that remember the labels.
+"""Metrics by name: their table, their options, and evaluators prepared for given labels.
 
-A metric is its name and its options; the table says how it is computed. The functions, such as `ndcg`, are made from
-the table by `metric`, and their keyword arguments are the options. Everything that depends on the labels alone
+A metric consists of a name and options; the table holds its implementation. The decorator `metric` makes the functions,
+such as `ndcg`, from the table, and their keyword arguments are the options. Everything that depends on the labels alone
 (grouping, levels, gains, the best possible value, which queries count) is done once by `Metric.prepare`; the
-`Evaluator` it returns only looks at scores.
+`Evaluator` it returns only needs scores.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Options = Mapping[str, Any]  # by name, those of the metric's function
 
 
 class Given(NamedTuple):
-    """Everything that an evaluator is prepared from, validated."""
+    """The validated input of an evaluator."""
 
     labels: Doubles
     queries: Queries
@@ -89,7 +89,7 @@ class PerQuery:
 
 
 class Evaluator:
-    """A metric with its labels prepared: call it with scores, as often as you like.
+    """A metric prepared for given labels; it can be called with any number of score vectors.
 
     Parameters
     ----------

@@ -36,7 +36,7 @@ def preference_error(
     weight : (preferences,) numbers, optional
         Weights of the preferences.
     ties : {0.5, 1, 0}
-        What a preference costs whose rows have equal scores.
+        The cost of a preference whose rows have equal scores.
 
     Returns
     -------
@@ -253,7 +253,7 @@ def pairwise_error() -> None:
     qid : (rows,) ids, optional
         The query of each row, in any order; without it all rows form one query.
     ties : {0.5, 1, 0}
-        What a pair costs whose scores are equal.
+        The cost of a pair with equal scores.
     average : {"queries", "pooled"}
         Mean over the queries that have a pair, or over the pairs of all queries together.
     sample_weight : (rows,) numbers, optional
@@ -276,7 +276,7 @@ def pairwise_error() -> None:
 def concordance() -> None:
     """Share of the pairs with different labels that the scores put in the right order.
 
-    One minus `pairwise_error`, with the same parameters: `ties` is what a tie costs.
+    One minus `pairwise_error`, with the same parameters: `ties` is the cost of a tie.
 
     Examples
     --------

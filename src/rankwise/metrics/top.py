@@ -280,7 +280,7 @@ def ndcg() -> None:
     ties : {"average", "stable"}
         Rows with equal scores: the expectation over all their orders, or the order of the rows.
     empty : {"skip", "zero", "one"}
-        What a query without a positive gain counts.
+        Queries without a positive gain are skipped, or count as 0 or 1.
     convention : {"letor3", "letor4"}, optional
         The script of a LETOR benchmark; sets `gain`, `discount`, `ties` and `empty`, and queries with fewer
         than k rows score 0.
@@ -364,7 +364,7 @@ def average_precision() -> None:
     ties : {"average", "stable"}
         Rows with equal scores: the expectation over all their orders, or the order of the rows.
     empty : {"skip", "zero", "one"}
-        What a query without a relevant row counts.
+        Queries without a relevant row are skipped, or count as 0 or 1.
     convention : {"letor3", "letor4"}, optional
         The script of a LETOR benchmark; sets `ties` and `empty`.
 

@@ -1,4 +1,4 @@
-"""What is minimised: a loss of the scores of a design. Every objective and its scale is stated here, once.
+"""Objectives: losses of the scores of a design. Every objective and its scale is defined here, once.
 
 Conventions
 -----------
@@ -8,7 +8,7 @@ With ``f = Xw`` and the pairs ``i > j`` of the graph, of weight ``ω`` and wante
 
       Σ ω (z - (f_i - f_j))² + α‖w‖²   =   f'Lf - 2r'f + c + α‖w‖²
 
-  so its solution satisfies ``(X'LX + αI) w = X'r``. There is no factor ½ anywhere.
+  so its solution satisfies ``(X'LX + αI) w = X'r``. The objective has no factor ½.
 - **RankSVM** minimises a *weighted mean* over pairs (as its paper does; one query, or queries of equal weight),
 
       (Σ ω loss(z - (f_i - f_j))) / (Σ ω) + α‖w‖²

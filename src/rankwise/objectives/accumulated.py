@@ -1,4 +1,4 @@
-"""Sufficient statistics: a quadratic objective of few columns, kept as its matrix while queries pass by."""
+"""Sufficient statistics: a quadratic objective of few columns, accumulated as a matrix query by query."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["PassedQueries"]
 
 @dataclass(frozen=True)
 class PassedQueries:
-    """The sum over queries that each came whole. It never changes: more queries make another one.
+    """The sum over whole queries. It is immutable: adding queries returns a new one.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Any quadratic objective at a coefficient vector, by its products alone."""
+"""Evaluation of quadratic objectives at a coefficient vector, by products alone."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["Evaluated", "QuadraticPoint"]
 
 
 class QuadraticPoint:
-    """``w'Hw - 2b'w`` somewhere: the constant, which moves no minimum, is left out."""
+    """``w'Hw - 2b'w`` at a point, without the constant, which does not change the minimum."""
 
     def __init__(self, objective: QuadraticObjective, coef: Floats) -> None:
         self._objective, self._coef = objective, coef
@@ -45,5 +45,5 @@ class Evaluated:
         return QuadraticPoint(self, coef)
 
     def sizes(self) -> Floats | None:
-        """Return None: what is solved for are no coefficients of columns."""
+        """Return None: by default the unknowns are not coefficients of columns."""
         return None

@@ -1,4 +1,4 @@
-"""The weighted mean of a loss over pairs: what RankSVM minimises, before the penalty."""
+"""The weighted mean of a loss over pairs: the objective of RankSVM without its penalty."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class _MeanOverPairs:
     Parameters
     ----------
     base : (rows,) float64, optional
-        What is added to all scores before the loss looks at them: those of a model that is to be improved on.
+        Scores of an earlier model, added to all scores before the loss is evaluated.
     scale : (features,) float64, optional
-        What each coefficient is multiplied by: its unit.
+        The factor of each coefficient: its unit.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class _MeanOverPairs:
 
     @property
     def n_reads(self) -> int:
-        """How many times the data were read completely so far."""
+        """The number of complete reads of the data so far."""
         return self.design.reads
 
     def zero_scores(self) -> Floats:
@@ -59,7 +59,7 @@ class _MeanOverPairs:
         return pulled * (self._scale if pulled.ndim == 1 else self._scale[:, None])
 
     def based(self, scores: Floats) -> Floats:
-        """Return the scores that the loss looks at."""
+        """Return the scores at which the loss is evaluated."""
         return scores if self.base is None else scores + self.base
 
 
@@ -86,7 +86,7 @@ class MeanLoss(_MeanOverPairs):
         return MeanLossPoint(self, self._loss.at(self.pairs, self.based(scores)))
 
     def sample(self, n_rows: int) -> None:
-        """None: the solvers of smooth losses look at all rows."""
+        """None: the solvers of smooth losses use all rows."""
 
 
 class _MeanPoint:
@@ -111,7 +111,7 @@ class _MeanPoint:
         return float(self._point.offset / self._objective.pairs.weight) + self._at_base(self.score_gradient)
 
     def _at_base(self, gradient: Floats) -> float:
-        """Return what a plane of that slope has risen by at the base."""
+        """Return the value at the base of the linear function with this gradient."""
         base = self._objective.base
         return 0.0 if base is None else float(gradient @ base)
 
@@ -154,7 +154,7 @@ class HingeObjective(_MeanOverPairs):
         return HingePoint(self, HingeLoss().at(self.pairs, self.based(scores)))
 
     def sample(self, n_rows: int) -> HingeSample | None:
-        """Return the mean hinge over the pairs of about so many rows."""
+        """Return the mean hinge over the pairs of about `n_rows` rows."""
         thinned = self.pairs.thinned(n_rows)
         return None if thinned is None else HingeSample(self, *thinned)
 

@@ -1,7 +1,7 @@
 """Quadratic objectives in other coordinates: from another origin, in other units, or with columns taken out.
 
-``w = w₀ + s u``: a penalty on ``‖u‖²`` keeps w near w₀, by how much each column says. Solvers see an objective as any
-other, and its certificates hold.
+With ``w = w₀ + s u``, a penalty on ``‖u‖²`` keeps w near w₀, in units of s for each column. Solvers treat it as any
+other objective, and its certificates hold.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class MovedQuadratic(Evaluated):
         return moved
 
     def sizes(self) -> Floats | None:
-        """Return about its diagonal."""
+        """Return its approximate diagonal."""
         sizes = self._objective.sizes()
         return None if sizes is None else sizes * self.scale**2
 
@@ -75,10 +75,10 @@ class MovedQuadratic(Evaluated):
 
 
 class WithoutColumns(Evaluated):
-    """An objective of some columns, at the best that the others can do: those without a penalty.
+    """An objective of the penalised columns, minimised over the columns without a penalty.
 
-    With the columns U taken out, ``H' = H_KK - H_KU H_UU⁺ H_UK`` and ``b' = b_K - H_KU H_UU⁺ b_U``. It takes a product
-    for each of them; afterwards a product costs what it did.
+    With the columns U taken out, ``H' = H_KK - H_KU H_UU⁺ H_UK`` and ``b' = b_K - H_KU H_UU⁺ b_U``. The
+    constructor computes a product for each column of U; later products cost as much as those of the whole objective.
     """
 
     def __init__(self, objective: QuadraticObjective, is_out: npt.NDArray[np.bool_]) -> None:
@@ -99,7 +99,7 @@ class WithoutColumns(Evaluated):
 
     @property
     def n_features(self) -> int:
-        """How many columns are left."""
+        """The number of kept columns."""
         return int(self._kept.size)
 
     @cached_property
@@ -124,17 +124,17 @@ class WithoutColumns(Evaluated):
         return np.asarray(whole - self._crossed @ self._inverse @ self._crossed.T)
 
     def diagonal(self) -> Floats:
-        """Return its diagonal; what rounding makes negative is 0."""
+        """Return its diagonal; entries that rounding makes negative are set to 0."""
         lost = np.einsum("ij,ij->i", self._crossed @ self._inverse, self._crossed)
         return np.asarray(np.maximum(self._objective.diagonal()[self._kept] - lost, 0.0))
 
     def sizes(self) -> Floats | None:
-        """Return about the diagonal of what is left of H: other columns take no more than some of it away."""
+        """Return the approximate diagonal of H at the kept columns, an upper estimate of that of ``H'``."""
         sizes = self._objective.sizes()
         return None if sizes is None else sizes[self._kept]
 
     def to_whole(self, v: Floats) -> Floats:
-        """Return all columns, where these are the ones that were left."""
+        """Return the coefficients of all columns, given those of the kept columns."""
         whole: Floats = self._widened(v)
         rhs = self._objective.rhs[self._out]
         whole[self._out] = self._inverse @ (rhs - self._crossed.T @ v)

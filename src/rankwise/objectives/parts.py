@@ -42,7 +42,7 @@ _MOST_VALUES = 1 << 24  # stored values of a part: 64 to 128 MiB of them
 
 
 class Part(Protocol):
-    """What a solver that walks through the data asks of a part."""
+    """The interface of parts for solvers that read the data part by part."""
 
     @property
     def rhs(self) -> Floats:
@@ -81,7 +81,7 @@ class RunningMean:
 
 
 class BlockPart:
-    """``X_B'L_B X_B`` of a block of rows, and what joins a block of one ranking to the rows before it.
+    """``X_B'L_B X_B`` of a block of rows, and the term that joins a block of one ranking to the rows before it.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class BlockPart:
         return rhs if self._join is None else rhs + np.multiply.outer(self._join[0], self._join[1])
 
     def product(self, v: Floats) -> Floats:
-        """Apply ``X_B'L_B X_B``: the block is read twice, while it is at hand."""
+        """Apply ``X_B'L_B X_B``: the block is read twice, while it is in memory."""
         scores = laplacian(self.blocks, self.design.dot(v), n_threads=self.design.n_threads)
         image = self.design.tdot(scores)
         return image if self._join is None else image + np.multiply.outer(self._join[0], self._join[0] @ v)
@@ -154,7 +154,7 @@ class _PenaltyPart:
 
 
 def parts_of(objective: QuadraticObjective, n_rows: int | None = None) -> Iterator[Part]:
-    """Walk through an objective once, in blocks of about so many rows; whole, where it cannot be cut."""
+    """Yield the parts of an objective, blocks of about `n_rows` rows, or the objective if it cannot be cut."""
     if isinstance(objective, ScaledObjective):
         yield from (_ScaledPart(part, objective) for part in parts_of(objective.unscaled, n_rows))
         if isinstance(objective, BalancedObjective):
@@ -170,7 +170,7 @@ def parts_of(objective: QuadraticObjective, n_rows: int | None = None) -> Iterat
 
 
 def part_rows(design: Design) -> int:
-    """Return how many rows make a part: what fits in memory many times over."""
+    """Return the number of rows of a part, of which many fit in memory."""
     per_row = design.nnz / max(design.shape[0], 1)
     return int(np.clip(_MOST_VALUES / max(per_row, 1.0), 1, _MOST_ROWS))
 
@@ -209,15 +209,15 @@ def row_parts(
     labels : (rows,) or (rows, outputs) float64
         Wanted scores, up to a shift.
     before : RunningMean
-        Of the rows that came before, if any.
+        The means of the rows before these, if any.
     factor : float
-        Of every pair's weight over what it would be with ``query_weight="size"``.
+        The weight of every pair relative to its weight with ``query_weight="size"``.
 
     Yields
     ------
     part : BlockPart
     mean : RunningMean
-        After that part.
+        The means after that part.
     """
     for first in range(0, design.shape[0], n_rows):
         rows = slice(first, min(first + n_rows, design.shape[0]))

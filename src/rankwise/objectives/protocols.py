@@ -1,4 +1,4 @@
-"""What a solver may ask of an objective: a quadratic, or a convex loss of linear scores."""
+"""The interfaces of objectives for solvers: a quadratic, or a convex loss of linear scores."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class QuadraticObjective(Protocol):
 
     @property
     def n_products(self) -> int:
-        """How many vectors were multiplied by H so far; a block of k vectors counts k."""
+        """The number of vectors multiplied by H so far; a block of k vectors counts k."""
 
     def product(self, v: Floats) -> Floats:
         """Apply ``H`` to a vector or to the columns of a block."""
@@ -63,7 +63,7 @@ class QuadraticObjective(Protocol):
         """Return the diagonal of ``H``."""
 
     def sizes(self) -> Floats | None:
-        """Return about the diagonal of ``H``, for little; None where that says nothing about columns."""
+        """Return a cheap approximation of the diagonal of ``H``; None where it does not refer to columns."""
 
     def at(self, coef: Floats) -> SmoothPoint:
         """Evaluate at a coefficient vector."""
@@ -101,7 +101,7 @@ class MarginObjective(Protocol):
 
     @property
     def n_reads(self) -> int:
-        """How many times the data were read completely so far."""
+        """The number of complete reads of the data so far."""
 
     def scores(self, coef: Floats) -> Floats:
         """Return ``Xw``: one read."""
@@ -113,4 +113,4 @@ class MarginObjective(Protocol):
         """Evaluate where the scores are known."""
 
     def sample(self, n_rows: int) -> ScoreSample | None:
-        """Return an estimate from about so many rows; None where that would not be much cheaper."""
+        """Return an estimate from about `n_rows` rows; None where that would not be much cheaper."""

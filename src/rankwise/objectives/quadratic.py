@@ -133,7 +133,7 @@ class ScaledObjective(Evaluated):
         return scaled
 
     def sizes(self) -> Floats | None:
-        """Return about its diagonal."""
+        """Return its approximate diagonal."""
         sizes = self.unscaled.sizes()
         return None if sizes is None else sizes * self.column_scale**2
 

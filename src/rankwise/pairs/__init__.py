@@ -1,1 +1,1 @@
-"""Which pairs are compared, held out and scored: those of labels inside queries, or listed ones."""
+"""Pairs to compare, hold out and score: pairs of labels inside queries, or listed pairs."""

@@ -1,4 +1,4 @@
-"""Pairs inside queries as arrays: what the compiled kernels know about a graph.
+"""Pairs inside queries as arrays: the representation of a graph in the compiled kernels.
 
 Every graph that labels induce acts on a vector of scores ``f`` in the same way. Rows are grouped by query,
 and inside a query by *segment*. With row weights ``w`` and segment sums ``S_l = sum of w_i f_i over l``,
@@ -127,7 +127,7 @@ class Folds:
     scale : (queries, folds) float64
         As in `QueryBlocks`, for the weights that each column sees.
     scored : (k,) int64, optional
-        The rows whose held-out scores anybody looks at: the others need not be brought from far away. None for all.
+        The rows whose held-out scores are used; workers need not send the others. None for all rows.
     """
 
     fold: npt.NDArray[np.int32]

@@ -45,7 +45,7 @@ class ComparedRows:
 
     @cached_property
     def labels(self) -> Floats:
-        """What ridge regression would learn: y, or the weight of the rows below minus that of those above."""
+        """Targets of the equivalent ridge regression: centred y, or the weight of the rows below minus above."""
         if self.cost != "unit":
             return np.asarray(self.y - self.weight @ self.y / self.weight.sum())
         of_level = np.bincount(self.level, weights=self.weight)
@@ -67,7 +67,7 @@ class ComparedRows:
         return not varies and (self.query_weight == "pairs" or np.ptp(self._opponents) == 0)
 
     def alpha_factor(self, i: Rows, j: Rows) -> Floats:
-        """Return what alpha is multiplied with when i and j leave; 0 where no pair is left that could count."""
+        """Return the factor of alpha when i and j are held out; 0 where no pair with weight remains."""
         total = float(self.weight.sum())
         w_i, w_j = self.weight[i], self.weight[j]
         if self.query_weight == "size":

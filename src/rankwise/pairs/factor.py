@@ -1,9 +1,9 @@
-"""A factor ``F`` of the Laplacian of labels, ``L = F'F``, applied in O(rows): what kernels and hold-out formulas need.
+"""A factor ``F`` of the Laplacian of labels, ``L = F'F``, applied in O(rows), for kernels and hold-out formulas.
 
 See docs/mathematics.md, section 1.2. With row weights ``w``, a level k of weight ``n_k`` spans the unit vector
 ``u_k = √w / √n_k``.
-In the coordinates ``√w f`` the Laplacian of a query leaves two spaces alone: what sums to zero along each ``u_k``,
-where it multiplies by the level's degree, and the span of the ``u_k``, where it is a matrix of levels × levels,
+In the coordinates ``√w f`` the Laplacian of a query has two invariant spaces: the vectors orthogonal to each ``u_k``,
+which it multiplies by the level's degree, and the span of the ``u_k``, where it is a matrix of levels × levels,
 
     B = diag(degree) - s_q (√n_k √n_l W_kl)          W: the coupling of `rankwise.pairs.blocks`
 
@@ -102,7 +102,7 @@ class LabelFactor:
 
     @cached_property
     def _in_order(self) -> bool:
-        """Whether the rows of a query stand together already."""
+        """Whether the rows of each query are already adjacent."""
         return bool(np.array_equal(self.blocks.order, np.arange(self.blocks.order.size)))
 
     def transposed(self, v: Floats) -> Floats:
@@ -162,7 +162,7 @@ class LabelFactor:
 
     @cached_property
     def _root_degree(self) -> Floats:
-        """``√degree_k``, without what rounding of weighted sums leaves of a degree of 0."""
+        """``√degree_k``, with 0 for degrees that differ from 0 only by rounding of weighted sums."""
         degree, query_level = self.blocks.degree, self.blocks.query_segment[:-1]
         weight = np.add.reduceat(self._level_norm**2, query_level) * self.blocks.scale
         rounding = _ROUNDING * np.repeat(weight, np.diff(self.blocks.query_segment))

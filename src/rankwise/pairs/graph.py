@@ -1,6 +1,6 @@
-"""The protocol of a set of pairs: everything the rest of the library ever asks of it.
+"""The protocols of sets of pairs: the operations that the rest of the library uses.
 
-A pair says that row ``i`` is preferred to row ``j`` by a wanted difference ``z``, with a weight ``ω``. All
+A pair states that row ``i`` is preferred to row ``j`` by a wanted difference ``z``, with a weight ``ω``. All
 pairs together are a graph with signed incidence ``A``; losses need only its Laplacian ``L = A'ΩA`` and a few
 sums, and no implementation ever lists the quadratic set of pairs that labels induce.
 """
@@ -24,7 +24,7 @@ class PairGraph(Protocol):
 
     @property
     def n_rows(self) -> int:
-        """How many rows the pairs refer to."""
+        """The number of rows that the pairs refer to."""
 
     @property
     def weight(self) -> float:
@@ -101,11 +101,11 @@ class ViolatedPairs(Protocol):
 
 
 class MarginPairs(Protocol):
-    """Pairs with margins, ready to be looked at under any scores; every pair has a winner."""
+    """Pairs with margins that can be evaluated at any scores; every pair has a winner."""
 
     @property
     def n_rows(self) -> int:
-        """How many rows the pairs refer to."""
+        """The number of rows that the pairs refer to."""
 
     @property
     def weight(self) -> float:
@@ -115,7 +115,7 @@ class MarginPairs(Protocol):
         """Return the pairs that are violated at some scores."""
 
     def thinned(self, n_rows: int) -> tuple[npt.NDArray[np.int64], MarginPairs] | None:
-        """Return about so many rows and the pairs among them; None where that would not be much cheaper."""
+        """Return about `n_rows` rows and the pairs among them; None where that would not be much cheaper."""
 
 
 class ListedPairs(MarginPairs, Protocol):
@@ -129,7 +129,7 @@ class ListedPairs(MarginPairs, Protocol):
         """Return winner minus loser, pair by pair: ``Av``."""
 
     def at_rows(self, per_pair: Floats) -> Floats:
-        """Return for each row what its pairs won minus what they lost: ``A'u``."""
+        """Return for each row the sum over its won pairs minus the sum over its lost pairs: ``A'u``."""
 
     def degrees(self, per_pair: Floats) -> Floats:
         """Return for each row the sum over its pairs: ``|A|'u``."""

@@ -1,8 +1,8 @@
-"""Which columns a model without some rows knows: rows that differ in no such column have equal scores.
+"""Columns with a coefficient in a model without held-out rows: rows that differ in none of them have equal scores.
 
 A column in which no two compared rows differ, once a group of them is held out, has the coefficient 0 in that model:
-words that a single query has, categories of a single fold. Closed forms leave the rounding of those zeros, which would
-order rows that tie.
+words of a single query, categories of a single fold. Closed forms compute these zeros with rounding errors, which would
+break ties between rows.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ def codes_of_groups(X: Matrix, beside: Ints | Floats, group: Ints, trains: Bools
     ----------
     X : (rows, columns) array or CSR matrix
     beside : (rows,) int64, or (columns,) float64
-        For each row one of its query, where groups hold whole queries; else what most rows have.
+        For each row, one row of its query where groups hold whole queries; else the value of most rows in each column.
     group : (rows,) int64
         The group that each row is held out with, -1 for none.
     trains : (rows,) bool
-        Whether it weighs anything.
+        Whether the row has a positive weight.
     """
     owners, own = _Owners(X.shape[1]), np.where(group < 0, _SHARED, group)
     by_row = np.issubdtype(beside.dtype, np.integer)
@@ -63,12 +63,12 @@ def codes_of_groups(X: Matrix, beside: Ints | Floats, group: Ints, trains: Bools
 
 
 def differing_pairs(X: Matrix, winner: Ints, loser: Ints, group: Ints, trains: Bools) -> Bools:
-    """Tell which pairs of rows differ in a column that the model without their group knows.
+    """Tell which pairs of rows differ in a column with a coefficient in the model without their group.
 
     Parameters
     ----------
     group, trains : (pairs,)
-        As of rows in `codes_of_groups`.
+        As for rows in `codes_of_groups`.
     """
     owners = _Owners(X.shape[1])
     own = np.where(group < 0, _SHARED, group)
@@ -85,13 +85,13 @@ def differing_pairs(X: Matrix, winner: Ints, loser: Ints, group: Ints, trains: B
 
 
 class _Owners:
-    """The group that each column differs in, as far as that was looked at."""
+    """The groups in which each column differs, among the rows added so far."""
 
     def __init__(self, n_columns: int) -> None:
         self._least, self._most = np.full(n_columns, _LARGEST), np.full(n_columns, -_LARGEST)
 
     def add(self, differs: Any, own: Ints) -> None:
-        """Look at rows of groups that differ from others in some columns."""
+        """Add rows of groups that differ from others in some columns."""
         least, most = self._least, self._most
         if sp.issparse(differs):
             row, column = differs.nonzero()
@@ -103,12 +103,12 @@ class _Owners:
 
     @property
     def are_all_shared(self) -> bool:
-        """Whether every column differs in several groups already."""
+        """Whether every column is already known to differ in several groups."""
         return bool((self._least < self._most).all())
 
     @property
     def found(self) -> Ints:
-        """The one group of each column, or that there is none."""
+        """The only group in which each column differs, or `_SHARED` for columns without such a group."""
         return np.where(self._least == self._most, self._least, _SHARED)
 
 

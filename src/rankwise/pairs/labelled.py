@@ -344,7 +344,7 @@ class LabelFolds:
 
     @property
     def fused(self) -> tuple[QueryBlocks, Folds] | None:
-        """What a design multiplies by; the relative coupling has no such form."""
+        """Blocks and folds for the fused product of a design; None for the relative coupling."""
         return None if self._kept else (self._blocks, self._folds)
 
     def laplacian(self, v: Floats) -> Floats:

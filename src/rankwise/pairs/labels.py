@@ -68,7 +68,7 @@ class Levels:
     weight : (levels,) float64
         The total row weight of each level.
     n_pairs : int
-        How many pairs of rows of positive weight have different labels.
+        The number of pairs of rows with positive weight and different labels.
     ordered : (queries,) bool
         Whether a query has such a pair.
     """
@@ -83,7 +83,7 @@ class Levels:
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are."""
+        """The number of rows."""
         return int(self.order.shape[0])
 
     def reweighted(self, row_weight: Floats | None) -> Levels:
@@ -143,12 +143,12 @@ class LabelGraph:
 
     @property
     def n_rows(self) -> int:
-        """How many rows the pairs refer to."""
+        """The number of rows that the pairs refer to."""
         return int(self.blocks.order.shape[0])
 
     @cached_property
     def net_wins(self) -> Floats:
-        """``A'ω``, found when it is asked for: the squared loss of magnitudes has no use for it."""
+        """``A'ω``, computed on first use, because the squared loss of magnitudes does not need it."""
         return self.find_net_wins()
 
     def laplacian(self, v: Floats) -> Floats:
@@ -181,7 +181,7 @@ def label_graph(
     y : (rows,) or (rows, outputs) float64
         Several outputs only where `laplacian_depends_on_labels` is false.
     levels : Levels, optional
-        The levels of `y`, if they are at hand.
+        The levels of `y`, if they are already computed.
     """
     if y.ndim == 2:
         return _several_outputs(y, queries, ties, cost, query_weight, row_weight, query_importance, n_threads)

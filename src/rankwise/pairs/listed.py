@@ -1,4 +1,4 @@
-"""Pairs that were listed one by one: pairs are held out, and their order scores them."""
+"""Listed pairs: pairs are held out, and scored by their order."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class PreferencePairs(Pairs):
 
     @property
     def n_rows(self) -> int:  # type: ignore[override]
-        """How many rows the pairs refer to."""
+        """The number of rows that the pairs refer to."""
         return self.whole.n_rows
 
     @cached_property
@@ -271,7 +271,7 @@ class _PairEvaluator:
     Attributes
     ----------
     share : (pairs,) float64
-        How much of the metric each pair stands for; they sum to 1.
+        The weight of each pair in the metric; the weights sum to 1.
     metric : Metric
         The pairwise error, the concordance or the log-loss.
     """

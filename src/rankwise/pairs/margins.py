@@ -1,4 +1,4 @@
-"""Explicit preferences with margins: which of them are violated, and what that costs, in O(pairs).
+"""Explicit preferences with margins: violated pairs and their loss, in O(pairs).
 
 The margin of a pair is its wanted difference. A tie (magnitude 0) has no winner that a margin could protect, so it
 takes no part, and neither does a pair of weight 0.
@@ -62,7 +62,7 @@ class PreferenceMargins:
         return difference
 
     def at_rows(self, per_pair: Floats) -> Floats:
-        """Return for each row what its pairs won minus what they lost."""
+        """Return for each row the sum over its won pairs minus the sum over its lost pairs."""
         return _at_rows(self.winner, self.loser, per_pair, self.n_rows)
 
     def degrees(self, per_pair: Floats) -> Floats:
@@ -83,7 +83,7 @@ class PreferenceMargins:
         )
 
     def thinned(self, n_rows: int) -> None:
-        """None: listed pairs are cheap to look at, and rows share few of them."""
+        """None: evaluating all listed pairs is cheap, and a sample of rows would share few of them."""
 
 
 @dataclass(frozen=True)

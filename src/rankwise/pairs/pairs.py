@@ -1,7 +1,7 @@
-"""The pairs of a problem: what trains, what is held out, and what scores it, whichever way the pairs were given.
+"""The interface of pairs: training graphs, held-out entries and their scorers.
 
-There are two implementations, of labels inside queries (`rankwise.pairs.labelled`) and of a list of preferences
-(`rankwise.pairs.listed`), and nothing above this package knows which one it has.
+There are two implementations, for labels inside queries (`rankwise.pairs.labelled`) and for a list of preferences
+(`rankwise.pairs.listed`). Code above this package works with either.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class FoldGraphs(Protocol):
 
     @property
     def fused(self) -> tuple[QueryBlocks, Folds] | None:
-        """What a design multiplies by in one pass over its rows; None where it cannot."""
+        """Blocks and folds with which a design multiplies in one pass over its rows; None where it cannot."""
 
     def laplacian(self, v: Floats) -> Floats:
         """Apply each fold's ``L`` to its own column."""
@@ -58,16 +58,16 @@ class Pairs(ABC):
     Attributes
     ----------
     entries : str
-        What is held out: "rows" or "pairs".
+        The kind of held-out entries: "rows" or "pairs".
     has_blocks : bool
         Whether pairs are inside queries, so that graphs have blocks.
     takes_any_folds : bool
         Whether several folds may lack the same entry.
     queries : Queries
-        Those of the rows; one where any two rows may be compared.
+        The queries of the rows; a single query where any two rows may be compared.
     row_weight : (rows,) float64 or None
     several_outputs : bool
-        Whether labels came as columns.
+        Whether labels were passed as columns.
     attributes : dict
         The attributes that describe the pairs in a fitted estimator; arrays over outputs where there are several.
     """
@@ -116,17 +116,17 @@ class Pairs(ABC):
 
     @abstractmethod
     def draw_rows(self, at_most: int) -> Rows | None:
-        """Draw about so many rows, whole queries of them; None where that would not be representative."""
+        """Draw about `at_most` rows, in whole queries; None where the sample would not be representative."""
 
     def subset(self, rows: Rows) -> Pairs:
         """Return the pairs of some rows alone, where `draw_rows` draws or `hold_out` refits."""
         raise NotImplementedError
 
-    # --- what is held out ---
+    # --- held-out entries ---
 
     @abstractmethod
     def units(self, cv: object = "auto", *, whole_components: bool = False) -> Units | None:
-        """Return what folds do not divide; None where `cv` leaves out every pair of rows, which are not listed."""
+        """Return the units that folds do not divide; None if `cv` leaves out every pair of rows, without a list."""
 
     @abstractmethod
     def for_splitter(
@@ -148,7 +148,7 @@ class Pairs(ABC):
 
     @abstractmethod
     def nothing_left(self, fold: int) -> NoPairsError:
-        """Return the error that says that a fold leaves nothing to train on."""
+        """Return the error for a fold that leaves nothing to train on."""
 
     @abstractmethod
     def emptied_by(self, plan: Plan, output: int) -> Ints:
@@ -160,10 +160,10 @@ class Pairs(ABC):
 
     @abstractmethod
     def pooled_shares(self, plan: Plan, output: int) -> tuple[Floats, Floats] | None:
-        """Return each row's share of what each fold trains on, (rows, folds), and the folds' mean labels.
+        """Return each row's share of the training weight of each fold, (rows, folds), and the folds' mean labels.
 
-        Scores of different folds can be compared once training rows score on average what their labels are. None where
-        entries are differences, which need no such shift.
+        Scores of different folds are comparable once the mean score of the training rows equals their mean label. None
+        where entries are differences, which need no such shift.
         """
 
     # --- exact hold-out ---
@@ -174,7 +174,7 @@ class Pairs(ABC):
 
     @abstractmethod
     def hold_out(self, group: Ints) -> str:
-        """Return how groups of entries are held out exactly.
+        """Return the method that holds out groups of entries exactly.
 
         "units" where no pair joins two groups; "rows" of one ranking that is ridge regression with a free intercept;
         else "refit".
@@ -187,7 +187,7 @@ class Pairs(ABC):
 
     @abstractmethod
     def compared(self) -> list[ComparedRows] | None:
-        """Return the one ranking of each output in which every two rows are compared; None where there is none."""
+        """Return, for each output, the ranking in which every two rows are compared; None for other pairs."""
 
     def ridge_labels(self, outputs: Sequence[int]) -> tuple[Floats, Floats]:
         """Return labels (rows, outputs) and row weights, where `hold_out` is not by units."""
@@ -213,7 +213,7 @@ class Pairs(ABC):
         Closed forms subtract a residual from each entry's own label or difference, and leave its rounding.
         """
 
-    # --- what follows from these ---
+    # --- derived methods ---
 
     def without(self, plan: Plan, fold: int, output: int) -> Self:
         """Return the pairs that a fold trains on; raise where none has a winner."""
@@ -225,7 +225,7 @@ class Pairs(ABC):
     def held_out(self, plan: Plan, metric: Metric, output: int = 0) -> list[HeldOut]:
         """Return the training pairs and the scorer of each fold that can be scored, or of the evaluation set.
 
-        Raise where one of those leaves nothing to train on.
+        Raise an error where one of them leaves nothing to train on.
         """
         if plan.has_eval_set:
             return [HeldOut(0, self, plan.scorers[output])]

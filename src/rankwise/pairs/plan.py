@@ -1,4 +1,4 @@
-"""What is held out: a plan of folds or of rows to score by, and the units that folds are made of.
+"""Hold-out plans: folds or an eval set, and the units that folds are made of.
 
 Folds hold out *entries*: rows that have labels, or listed pairs. Entries are dealt to folds at random, by
 `random_state`, in units that stay together: queries, rows of one ranking, all comparisons of two rows, or groups.
@@ -25,7 +25,7 @@ _DIGITS = 13
 
 
 def oriented(values: Numbers, *, greater_is_better: bool) -> Numbers:
-    """Turn the values of a metric into errors, or errors into values: nothing else looks at which way is better."""
+    """Turn values of a metric into errors (lower is better), or errors into values."""
     return -values if greater_is_better else values
 
 
@@ -59,7 +59,7 @@ class Scorer:
 
     @property
     def share(self) -> float:
-        """How much this scorer says beside those of other folds: the queries that it averages over."""
+        """The weight of this scorer in the mean over folds: the number of queries that it averages over."""
         return float(self.evaluator.counted.sum())
 
     def errors(self, values: Floats) -> Floats:
@@ -86,27 +86,27 @@ class Scorer:
 
 @dataclass(frozen=True)
 class Plan:
-    """Which entries each fold trains without, and by which of them it is scored; or rows of their own to score by.
+    """The entries that each fold holds out, and those that score it; or an evaluation set.
 
     Attributes
     ----------
     held, fold : (k,) int64
-        Fold ``fold[k]`` lacks the entry ``held[k]``; sorted by fold. Several folds may lack the same listed pair.
+        Fold ``fold[k]`` holds out entry ``held[k]``; sorted by fold. Several folds may hold out the same listed pair.
     is_scored : (k,) bool
-        Whether that fold is scored by it: not by rows that weigh nothing, nor, where folds are made of items, by pairs
-        between two folds.
+        Whether the entry scores that fold. Rows of weight 0 do not, nor do pairs between two folds where folds are made
+        of items.
     size : int
-        How many entries there are, held out or not.
+        The number of entries, held out or not.
     description : str
-        The same for a reader.
+        A description of the plan for the user.
     is_exact : bool
-        Whether one decomposition is to answer, in closed form or by refits.
+        Whether one decomposition computes the held-out scores, in closed form or by refits.
     leaves_pairs : bool
         Whether every pair of rows of the one ranking is held out instead of folds.
     eval_rows : Design or None
         An evaluation set, whose rows score models that train on everything; there are no folds then.
     scorers : sequence of Scorer
-        Those of the evaluation set, one per output.
+        The scorers of the evaluation set, one per output.
     """
 
     held: Ints
@@ -124,7 +124,7 @@ class Plan:
     def of_folds(
         cls, fold: npt.NDArray[np.integer], description: str = "", *, is_exact: bool = False
     ) -> Plan:
-        """Let each entry be left out by one fold, which is scored by it; -1 for what none leaves out."""
+        """Return a plan in which each entry is held out and scored by one fold; -1 for entries never held out."""
         n_folds = int(fold.max(initial=-1)) + 1
         # Numbers of 16 bits are sorted several times as quickly.
         order = np.argsort(fold.astype(np.int16) if n_folds < 1 << 15 else fold, kind="stable")
@@ -135,30 +135,30 @@ class Plan:
 
     @classmethod
     def of_eval_set(cls, rows: object, scorers: Sequence[Scorer], description: str = "") -> Plan:
-        """Let rows of their own score what trains on everything."""
+        """Return a plan in which an eval set scores the models trained on all entries."""
         none = np.empty(0, dtype=np.int64)
         return cls(none, none, none > 0, 0, 0, description, eval_rows=rows, scorers=scorers)
 
     @property
     def has_eval_set(self) -> bool:
-        """Whether rows of their own score."""
+        """Whether the plan scores on an eval set."""
         return self.eval_rows is not None
 
     @property
     def is_divided(self) -> bool:
-        """Whether several folds lack the same, or a fold is not scored by all that it lacks."""
+        """Whether several folds hold out the same entry, or a fold does not score all entries that it holds out."""
         return bool(np.bincount(self.held).max(initial=0) > 1) or not self.is_scored.all()
 
     @cached_property
     def groups(self) -> Ints:
-        """The one fold that lacks each entry, -1 for none."""
+        """The fold that holds out each entry, -1 for none."""
         group = np.full(self.size, -1, dtype=np.int64)
         group[self.held] = self.fold
         return group
 
     @cached_property
     def scored(self) -> Rows:
-        """The entries that some fold is scored by, in increasing order."""
+        """The entries that score some fold, in increasing order."""
         is_scored = np.zeros(self.size, dtype=np.bool_)
         is_scored[self.held[self.is_scored]] = True
         return np.flatnonzero(is_scored)
@@ -188,11 +188,11 @@ class Units:
     codes : (entries,) int64
         The unit of each entry.
     order : (units,) int64
-        The units in the order in which they are dealt to folds; those that are not there get fold -1.
+        The units in the order in which they are assigned to folds; units that are not listed get fold -1.
     weighs : (entries,) bool
-        Whether each entry weighs something; the others are never part of a share or a sample.
+        Whether each entry has a positive weight; the others are never part of a share or a sample.
     n_units : int
-        How many units weigh something.
+        The number of units with positive weight.
     name : str
         Their name in the plural.
     """

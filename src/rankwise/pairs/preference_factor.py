@@ -1,8 +1,8 @@
-"""Factors ``L = F'F`` of listed pairs: one of rows × rows that knows components, and one of pairs × rows for products.
+"""Factors ``L = F'F`` of listed pairs: one of rows × rows by components, and one of pairs × rows for products.
 
-`ComponentFactor` is the symmetric root, by an eigendecomposition of each connected component: what kernel matrices and
-hold-out formulas take, since it mixes no two components. `IncidenceFactor` is ``√Ω A`` itself, with ``t = √Ω z``, in
-O(pairs) per product: what conjugate gradients take where a matrix of rows × rows does not fit.
+`ComponentFactor` is the symmetric root, by an eigendecomposition of each connected component. Kernel matrices and
+hold-out formulas use it, since it mixes no two components. `IncidenceFactor` is ``√Ω A`` itself, with ``t = √Ω z``, in
+O(pairs) per product. Conjugate gradients use it where a matrix of rows × rows does not fit in memory.
 """
 
 from __future__ import annotations

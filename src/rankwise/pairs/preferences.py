@@ -1,7 +1,7 @@
 """Explicit preferences: a list of pairs (winner, loser), each with a magnitude and a weight.
 
 The list is a multigraph: a pair may come twice (its weights add up), and may contradict another (noise: the
-wanted differences then average out). What a magnitude does is the cost's to say:
+wanted differences then average out). The cost determines the effect of a magnitude:
 
 =========  ====================  ==========================  ==========================================
 cost       wanted difference z   weight ω                    a pair of magnitude 0
@@ -16,10 +16,10 @@ neither in `weight` nor in `net_wins`. With ties excluded they take no part at a
 
 A sparse weighted graph by the neighbours of each row, with its Laplacian and its components.
 
-Pairs of the same two rows, whichever wins, are one edge here: the Laplacian knows only the sum of their weights.
+Pairs of the same two rows, whichever wins, are one edge here: the Laplacian depends only on the sum of their weights.
 Measured with random pairs (m rows, l pairs, one core): a product takes 2.4 ms for m = 10⁵ and l = 10⁶, where
 gathering and counting pair by pair in numpy takes 12.7 ms; for m = 8·10⁵ and l = 10⁷ it is 70 ms (26 ms with weights
-of 1 on two cores) against 259 ms. scipy's own sparse product is as fast on one core, and knows neither threads nor
+of 1 on two cores) against 259 ms. scipy's own sparse product is as fast on one core, and supports neither threads nor
 weights of 1.
 """
 
@@ -67,7 +67,7 @@ class Neighbours:
 
     @property
     def n_rows(self) -> int:
-        """How many rows there are, with or without neighbours."""
+        """The number of rows, with or without neighbours."""
         return int(self.start.shape[0]) - 1
 
     def laplacian(self, v: Floats, n_threads: int) -> Floats:
@@ -80,7 +80,7 @@ class Neighbours:
 
     @cached_property
     def component_sizes(self) -> Ints:
-        """How many rows each connected component has, largest first; rows without neighbours are none."""
+        """The number of rows of each connected component, largest first; rows without neighbours are left out."""
         ones = np.ones(self.row.size, dtype=np.int8)
         shape = (self.n_rows, self.n_rows)
         count, label = connected_components(
@@ -140,7 +140,7 @@ class PreferenceGraph:
 
     @property
     def n_pairs(self) -> int:
-        """How many pairs take part and have a winner."""
+        """The number of pairs that take part and have a winner."""
         return int(self.is_ordered.sum())
 
     @property
@@ -165,20 +165,20 @@ class PreferenceGraph:
 
     @property
     def component_sizes(self) -> Ints:
-        """How many rows each connected component has, largest first; rows in no pair are left out.
+        """The number of rows of each connected component, largest first; rows in no pair are left out.
 
-        Pairs say nothing about how rows of different components compare.
+        The pairs do not determine how rows of different components compare.
         """
         return self.neighbours.component_sizes
 
     @property
     def n_components(self) -> int:
-        """How many connected components the rows that appear in pairs have."""
+        """The number of connected components of the rows in pairs."""
         return int(self.component_sizes.size)
 
     @property
     def n_unpaired_rows(self) -> int:
-        """How many rows are in no pair that takes part."""
+        """The number of rows in no pair that takes part."""
         return self.n_rows - int(self.component_sizes.sum())
 
     @property
@@ -252,7 +252,7 @@ def preference_graph(
     ----------
     winner, loser : (pairs,) int64
     n_rows : int
-        How many rows the pairs refer to.
+        The number of rows that the pairs refer to.
     magnitude : (pairs,) float64, optional
         By how much the winner is preferred; 1 by default, 0 is a tie.
     weight : (pairs,) float64, optional

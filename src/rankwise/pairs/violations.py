@@ -5,11 +5,11 @@ Labels induce a pair ``i > j`` inside a query where the label of ``i`` is higher
 
     f_i - f_j < margin      (in floating point, in this form; a pair at exactly the margin is satisfied)
 
-`ViolationSweep` holds what does not change with the scores, `ViolationSweep.at` sorts once, and the
-`Violations` it returns offer everything that hinge, squared hinge and smoothed hinge need, each in
-``O(m log m)``. Counts of unweighted pairs are exact integers, and no result depends on the number of threads.
+`ViolationSweep` holds the arrays that do not depend on the scores. `ViolationSweep.at` sorts once and returns
+`Violations`, with the sums that hinge, squared hinge and smoothed hinge need, each in ``O(m log m)``. Counts
+of unweighted pairs are exact integers, and no result depends on the number of threads.
 
-How the violated pairs of each query are counted, and in which order its rows stand for that.
+The module also holds the algorithms that count the violated pairs of each query, and the row orders that they need.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def levels_per_query(
 def choose_counting(
     sizes: npt.NDArray[np.int64], n_levels: npt.NDArray[np.int32], method: Counting
 ) -> npt.NDArray[np.uint8]:
-    """Return the code of the method for each query; "auto" goes by its size and its number of levels."""
+    """Return the code of the method for each query; "auto" chooses by its size and its number of levels."""
     swept = np.where(n_levels <= _core.MAX_LEVELS, LEVELS, FENWICK)
     if method == "auto":
         codes = np.where(sizes <= _BRUTE_UP_TO, BRUTE, swept)
@@ -113,7 +113,7 @@ class ViolationSweep:
     query_start : (queries + 1,) integers
         Where each query starts in grouped order.
     order : (rows,) integers or None
-        The rows in grouped order; None where they already stand so.
+        The rows in grouped order; None if they are already in this order.
     row_weight : (rows,) float or None
         A pair weighs the product of its rows' weights.
     scale : (queries,) float or None
@@ -177,7 +177,7 @@ class ViolationSweep:
 
     @property
     def n_rows(self) -> int:
-        """How many rows the pairs refer to."""
+        """The number of rows that the pairs refer to."""
         return int(self._ranks.size)
 
     @property
@@ -226,7 +226,7 @@ class ViolationSweep:
         return Violations(self, score, order, sorted_score, sorted_rank)
 
     def thinned(self, n_rows: int) -> tuple[npt.NDArray[np.int64], ViolationSweep] | None:
-        """Return about so many rows of one large ranking, evenly by label, and their pairs; else None."""
+        """Return about `n_rows` rows of one large ranking, evenly by label, and their pairs; else None."""
         stride = self.n_rows // n_rows
         if stride < 2 or self.sizes.size > 1 or self._n_levels[0] <= _core.MAX_LEVELS:
             return None  # few levels are cheap to count

@@ -1,1 +1,1 @@
-"""The process that a fit runs in: threads, memory, signals, progress, and what is computed once."""
+"""Process-level services: threads, memory limits, matrix decompositions and progress lines."""

@@ -1,4 +1,4 @@
-"""How much memory may be used: checked before anything large is allocated."""
+"""Memory limits, checked before large allocations."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ _ALWAYS_FITS = 2**26  # asking the system takes a tenth of a millisecond and mor
 
 
 def fits(n_bytes: float, share: float = _SHARE) -> bool:
-    """Tell whether so much may be allocated: up to a share of the memory that is available at this moment."""
+    """Tell whether `n_bytes` may be allocated: up to a share of the currently available memory."""
     return n_bytes <= _ALWAYS_FITS or n_bytes <= share * available_memory()
 
 
 @dataclass(frozen=True)
 class MemoryBudget:
-    """How much may be allocated.
+    """A limit on allocations.
 
     Attributes
     ----------
     limit : int or None
-        Bytes; None means 80 % of the memory that is available at the moment of asking.
+        Bytes; None means 80 % of the currently available memory.
     """
 
     limit: int | None = None
@@ -39,11 +39,11 @@ class MemoryBudget:
         return int(_SHARE * available_memory()) if self.limit is None else self.limit
 
     def allows(self, n_bytes: int) -> bool:
-        """Tell whether so much may be allocated."""
+        """Tell whether `n_bytes` may be allocated."""
         return fits(n_bytes) if self.limit is None else n_bytes <= self.limit
 
     def demand(self, n_bytes: int, n_rows: int, what: str) -> None:
-        """Raise unless so much may be allocated; the message names a basis that fits."""
+        """Raise an error unless `n_bytes` may be allocated; the message names a basis that fits."""
         if not self.allows(n_bytes):
             free = self.free
             raise MemoryLimitError(
@@ -60,10 +60,10 @@ def largest_basis(n_rows: int, free: int) -> int:
 
 
 def check_columns_fit(n_columns: int, n_vectors: int = 4) -> None:
-    """Raise unless there is room for some vectors with a number for each column.
+    """Raise an error unless `n_vectors` vectors with a number for each column fit in memory.
 
-    A sparse matrix may have billions of columns and take no room; a linear model of them has coefficients, and its
-    solver holds a gradient, a direction and its image beside them.
+    A sparse matrix may have billions of columns and take little memory. A linear model has a coefficient for each
+    column, and its solver also holds a gradient, a direction and its image.
     """
     n_bytes = 8 * n_columns * n_vectors
     if not fits(n_bytes, 1.0):

@@ -17,16 +17,16 @@ _COLUMNS = 80  # of a terminal that does not tell
 
 
 class _Screen(threading.local):
-    """What a thread's lines have in common, because they are shown as one.
+    """The state that all progress lines of a thread share, because they are shown as one line.
 
     Attributes
     ----------
     lines : list of ProgressLine
-        Those that are open, each inside the one before.
+        The open lines, each nested in the one before.
     width : int
-        How many characters are on the terminal.
+        The number of characters on the terminal.
     last : float
-        When they were put there.
+        The time at which they were written.
     """
 
     def __init__(self) -> None:
@@ -61,7 +61,7 @@ class ProgressLine:
         self.is_shown = bool(getattr(sys.stderr, "isatty", lambda: False)())
 
     def update(self, text: str, share: float | None = None) -> None:
-        """Show what is going on, if it is time to.
+        """Show the current state of the work, if the last update is long enough ago.
 
         Parameters
         ----------
@@ -107,7 +107,7 @@ class ShareProgress(ProgressLine):
         self._what = what
 
     def reach(self, share: float) -> None:
-        """Show that so much is done, from 0 (exclusive) to 1."""
+        """Show the share of the work that is done, from 0 (exclusive) to 1."""
         seconds = (time.monotonic() - self.start) * (1.0 - share) / share
         self.update(f"{self._what}, about {in_words(seconds)} left", share)
 
@@ -121,7 +121,7 @@ def in_words(seconds: float) -> str:
 
 
 def wipe() -> None:
-    """Take the line away, so that something else can be printed in its place; the next update shows it again."""
+    """Erase the line, so that other output can be printed in its place; the next update shows it again."""
     if _SCREEN.width:
         sys.stderr.write("\r" + " " * _SCREEN.width + "\r")
         sys.stderr.flush()

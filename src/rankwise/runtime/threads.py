@@ -1,4 +1,4 @@
-"""How many threads the compiled kernels use by default, and how many linear algebra does.
+"""Numbers of threads of the compiled kernels and of BLAS.
 
 The threads of a BLAS wait for each other many times in one product, spinning. Where every processor has other work
 too, each wait costs a time slice: with six busy processes on two processors a product of 0.1 ms took 12 ms, a Cholesky
@@ -59,7 +59,7 @@ def _quota() -> int:
 
 
 class _Limited(threading.local):
-    """How many blocks of this thread limit BLAS, and the libraries that it limited with their numbers of threads."""
+    """The depth of nested BLAS limits of this thread, and the limited libraries with their numbers of threads."""
 
     def __init__(self) -> None:
         self.depth = 0
@@ -121,9 +121,10 @@ def one_blas_thread(method: Callable[Parameters, Result]) -> Callable[Parameters
 
 @contextmanager
 def large_algebra(size: int) -> Iterator[None]:
-    """Give BLAS its threads back for work on a matrix of so many rows and columns, where that pays.
+    """Lift the limit on BLAS threads for work on a matrix with `size` rows and columns, where this is faster.
 
-    It pays on a large matrix, on a machine that is not busy. Threads other than the main one run beside others.
+    It is faster for large matrices on a machine that is not busy. The limit stays in place outside the main thread,
+    because other threads then compute at the same time.
     """
     if size < LARGE_MATRIX or not _LIMITED.libraries or not _is_main_thread() or _is_busy():
         yield
