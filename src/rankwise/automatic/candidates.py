@@ -137,7 +137,7 @@ class Size:
 
 @dataclass(frozen=True)
 class Setting:
-    """What every candidate of one choice shares.
+    """The settings that all candidates of one selection share.
 
     Attributes
     ----------
@@ -179,7 +179,7 @@ class Method:
     ----------
     description : str
     complexity : int
-        What is simpler is smaller: linear models are 0.
+        Simpler models have smaller numbers: linear models are 0.
     form : {"linear", "curves", "surfaces", "kernel", "trees"}
     selector : callable
         Makes the estimator that chooses its regularisation: ``selector(setting, options)``.
@@ -249,7 +249,7 @@ def _words(option: tuple[str, Any]) -> str:
 
 
 def exportable_to(candidate: Candidate) -> tuple[str, ...]:
-    """Name the targets of `rankwise.export` that can run such a model, given what a caller can tell them."""
+    """Name the targets of `rankwise.export` that can run such a model, given the caller's guarantees."""
     parts = candidate.parts or (candidate,)
     # Search engines take weights or trees of curves, and no mean of both.
     is_mixed = len({part.form == "linear" for part in parts}) > 1

@@ -1,4 +1,4 @@
-"""Labelled rows or listed pairs in folds: what candidates are fitted to, and how their held-out scores are scored.
+"""Labelled rows or listed pairs in folds, which candidates are fitted to and scored on.
 
 Folds are assigned once. Where the additive search scores its settings on one or a few folds (`n_scored_folds`), every
 candidate is compared on the same ones.
@@ -96,7 +96,7 @@ def paired_difference(first: Figure, second: Figure) -> tuple[float, float]:
 
 
 class Problem(Protocol):
-    """What candidates are fitted to and scored by."""
+    """The data that candidates are fitted to and the folds that score them."""
 
     metric: Metric
     columns: ScaledColumns
@@ -302,7 +302,7 @@ class ListedPairs:
     columns : ScaledColumns
     pairs : Preferences
     unit : (pairs,) int64
-        What is not divided between folds, and is one observation: all comparisons of two rows, or a group.
+        The unit that folds keep whole and that is one observation: all comparisons of two rows, or a group.
     metric : Metric
     cv : list of (train, test), or None
     cv_description : str

@@ -67,7 +67,7 @@ class AutoRanker(CalibratedRanker):
     Parameters
     ----------
     scoring : "auto", str or Metric, default="auto"
-        What is optimised: a name of `rankwise.metrics.METRICS`. "auto" is NDCG@10 for grades inside queries, and the
+        The metric, by a name of `rankwise.metrics.METRICS`. "auto" is NDCG@10 for grades inside queries, and the
         pairwise error otherwise.
     prefer : {"readable", "accuracy"}, default="readable"
         "readable" tries linear models, curves, and curves and surfaces, and takes the best value or the simplest model
@@ -128,7 +128,7 @@ class AutoRanker(CalibratedRanker):
         Its 95 % interval.
     metric_ : Metric
     cv_ : str
-        What scored, in words.
+        A description of the validation.
     log_loss_ : float
         After `fit_pairs` on folds: the log-loss of calibrated probabilities on held-out pairs, calibrated on the other
         folds.
@@ -138,7 +138,7 @@ class AutoRanker(CalibratedRanker):
         The search itself, with the settings and held-out scores of every candidate; copies and files of the model lack
         it.
     is_dense_ : bool
-        Whether X was taken as an array: so is a sparse matrix of which at least half is filled.
+        Whether X was used as an array, as a sparse matrix is if at least half of it is filled.
     fitted_with_qid_ : bool
     n_features_in_, feature_names_in_, n_queries_, n_pairs_, n_ignored_queries_
         As in `RankRLS`.
@@ -432,7 +432,7 @@ class AutoRanker(CalibratedRanker):
         return (model[0], model[-1]) if isinstance(model, Pipeline) else (None, model)
 
     def describe(self) -> str:
-        """Say what was tried, what scored it and what was chosen, for a reader."""
+        """Describe the candidates, the validation and the chosen model in words."""
         check_is_fitted(self)
         board = self.candidates_
         lines = [
@@ -467,20 +467,20 @@ class AutoRanker(CalibratedRanker):
 
 
 def check_encoder(encoder: TableEncoder | None, target: str | None) -> None:
-    """Raise where a target cannot do with a table what an encoder does, whatever model comes after it."""
+    """Raise if a target cannot express the encoding of a table, whatever model follows."""
     if encoder is not None and target is not None:
         check_exportable(formula_of_encoder(encoder), target, filled=True)
 
 
 def keep_encoder(ranker: AutoRanker, encoder: TableEncoder) -> None:
-    """Let `predict` of a ranker that was fitted to what a fitted encoder gave take tables from now on."""
+    """Let `predict` of a ranker that was fitted to encoded columns take tables."""
     ranker.encoder_ = encoder
     _name_given_columns(ranker)
     ranker.candidates_ = ranker.candidates_.limited_to(_exportable_after(encoder))
 
 
 def _exportable_after(encoder: TableEncoder) -> list[str]:
-    """Name the targets that can do with a table what an encoder does."""
+    """Name the targets that can express the encoding of a table."""
     try:
         return formula_exportable_to(formula_of_encoder(encoder))
     except InvalidInputError:  # words
@@ -495,7 +495,7 @@ def _name_given_columns(ranker: AutoRanker) -> None:
 
 
 def _name_columns(model: BaseEstimator, names: npt.NDArray[np.object_]) -> None:
-    """Tell a model that was fitted to an array what its columns are called."""
+    """Set the column names of a model that was fitted to an array."""
     for part in getattr(model, "rankers_", ()):
         _name_columns(part, names)
     first = model[0] if isinstance(model, Pipeline) else model

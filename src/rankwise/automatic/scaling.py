@@ -1,4 +1,4 @@
-"""Columns scaled as a candidate wants them, each way once as long as it is used."""
+"""Scaling of columns for candidates; each scaled version is computed once."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class RankScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type
 def mid_ranks(values: Floats, weight: Floats | None) -> tuple[Floats, Floats]:
     """Return the different values in increasing order, and the middle of the rank of each, from 0 to 1.
 
-    A row of weight 2 is two rows, and one of weight 0 is none.
+    A row of weight 2 counts as two rows, and a row of weight 0 does not count.
     """
     if weight is not None:
         values, weight = values[weight > 0], weight[weight > 0]

@@ -235,7 +235,7 @@ class Search:
         return min(trials, key=lambda trial: self.loss(trial.figure))
 
     def is_close(self, trial: Trial, best: Trial, errors: float) -> bool:
-        """Tell whether a trial is worse than the best by at most so many standard errors of the difference."""
+        """Tell whether a trial is within a given number of standard errors of the best."""
         difference, error = paired_difference(trial.figure, best.figure)
         return (
             trial is best or abs(difference) <= errors * error
@@ -560,7 +560,7 @@ class Search:
 
 
 def _drawn(figure: Figure, count: Ints) -> Figure:
-    """Return the figure of units of which each is there so many times."""
+    """Return the figure of resampled units, given how often each one was drawn."""
     share = figure.share * count
     share = share / share.sum()
     return Figure(float(share @ figure.per_unit), figure.per_unit, share)

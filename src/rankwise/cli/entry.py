@@ -1,4 +1,4 @@
-"""From arguments to an exit code.
+"""Entry point: parse arguments, run a command and return an exit code.
 
 0 is success, 1 a failure (a full disk, too little memory), 2 a wrong command or invalid input, 130 an interrupt, and
 141 means that the reader of standard output left, as ``head`` does.
@@ -50,7 +50,7 @@ class _Parser(argparse.ArgumentParser):
         super().__init__(formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False, **options)
 
     def error(self, message: str) -> NoReturn:
-        """Print what is wrong with the arguments, and exit with 2."""
+        """Print the error in the arguments, and exit with code 2."""
         sys.stderr.write(f"rankwise: error: {visible(message)}\nHint: see `{self.prog} --help`.\n")
         sys.exit(_INVALID)
 

@@ -91,7 +91,7 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
 
 
 def add_columns(parser: argparse.ArgumentParser) -> None:
-    """Add the options that declare what columns of a table to learn from contain."""
+    """Add the options that declare the contents of a table's feature columns."""
     add = parser.add_argument_group("columns that are not numbers").add_argument
     add(
         "--categories",

@@ -1,6 +1,6 @@
 """Pictures of models and of how they were chosen, in scikit-learn's Display style; they need matplotlib.
 
-`CandidatesDisplay` shows what an `AutoRanker` tried, `SurfaceDisplay` the validation error of every alpha after every
+`CandidatesDisplay` shows candidates of `AutoRanker`, `SurfaceDisplay` the validation error of every alpha after every
 iteration, `ConvergenceDisplay` its course for a few alphas (figures 1 and 2 of the large-scale RankRLS paper),
 `CurvesDisplay` the curves and surfaces of an additive model, `LeaderboardDisplay` the strengths of a leaderboard with
 intervals and tiers. matplotlib is imported when something is drawn:

@@ -53,7 +53,7 @@ class CandidatesDisplay:
     def from_estimator(
         cls, estimator: BaseEstimator, *, ax: Axes | None = None, **kwargs: Any
     ) -> CandidatesDisplay:
-        """Draw what a fitted `AutoRanker` tried.
+        """Draw the candidates of a fitted `AutoRanker`.
 
         Parameters
         ----------

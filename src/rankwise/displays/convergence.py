@@ -1,4 +1,4 @@
-"""The course of the validation error, alpha by alpha."""
+"""Plot of the validation error by iteration for each alpha."""
 
 from __future__ import annotations
 

@@ -30,10 +30,10 @@ _LARGEST = 4.0  # how often the scale of the strongest curve may be enlarged for
 
 @dataclass
 class CurvesDisplay:
-    """What columns and pairs of columns add to the score, the most important first.
+    """Plot the contributions of columns and pairs of columns to the score, the most important first.
 
-    Weak curves are enlarged, up to four times the scale of the strongest; below each stands how the training rows
-    are spread. Surfaces show what a pair adds beyond both curves, in one scale of colours. Make it with
+    Weak curves are enlarged, up to four times the scale of the strongest; below each, a histogram shows the
+    training rows. Surfaces show the contribution of a pair beyond both curves, on one colour scale. Create it with
     `from_estimator`.
 
     Parameters
@@ -79,7 +79,7 @@ class CurvesDisplay:
         estimator : AdditiveRanker or AdditiveRankerCV
             Or a pipeline that ends in one, or an `AutoRanker` that chose one.
         n_curves, n_surfaces : int
-            At most so many, the most important ones.
+            The largest number of curves and surfaces; the most important ones are drawn.
         figure : matplotlib Figure, optional
             Where to draw; by default a new figure.
         """

@@ -56,7 +56,7 @@ class LeaderboardDisplay:
         ----------
         estimator : BradleyTerry
         n_items : int
-            At most so many items, the best ones.
+            The largest number of items; the best ones are drawn.
         ax : matplotlib Axes, optional
         **kwargs
             Passed to `plot`.

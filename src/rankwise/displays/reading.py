@@ -1,4 +1,4 @@
-"""What the pictures read from a fitted model, and how they write it."""
+"""Values that displays read from a fitted model, and their formatting."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def has_surface(estimator: Estimator) -> bool:
 
 @dataclass(frozen=True)
 class Reading:
-    """What a fitted model says about one output.
+    """The validation results of one output of a fitted model.
 
     Attributes
     ----------
@@ -45,7 +45,7 @@ class Reading:
         The metric's name.
     greater_is_better : bool
     model : str
-        What the chosen model is called.
+        The name of the chosen model.
     judged_by : str
     steps : (iterations,) int64
         The iterations of the values; all of them, unless `thinned`.

@@ -1,4 +1,4 @@
-"""The whole surface as a picture."""
+"""Plot of the regularisation surface."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MARKS = {"hybrid": ("*", 15), "tikhonov": ("D", 9), "early-stopping": ("o", 9)}
 
 @dataclass
 class SurfaceDisplay:
-    """Validation error over alpha and iteration, with what the three methods choose.
+    """Validation error over alpha and iteration, with the choices of the three methods.
 
     Make it with `from_estimator`. The row below the grid is alpha = 0, which early stopping reads.
 

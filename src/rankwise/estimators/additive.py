@@ -28,7 +28,7 @@ class AdditiveRanker(AdditiveModel):
     """Rank by a sum of curves of single columns and surfaces of pairs of columns.
 
     Every column becomes a piecewise linear curve, and chosen pairs of columns a bilinear surface; a row's score is the
-    sum of what it reads off them, so the whole model can be looked at (`curves_`, `surfaces_`,
+    sum of their values, so the whole model can be plotted (`curves_`, `surfaces_`,
     `rankwise.displays.CurvesDisplay`). Minimises the weighted mean over pairs ``(Σ ω loss) / (Σ ω) + alpha ‖u‖²``,
     where ``u`` are differences of neighbouring values in the units of `rankwise.additive.coordinates`;
     `rankwise.objectives` states the weights ``ω``. The divisor counts the pairs with different labels, also where
@@ -59,7 +59,7 @@ class AdditiveRanker(AdditiveModel):
         How many times, after those, to fit again with the penalty of each curve and surface adapted to how much it does
         in the last model: four to eight rounds leave few columns, where there are many and few queries.
     query_weight : {"size", "pairs", "equal"}, default="equal"
-        What a query's total weight grows with: its rows, its pairs, or nothing.
+        Whether a query's total weight grows with its rows, its pairs, or not at all.
     ties, cost : str, default="include", "magnitude"
         As in `RankRLS`, for ``loss="squared"`` only.
     monotone : dict or array-like, default=None
@@ -72,7 +72,7 @@ class AdditiveRanker(AdditiveModel):
     max_iter : int, default=None
         The most iterations of the solver; by default enough to converge.
     scoring : str or Metric, default="pairwise_error"
-        What ``interactions="auto"`` watches: a name of `rankwise.metrics.METRICS`.
+        The metric of ``interactions="auto"``: a name of `rankwise.metrics.METRICS`.
     validation_fraction : float, default=0.2
         The share of queries (of rows, where there is one ranking; of pairs, in `fit_pairs`) that it holds out if `fit`
         gets no `eval_set`.
@@ -87,7 +87,7 @@ class AdditiveRanker(AdditiveModel):
         Knots, values and importance of each column that tells rows of a query apart; each curve is 0 on average over
         the training rows.
     surfaces_ : list of FittedSurface
-        The same of pairs of columns, the most important first, without what either column does alone: along each line
+        The same of pairs of columns, the most important first, without main effects of either column: along each line
         of its grid, a surface is 0 on average. `predict` is the sum of curves and surfaces.
     constant_columns_ : ndarray of int
         Columns that are the same in all rows of each query, which get no curve.
@@ -98,7 +98,7 @@ class AdditiveRanker(AdditiveModel):
     values_, shares_ : ndarray of shape (values,)
         The values of all terms, and how the training rows are spread over them.
     importances_ : ndarray of shape (terms,)
-        The standard deviation of what each term adds about the mean of its query, curves first.
+        The standard deviation of each term's contribution inside queries, curves first.
     duality_gap_ : float
         As in `RankSVM`; not for the squared loss.
     n_iter_, loss_, n_queries_, n_pairs_, n_ignored_queries_, n_features_in_, feature_names_in_
@@ -179,7 +179,7 @@ class AdditiveRanker(AdditiveModel):
         return Search(problem.blueprints, splits, wanted, problem.tol).run().n_pairs
 
     def _splits(self, problem: AdditiveProblem, eval_set: Plan | None) -> list[Split]:
-        """Return what scores numbers of surfaces; nothing where too few rows can be held out."""
+        """Return the validation data that choose the number of surfaces; empty if too few rows can be held out."""
         data, metric = problem.data, self._metric
         if eval_set is not None:
             return problem.splits(eval_set, metric)

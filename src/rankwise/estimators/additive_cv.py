@@ -106,7 +106,7 @@ class AdditiveRankerCV(AdditiveModel):
         All that was tried: "n_knots", "surface_knots", "interactions", "adaptive", "selective", "alpha" and "score",
         the value of `scoring`, in the order of trial.
     best_score_, cv_
-        As in `RankRLSCV`: the value for the chosen setting, which is optimistic, and what scored it.
+        As in `RankRLSCV`: the optimistic value of the chosen setting, and a description of the validation.
     surface_ : ndarray of shape (alphas, iterations)
         With the squared loss and given surfaces, where hold-out is not exact: the held-out value of `scoring` after
         every iteration; `unpenalised_`, `best_iteration_`, `choices_` and `n_products_` as in `RankRLSCV`.
@@ -213,7 +213,7 @@ class AdditiveRankerCV(AdditiveModel):
         self._keep(selection.with_facts(**self._facts(search.tried, search.best)), problem.data)
 
     def _facts(self, tried: Sequence[Candidate], knots: Knots, rounds: Rounds = PLAIN) -> dict[str, object]:
-        """Return what was tried and chosen beside alpha."""
+        """Return the candidates and choices of the parameters other than alpha."""
         errors = np.array([one.error for one in tried])
         results = {
             "n_knots": np.array([one.knots.curve for one in tried]),

@@ -1,4 +1,4 @@
-"""What the additive estimators share: columns with missing values and categories, scores, curves to look at."""
+"""Base class of the additive estimators: missing values, categories, scores and fitted curves."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ class AdditiveModel(Ranker):
 
     @property
     def curves_(self) -> list[FittedCurve]:
-        """What each column adds to the score, one curve per column that tells rows of a query apart."""
+        """The contribution of each column to the score, one curve per column that varies within queries."""
         return self._fitted_terms().curves(self._names())
 
     @property
     def surfaces_(self) -> list[FittedSurface]:
-        """What pairs of columns add to the score beyond their curves, the strongest first."""
+        """The contributions of pairs of columns beyond their curves, the most important first."""
         return self._fitted_terms().surfaces(self._names())
 
     def _fitted_terms(self) -> FittedTerms:
@@ -128,7 +128,7 @@ class AdditiveModel(Ranker):
     # --- models ---
 
     def _blueprints(self, data: Problem) -> Blueprints:
-        """Read what is said about the columns."""
+        """Resolve the parameters that describe columns."""
         X: AnyArray = data.design.stored()
         if X.shape[1] > _MOST_COLUMNS:
             raise InvalidInputError(
@@ -174,7 +174,7 @@ class AdditiveModel(Ranker):
         )
 
     def _finish(self, layout: Layout, solution: Solution, blueprints: Blueprints) -> list[Notice]:
-        """Purify the model, and set the attributes that describe it; return what is to be said of it."""
+        """Purify the model, set its fitted attributes and return the notices about it."""
         X, queries, weight = blueprints.X, blueprints.queries, blueprints.weight
         found = FittedTerms.of_solution(layout, solution.coef, X, queries, weight, self._threads())
         self.terms_, self.values_, self.shares_, self.importances_ = found

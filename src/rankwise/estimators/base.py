@@ -1,4 +1,4 @@
-"""How every ranker is fitted: labels or pairs through validation, to a problem, from which the model is learned."""
+"""Base class of rankers: `fit` and `fit_pairs` validate the data, build a problem and fit a model to it."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class Ranker(FittedRanker):
         query_importance : dict or array-like of shape (rows,), optional
             A factor on the weight of every pair of a query. Not for `AutoRanker`.
         eval_set : tuple (X, y) or (X, y, qid), optional
-            Rows to score by. A ranker that chooses takes them instead of what `cv` says; early stopping, and
+            Rows to score by. A ranker that chooses takes them instead of `cv`; early stopping, and
             ``interactions="auto"``, instead of a share of the training data. The model is fitted on X, y alone. For a
             precomputed kernel the kernel between these rows and the training rows.
         """
@@ -194,11 +194,11 @@ class Ranker(FittedRanker):
         weight : float or array-like of shape (pairs,), optional
             How much each pair weighs, 1 by default; 0 leaves it out.
         eval_set : tuple (X, pairs) or (X, pairs, weight), optional
-            What to score by, as in `fit`; the pairs are row numbers of the X beside them. By default early stopping
+            Validation data, as in `fit`; the pairs are row numbers of the X beside them. By default early stopping
             holds out `validation_fraction` of the couples of rows that are compared, chosen by the content of the two
             rows and `random_state`, with all comparisons of a couple.
         groups : array-like of shape (pairs,), optional
-            What must not be divided between the folds of a ranker that chooses, such as prompts or raters; anything
+            Groups that stay whole in the folds of a ranker that chooses, such as prompts or raters; anything
             hashable. Without it, the folds that are made of a number `cv` keep all comparisons of the same two rows
             together. A splitter in `cv`, such as `rankwise.model_selection.PreferenceKFold`, splits the list of pairs,
             and gets the groups. For least squares, exactly and in turn, ``cv="leave-query-out"`` holds out each group,
@@ -248,7 +248,7 @@ class Ranker(FittedRanker):
 
     @abstractmethod
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
-        """Choose what there is to choose, fit, and keep the model."""
+        """Select the hyperparameters, fit, and store the model."""
 
     def _check_parameters(self) -> None:
         """Raise unless arguments of `__init__` make sense; to check defaults would take half as long as a small fit."""
@@ -388,13 +388,13 @@ class Ranker(FittedRanker):
         return Plan.of_eval_set(design, [scorer], f"an evaluation set of {len(listed)} pairs")
 
     def _watched(self, problem: Problem, eval_set: Plan | None) -> Plan:
-        """Return what early stopping watches: an eval set, or a share of the data."""
+        """Return the validation data of early stopping: an eval set, or a share of the data."""
         if eval_set is not None:
             return eval_set
         return held_out_share(problem.pairs, self.validation_fraction, read_seed(self.random_state))
 
     def _held_out(self, problem: Problem, eval_set: Plan | None, exact: Exact | None = None) -> Plan:
-        """Return what a choice is made on: an eval set, or what `cv` says, exactly if there is a decomposition."""
+        """Return the hold-out of a selection: an eval set, or the plan of `cv`, exact if there is a decomposition."""
         if eval_set is not None:
             return eval_set
         plan = plan_of(
@@ -412,7 +412,7 @@ class Ranker(FittedRanker):
     # --- what a fit leaves ---
 
     def _keep(self, best: Selection, problem: Problem, beside: Selection | None = None) -> None:
-        """Set the attributes of what was chosen, maybe beside other tables, and say what there is to say."""
+        """Set the fitted attributes of a selection, optionally with further tables, and issue its warnings."""
         written, several = best if beside is None else beside, problem.pairs.several_outputs
         attributes, notices = written.attributes(self._metric, several=several), list(best.notices)
         # Who has alphas chose one; unless all stopped early instead, on the way to the model of alpha = 0.
@@ -440,7 +440,7 @@ class Ranker(FittedRanker):
         self.__dict__.update({name: value for name, value in parameters.items() if name != "self"})
 
     def _forget(self, *attributes: str) -> None:
-        """Drop what another kind of fit set, so that it does not linger beside this one."""
+        """Delete the attributes that another kind of fit has set."""
         for name in attributes:
             self.__dict__.pop(name, None)
 
@@ -457,6 +457,6 @@ def _warn_of_near_ties(pairs: Pairs) -> None:
 
 
 def say(notices: Sequence[Notice]) -> None:
-    """Warn of what a fit is to be warned of."""
+    """Issue the warnings of a fit."""
     for what, remedy, category in notices:
         warnings.warn(f"{what}. Hint: {remedy}.", category, stacklevel=caller_level())

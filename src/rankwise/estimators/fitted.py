@@ -1,4 +1,4 @@
-"""What every fitted ranker offers: scores of checked rows, ranks, the score of the scores, and a file."""
+"""Methods of fitted rankers: prediction, ranks, evaluation and saving to a file."""
 
 from __future__ import annotations
 
@@ -301,7 +301,7 @@ class FittedRanker(BaseEstimator, ABC):  # type: ignore[misc]
 
     @property
     def _cluster(self) -> ModuleType:
-        """What knows about Dask; nobody imports it before Dask data arrive."""
+        """Return the module that handles Dask data; it is imported only when such data are passed."""
         from rankwise.distributed import boundary  # noqa: PLC0415 - an optional dependency
 
         return boundary

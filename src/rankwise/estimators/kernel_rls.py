@@ -49,7 +49,7 @@ class KernelRankRLS(KernelRanker):
         All give the same model. "cg" only multiplies by the kernel, and makes it again row by row where it does not
         fit in memory; the others hold a matrix of rows × rows, or of rows × basis.
     memory_limit : int, default=None
-        Bytes that may be allocated; by default 80 % of what is available. Nothing larger is tried.
+        Bytes that may be allocated; by default 80 % of the available memory. Larger allocations are not attempted.
     tol, max_iter
         Of solver "cg", as in `RankRLS`.
     random_state : int, RandomState, Generator or None, default=0

@@ -192,5 +192,5 @@ class _Mapped:
         return outputs_of([self.feature_map.dual_coefficients(coef)])
 
     def notices(self) -> list[Notice]:
-        """Return what is to be said of the kernel."""
+        """Return the notices about the kernel."""
         return notices_of_extremes(self.given.kernel, {"between basis rows": self.feature_map.extremes})

@@ -82,7 +82,7 @@ class LinearRanker(Ranker):
         return comparing_design(X, self.n_threads)
 
     def _restriction(self) -> Restriction | None:
-        """Return what `positive`, `prior` and `column_penalty` say of the coefficients; None where nothing."""
+        """Return the restriction by `positive`, `prior` and `column_penalty`; None without one."""
         prior, penalty = self._one_per_column("prior"), self._one_per_column("column_penalty")
         signs = self._signs()
         if signs is None and prior is None and penalty is None:

@@ -1,4 +1,4 @@
-"""What the RankSVM estimators share: parameters, pairs with margins, what is reported of solutions."""
+"""Base class of the RankSVM estimators: parameters, pairs with margins, and attributes of solutions."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class MarginRanker(Ranker):
         n_reads: int,
         problem: Problem,
     ) -> None:
-        """Set the attributes of what was chosen and of the solutions behind it, and warn about bad ones."""
+        """Set the fitted attributes of the selection and its solutions; warn if a solution did not converge."""
         facts = {
             "solver_": fit.solver,
             "loss_": fit.loss,

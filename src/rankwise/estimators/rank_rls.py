@@ -48,7 +48,7 @@ class RankRLS(LinearRanker):
         The penalty on ``‖w‖²``; larger is simpler. With 0, a singular problem is answered by its solution of
         least norm, with a warning.
     query_weight : {"size", "pairs", "equal"}, default="size"
-        What a query's total weight grows with: its rows, its pairs, or nothing.
+        Whether a query's total weight grows with its rows, its pairs, or not at all.
     ties : {"include", "exclude"}, default="include"
         Whether rows with equal labels are asked to have equal scores.
     cost : {"magnitude", "unit", "relative"}, default="magnitude"
@@ -80,7 +80,7 @@ class RankRLS(LinearRanker):
     patience : int, default=10
         How many iterations (reads, of "stochastic") without improvement early stopping waits for.
     scoring : str or Metric, default="pairwise_error"
-        What early stopping watches: a name of `rankwise.metrics.METRICS`. Pairs are scored by "pairwise_error" or
+        The metric of early stopping: a name of `rankwise.metrics.METRICS`. Pairs are scored by "pairwise_error" or
         "concordance" only.
     validation_fraction : float, default=0.1
         The share of queries (of rows, where there is one ranking; of pairs, in `fit_pairs`) that early stopping
@@ -91,7 +91,7 @@ class RankRLS(LinearRanker):
     prior : array-like of shape (features,), default=None
         A model to stay near: the penalty is ``alpha ‖w - prior‖²``.
     column_penalty : array-like of shape (features,), default=None
-        What `alpha` is multiplied by for each column. 0 leaves it free, which takes two products with X per such
+        A factor on `alpha` for each column. 0 leaves it free, which takes two products with X per such
         column; one that is constant inside queries keeps its penalty.
     random_state : int, RandomState, Generator or None, default=0
         Seeds that choice.

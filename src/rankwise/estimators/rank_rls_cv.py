@@ -64,19 +64,19 @@ class RankRLSCV(LinearRanker):
         For folds of rows of one ranking, and of pairs: average the folds' errors, or score all that was held out
         together. With ``cv="leave-pair-out"`` of listed pairs, a fold is all comparisons of two rows, and "folds"
         counts every two rows alike: the `weight` of their pairs matters between them only when pooled. Pooled scores of
-        rows are shifted so that a fold's training rows score on average what their labels are.
+        rows are shifted so that a fold's training rows have the same mean score as mean label.
     scaling : float or list of float, default=0.0
         As in `RankRLS`; from a list the best is chosen.
     query_weight, ties, cost
         As in `RankRLS`.
     patience : int, default=10
-        Stop when no cell of the table has become better for so many iterations.
+        Stop after this many iterations in which no cell of the table improved.
     tol : float, default=1e-5
         The relative residual at which an alpha has converged.
     max_iter : int, default=None
         The most iterations; by default 1000.
     positive, prior, column_penalty : default=False, None, None
-        As in `RankRLS`. With one of these three, every alpha is fitted by itself, on folds or on an eval set: there is
+        As in `RankRLS`. With one of these three, every alpha is fitted separately, on folds or on an eval set: there is
         no surface, and ``method`` is "tikhonov".
     random_state : int, RandomState, Generator or None, default=0
         Seeds the folds and the choice of scoring rows.
@@ -92,12 +92,12 @@ class RankRLSCV(LinearRanker):
         The value of `scoring` in the chosen cell. It is optimistic: the choice was made on the same rows. The score
         of the whole procedure is that of `rankwise.model_selection.cross_validate_ranker`.
     alphas_ : ndarray of shape (alphas,)
-        The grid, in increasing order, with what came to it.
+        The grid, in increasing order, with its extensions.
     surface_ : ndarray of shape (alphas, iterations), or (outputs, alphas, iterations)
         The value of `scoring` for every alpha after every iteration. Exact hold-out has no iterations, and so neither
         this, nor `unpenalised_`, `best_iteration_` and `keeps_basis_`.
     unpenalised_ : ndarray of shape (iterations,), or (outputs, iterations)
-        The same without penalty (alpha = 0), whether or not 0 is in the grid: what early stopping reads.
+        The same without penalty (alpha = 0), whether or not 0 is in the grid; early stopping uses it.
     cv_errors_ : ndarray of shape (alphas,), or (alphas, outputs)
         The value of `scoring` for each alpha, at the iteration the method would choose for it.
     choices_ : dict
@@ -106,7 +106,7 @@ class RankRLSCV(LinearRanker):
     scaling_ : float
     method_ : str
     cv_ : str
-        What scored the models, in words. With folds, at most about 20,000 held-out rows (whole queries) or pairs score.
+        A description of the validation. With folds, at most about 20,000 held-out rows (whole queries) or pairs score.
     n_iter_ : int
         Iterations of the selection.
     n_products_ : int
@@ -187,7 +187,7 @@ class RankRLSCV(LinearRanker):
         self._keep(selection, problem)
 
     def _choose_restricted(self, problem: Problem, eval_set: Plan | None, restriction: Restriction) -> None:
-        """Fit every alpha by itself."""
+        """Fit every alpha separately."""
         alphas, powers = check_alphas(self.alphas, positive=True), self._powers()
         if is_exact_name(self.cv) or self.method not in {"auto", "tikhonov"} or len(powers) > 1:
             raise InvalidInputError(

@@ -33,16 +33,16 @@ class RankSVM(MarginRanker, LinearRanker):
         ``max(0, t)``, its square, or ``log(1 + exp(f_j - f_i))``. The last is the model of Bradley and Terry for
         `fit_pairs` only; `predict_pairs` then returns probabilities.
     query_weight : {"size", "pairs", "equal"}, default="equal"
-        What a query's total weight grows with: its rows, its pairs, or nothing.
+        Whether a query's total weight grows with its rows, its pairs, or not at all.
     solver : {"auto", "smoothing", "bundle", "newton"}, default="auto"
         All find the same minimum. For the hinge: "smoothing" (L-BFGS on a hinge with a rounded kink, the default) or
         "bundle" (cutting planes with line search). For the smooth losses: "newton" (the default) or "bundle".
         Where rounding stops "bundle", because some columns are much larger than others, the default solver goes on
         from there; `solver_` names the last one.
     tol : float, default=1e-3
-        When to stop, as a share below 1 of what can be gained over ``w = 0``: once the objective less its proved lower
-        bound is at most `tol` times the objective at 0 less that bound. The rule has no units, and never takes 0 for
-        the minimum while anything pulls.
+        Stopping tolerance, below 1: stop once the objective minus its proved lower bound is at most `tol` times the
+        objective at ``w = 0`` minus that bound. The rule does not depend on units, and does not accept ``w = 0``
+        unless it is the minimum.
     max_iter : int, default=None
         The most iterations; by default enough to converge.
     warm_start : bool, default=False
@@ -54,7 +54,7 @@ class RankSVM(MarginRanker, LinearRanker):
         `duality_gap_` is proved against models in which its coefficient is at most ten times as large, or as where it
         begins to matter.
     random_state, n_threads : default=0, None
-        As in `RankRLS`: the seed of what early stopping holds out, and how many threads.
+        As in `RankRLS`: the seed of the rows that early stopping holds out, and the number of threads.
 
     Attributes
     ----------

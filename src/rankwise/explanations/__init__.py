@@ -1,4 +1,4 @@
-"""Why a row has its score, and why one row stands above another: terms in the user's columns that add up exactly."""
+"""Explanations of scores and of differences between rows: terms in the user's columns that add up exactly."""
 
 from rankwise.explanations.explaining import explain, explain_pair
 from rankwise.explanations.explanation import Explanation, Part

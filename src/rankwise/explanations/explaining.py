@@ -1,4 +1,4 @@
-"""From a model and rows to what each column contributes."""
+"""Contributions of each column to the scores of rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OTHER_ROWS = 32  # whose values mask those of a row
 
 
 class _Contributions(NamedTuple):
-    """What each part contributes to the score of some rows.
+    """The contribution of each part to the scores of some rows.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ def explain(
     feature_names: Sequence[str] | None = None,
     output: int | None = None,
 ) -> list[Explanation]:
-    """Say of each row what its columns contribute to its score.
+    """Explain the score of each row by the contributions of its columns.
 
     The contributions are of the user's own columns, through imputers, encoders and scalers, and add up to what
     `predict` returns. With a kernel, the parts are its basis rows. Boosted trees are explained by masking: a part is
@@ -108,7 +108,7 @@ def explain_pair(
     feature_names: Sequence[str] | None = None,
     output: int | None = None,
 ) -> Explanation:
-    """Say why row i has another score than row j: what each column contributes to the difference.
+    """Explain the difference of the scores of rows i and j by the contributions of columns.
 
     Parameters
     ----------
@@ -142,7 +142,7 @@ def explain_pair(
 def contributions(
     formula: Formula, X: MatrixLike, qid: ArrayLike | None, rows: Sequence[int]
 ) -> _Contributions:
-    """Return what every part of a formula contributes to the scores of some rows; queries are scaled by all of X."""
+    """Return the contributions of a formula's parts to the scores of some rows; queries are scaled by all of X."""
     table = Table(X, qid)
     parts: dict[Inputs, Floats] = {}
     for term in formula.terms:
@@ -251,7 +251,7 @@ def _chosen(n_rows: int, rows: Sequence[int] | None) -> list[int]:
 
 
 def _parts(found: _Contributions, numbers: Floats, table: Table, rows: Sequence[int]) -> tuple[Part, ...]:
-    """Return the parts that contribute, the largest first, with what the rows have in their columns."""
+    """Return the parts that contribute, the largest first, with the rows' values of their columns."""
     out = []
     for at in np.argsort(-np.abs(numbers), kind="stable").tolist():
         if numbers[at] != 0:

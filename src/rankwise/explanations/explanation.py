@@ -1,4 +1,4 @@
-"""What an explanation holds, and how it is shown: as text, as HTML, and as a picture."""
+"""Explanations, and their display as text, HTML and figure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WIDTH = 24  # letters of the longest bar in text
 
 @dataclass(frozen=True)
 class Part:
-    """What one column, product or pair of columns, or basis row contributes.
+    """The contribution of one column, product or pair of columns, or basis row.
 
     Attributes
     ----------
@@ -28,7 +28,7 @@ class Part:
         Of the column, in the user's words; ``a:b`` for a product, ``a × b`` for a pair; ``basis row 3`` for a
         kernel.
     values : tuple
-        What the row has there, in the column's own units; of a pair of rows, both.
+        The row's values, in the column's own units; for a pair of rows, those of both.
     contribution : float
 
     Examples
@@ -54,7 +54,7 @@ class Explanation:
     total : float
         The score that `predict` returns, or the difference of two.
     constant : float
-        What no column contributes; 0 in a difference.
+        The part of the score that belongs to no column; 0 in a difference.
     parts : tuple of Part
         The largest first; those that contribute nothing are left out.
 
@@ -152,7 +152,7 @@ class Explanation:
 
 
 def shown(values: Sequence[object]) -> str:
-    """Return what stands in a cell: one value, or both of a pair of rows."""
+    """Return the text of a cell: one value, or those of a pair of rows."""
     return " / ".join(_one(value) for value in values)
 
 

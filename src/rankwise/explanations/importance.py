@@ -1,4 +1,4 @@
-"""How much a column matters: what is lost of the order when it is shuffled inside queries."""
+"""Permutation importance: the loss of a metric when a column is shuffled inside queries."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["FeatureImportance", "feature_importance"]
 
 @dataclass(frozen=True)
 class FeatureImportance:
-    """What was lost, column by column.
+    """The permutation importance of each column.
 
     Attributes
     ----------
@@ -80,15 +80,16 @@ def feature_importance(
     random_state: RandomSource = 0,
     feature_names: Sequence[str] | None = None,
 ) -> FeatureImportance:
-    """Shuffle each column inside queries and see how much worse the order becomes.
+    """Shuffle each column inside queries and measure how much worse the ranking becomes.
 
-    A column that the model does not use loses nothing. What two columns know together, neither loses alone.
+    A column that the model does not use has importance 0. If two columns carry the same information, shuffling one of
+    them loses little.
 
     Parameters
     ----------
     model : estimator or sklearn.pipeline.Pipeline
     X : array, sparse matrix or data frame of shape (rows, columns)
-        Held-out rows: on training rows, what was learned by heart seems to matter.
+        Held-out rows: on training rows, overfitted columns seem important.
     y : array-like of shape (rows,)
     qid : array-like of shape (rows,), optional
     scoring : str or Metric

@@ -31,7 +31,7 @@ _PROBES = 9  # places at which a function is looked at inside an interval
 
 @dataclass(frozen=True)
 class Leaf:
-    """What is added."""
+    """The value that a leaf adds to the score."""
 
     value: float
 
@@ -128,7 +128,7 @@ def _solr_node(tree: Tree, formula: Formula) -> dict[str, Any]:
 
 
 def _boosted_tree(tree: Tree, formula: Formula) -> dict[str, Any]:
-    """Return a tree as XGBoost dumps it: what is smaller goes to "yes"."""
+    """Return a tree in XGBoost's dump format: smaller values go to "yes"."""
     numbers = count()
 
     def node(part: Tree, depth: int) -> dict[str, Any]:

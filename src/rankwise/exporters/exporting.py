@@ -55,12 +55,12 @@ def export(
 ) -> str | bytes:
     """Write a fitted model for another program, with everything that prepares its columns.
 
-    What a target cannot express is refused, with the reason and the nearest alternative.
+    Raises an error, with the reason and the nearest alternative, if the target cannot express the model.
 
     Parameters
     ----------
     model : estimator, sklearn.pipeline.Pipeline or Formula
-        A fitted ranker, a pipeline that ends in one, or an `AutoRanker`; what encodes a table goes along: missing
+        A fitted ranker, a pipeline that ends in one, or an `AutoRanker`. A table's encoding is exported too: missing
         values, categories (texts), truth values as 1 and 0, dates as days since 1970 (in SQL also as they are stored),
         lists as a column per place.
     format : str
@@ -73,7 +73,7 @@ def export(
     path : path, optional
         A file to write.
     feature_names : sequence of str, optional
-        What the target calls the columns; by default the model's names, or x0, x1, …
+        Names of the columns in the target; by default the model's names, or x0, x1, …
     name : str, optional
         Of the model, function, rank profile or column of scores that is made; "rankwise_model" or "score".
     output : int, optional
@@ -83,7 +83,7 @@ def export(
     error : float, optional
         For trees: by how much a score may differ from the model's; by default a thousandth of how far its terms spread.
     bounds : mapping from column to (low, high), optional
-        What values columns can have, for `nonnegative`.
+        The ranges of columns, for `nonnegative`.
     nonnegative : bool
         Add a constant so that no score is negative while columns keep to their `bounds`; some engines refuse others.
     filled : bool
@@ -187,7 +187,7 @@ def _limits(formula: Formula, bounds: Mapping[str, Ends] | None) -> Limits:
 
 
 def _filled(formula: Formula) -> Formula:
-    """Leave out what is done to missing values, of which there are none."""
+    """Leave out the handling of missing values, because no value is missing."""
     terms, constant = [], formula.constant
     for term in formula.terms:
         steps = term.column.steps
@@ -204,7 +204,7 @@ def _filled(formula: Formula) -> Formula:
 
 
 def _lifted(formula: Formula, limits: Limits) -> Formula:
-    """Add what makes no score negative while columns keep to their limits."""
+    """Add a constant so that no score is negative while columns keep to their limits."""
     if formula.kernel is not None or formula.needs_whole_queries:
         raise InvalidInputError(
             "How small a score can be is known of sums of columns only.",
@@ -237,7 +237,7 @@ def _least(term: Term, is_text: Sequence[bool], limits: Limits) -> float:
 
 
 def _range(column: Column, is_text: Sequence[bool], limits: Limits) -> tuple[AnyArray, Ends | None]:
-    """Return what a column can be: a range of numbers goes through its steps, and single values beside it."""
+    """Return the range of a column after its steps, and single values outside it."""
     alone: Any = np.array([np.nan])
     between: Ends | None = None
     if column.sides:
@@ -263,7 +263,7 @@ def _range(column: Column, is_text: Sequence[bool], limits: Limits) -> tuple[Any
 def _product(
     first: tuple[AnyArray, Ends | None], second: tuple[AnyArray, Ends | None]
 ) -> tuple[Floats, Ends | None]:
-    """Return what the product of two can be, whatever one is beside the other."""
+    """Return the range of a product of two columns that vary independently."""
     (alone, between), (other, beside) = first, second
     single = [np.unique(np.asarray(one, dtype=np.float64)) for one in (alone, other)]
     known = [one[~np.isnan(one)] for one in single]
@@ -273,7 +273,7 @@ def _product(
 
 
 def _times(first: ArrayLike, second: ArrayLike) -> Floats:
-    """Multiply each with each; what has no end is still a number, and nothing of it is nothing."""
+    """Multiply the ends of two intervals; zero times infinity is zero."""
     a, b = np.broadcast_arrays(np.asarray(first)[:, None], np.asarray(second)[None])
     found: Floats = np.where((a == 0) & np.isinf(b) | (b == 0) & np.isinf(a), 0.0, a * b)
     return found.ravel()

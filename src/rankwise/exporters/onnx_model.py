@@ -73,7 +73,7 @@ class _Graph:
         self._count = 0
 
     def node(self, kind: str, *inputs: str | ArrayLike, output: str | None = None, **options: object) -> str:
-        """Add a node and return the name of what it makes."""
+        """Add a node and return the name of its output."""
         names = [one if isinstance(one, str) else self._doubles(one) for one in inputs]
         output = output or self._name()
         self.nodes.append(self._helper.make_node(kind, names, [output], **options))

@@ -28,13 +28,13 @@ _FEW = 4
 
 @dataclass(frozen=True)
 class Value:
-    """A value that has a name: a step of another, or the product of two others where there is no step.
+    """A named value: a step applied to another value, or without a step the product of two others.
 
     Attributes
     ----------
     name : str
     sources : tuple of str or int
-        What it is made of: values by their names, inputs by their numbers.
+        Its operands: values by their names, inputs by their numbers.
     step : Step or None
     takes_text, is_text : bool
         Whether it is made of a text, and whether it is one.
@@ -53,7 +53,7 @@ class Value:
 
 
 class Program:
-    """What a formula computes, in order.
+    """The computations of a formula, in order.
 
     Attributes
     ----------
@@ -61,11 +61,11 @@ class Program:
     values : list of Value
         Every step and product that is more than a weight and a centre, once.
     terms : list of (weight, source, center)
-        What is added: ``weight * (source - center)``.
+        Summands ``weight * (source - center)``.
     surfaces : list of (Surface, (name, name))
         Surfaces of two values, which stand between its knots already.
     kernel_inputs : list of str or int
-        What a kernel compares.
+        The inputs of the kernel.
     """
 
     def __init__(self, formula: Formula, prefix: str = "v") -> None:
@@ -146,7 +146,7 @@ class Language:
         return json.dumps(value)
 
     def missing(self, x: str) -> str:
-        """Write the condition that there is no value."""
+        """Write the condition that a value is missing."""
         return f"isnan({x})"
 
     def equal(self, x: str, level: float | str) -> str:

@@ -1,4 +1,4 @@
-"""SQL: one SELECT that adds a column of scores; what needs whole queries is made by window functions."""
+"""SQL: one SELECT that adds a column of scores, with window functions for steps that need whole queries."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Sql(Language):
         self._dialect, self._table, self._qid = dialect, table, qid
 
     def render(self, formula: Formula, name: str) -> str:
-        """Return the statement; `name` is what the scores are called."""
+        """Return the statement; `name` is the name of the score column."""
         self._formula = formula
         given = (*formula.names, self._qid, self._table, name)
         for one in given:
@@ -60,7 +60,7 @@ class Sql(Language):
         )
 
     def _select(self, levels: list[list[tuple[str, str]]], total: str, name: str) -> str:
-        """Write the user's columns and the scores; what is made in between stays in common table expressions."""
+        """Write the user's columns and the scores; intermediate values stay in common table expressions."""
         own, qid, row = (f"{self._prefix}{one}" for one in ("t", "qid", "row"))
         table = f"{self.identifier(self._table)} AS {own}"
         if not levels:
@@ -133,7 +133,7 @@ class Sql(Language):
         return f"{self._prefix}t.{self.identifier(name)}"
 
     def _read(self, number: int) -> str:
-        """Write a column of the table, as what the model takes."""
+        """Write a column of the table in the type that the model takes."""
         name = self._column(self._formula.names[number])
         if self._formula.is_text[number]:
             return {  # compared letter by letter, whatever the column's collation
@@ -163,7 +163,7 @@ class Sql(Language):
         return f"CAST({self.choose(cases, plain)} AS FLOAT8)"
 
     def _loose_number(self, x: str) -> str:
-        """Write a number in SQLite, whose columns hold anything: a text that is none is an error there, and not 0."""
+        """Write a number in SQLite, whose columns hold any type: text that is not a number is an error, not 0."""
         cases = [(f"TYPEOF({x}) <> 'text'", x)]
         cases += [(self._is_missing_text(x), "NULL")] if self._formula.takes_missing else []
         own = self.choose(cases, f"JSON_EXTRACT({x}, '$')")

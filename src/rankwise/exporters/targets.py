@@ -1,4 +1,4 @@
-"""What each target can take, and the reason and the nearest alternative where it cannot."""
+"""Capabilities of the export targets, and errors that name the reason and the nearest alternative."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _SCALES = frozenset({"minmax", "standard", "rank"})
 
 @dataclass(frozen=True)
 class Target:
-    """What a target can express.
+    """The capabilities of a target.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ def check_exportable(
     whole_query: bool = False,
     filled: bool = False,
 ) -> None:
-    """Raise where a target cannot express a formula, with the reason and what can.
+    """Raise if a target cannot express a formula, with the reason and an alternative.
 
     Parameters
     ----------
@@ -159,7 +159,7 @@ def _is_bounded(step: Step) -> bool:
 
 
 def exportable_to(formula: Formula) -> list[str]:
-    """Return the targets that take a formula, given what a caller can tell them."""
+    """Return the targets that support a formula, given the caller's guarantees."""
     found = []
     for target in TARGETS:
         try:

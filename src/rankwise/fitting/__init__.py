@@ -1,1 +1,1 @@
-"""One model at one alpha: which solver, in which coordinates, and what to say about what it found."""
+"""Fit one model at one alpha: choice of the solver, coordinates, and notices about the solution."""

@@ -22,12 +22,12 @@ __all__ = ["KernelLeastSquares"]
 
 @dataclass
 class KernelLeastSquares:
-    """How a kernel model is fitted at one alpha.
+    """Fit a kernel model at one alpha.
 
     Attributes
     ----------
     solver : {"auto", "direct", "eigen", "cg"}
-        "auto" becomes what was used.
+        "auto" is replaced by the solver that was used.
     n_iter : int
         The most iterations so far.
     notices : list of Notice

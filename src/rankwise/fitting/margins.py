@@ -41,7 +41,7 @@ def margins_of(pairs: Pairs, loss: str, output: int = 0) -> MarginPairs:
 
 
 def curvature_of(design: Design, graph: PairGraph) -> Curvature | None:
-    """Return what preconditions margin problems over these pairs; None where the storage cannot give it."""
+    """Return the preconditioner of margin problems over these pairs; None if the storage has none."""
     if not design.has_rows:
         return None
     n_rows, n_features = design.shape
@@ -61,7 +61,7 @@ class Watcher(Monitor, Protocol):
 
 @dataclass
 class MarginFit:
-    """How to solve margin problems: what they have in common.
+    """Settings that all margin problems of a fit share.
 
     Attributes
     ----------
@@ -73,9 +73,9 @@ class MarginFit:
         The solver that goes on, here and in later calls, where rounding stops the first, or where `is_brief` and the
         first needs more than `_FIRST_TRY` iterations.
     tol : float
-        The share of what can be gained that the duality gap may be (`rankwise.solvers.newton`).
+        The largest duality gap, as a share of the possible gain over 0 (`rankwise.solvers.newton`).
     restriction : Restriction or None
-        What is known of the coefficients; solvers see coordinates in which the penalty is ``α‖u‖²``.
+        Prior knowledge of the coefficients; solvers see coordinates in which the penalty is ``α‖u‖²``.
     """
 
     loss: str
@@ -202,7 +202,7 @@ class MarginFit:
         return replace(best, n_iter=first.n_iter + second.n_iter, n_reads=n_reads)
 
     def notices(self, solutions: Sequence[Solution]) -> list[Notice]:
-        """Return what is to be said of solutions that do not meet the tolerance."""
+        """Return notices about solutions that do not meet the tolerance."""
         return [self._notice(one) for one in solutions if not one.status.is_good]
 
     def _notice(self, solution: Solution) -> Notice:
@@ -230,7 +230,7 @@ class MarginFit:
 
 @dataclass
 class _Shown:
-    """A monitor that shows the progress and asks whoever watches."""
+    """A monitor that shows the progress and calls the user's monitor."""
 
     progress: ProgressLine
     watcher: Watcher | None
@@ -243,10 +243,10 @@ class _Shown:
 
 
 def _units(objective: HingeObjective | MeanLoss, is_out: Bools) -> Floats:
-    """Return what `minimise_bounded` takes for columns without a penalty: by it, scores differ as margins do.
+    """Return the units of columns without a penalty for `minimise_bounded`; scores then differ by about a margin.
 
-    What differs between queries alone makes no scores differ, so that columns are measured inside pairs. One that says
-    nothing there keeps its penalty.
+    Columns are measured inside pairs, because differences between queries do not affect the order. A column that is
+    constant there keeps its penalty.
     """
     units = np.zeros(is_out.size)
     pairs = objective.pairs.at(objective.zero_scores())  # every margin is missed by all of it

@@ -1,4 +1,4 @@
-"""What is to be said about a fit: data, which estimators make warnings of."""
+"""Notices about a fit, as data that estimators turn into warnings."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NAMED = 5  # so many columns are named
 
 
 class Notice(NamedTuple):
-    """What the estimator is to say about a fit: what happened (a sentence without its end), and what helps."""
+    """A notice about a fit: what happened (a sentence without its period), and a remedy."""
 
     what: str
     remedy: str
@@ -40,7 +40,7 @@ class Notice(NamedTuple):
 
 
 def notices_of_residual(solver: str, solution: Solution, tol: float, remedy: str) -> list[Notice]:
-    """Return what is to be said where an iterative solver did not meet its tolerance."""
+    """Return a notice if an iterative solver did not meet its tolerance."""
     if solution.status.is_good:
         return []
     what = (
@@ -51,7 +51,7 @@ def notices_of_residual(solver: str, solution: Solution, tol: float, remedy: str
 
 
 def notices_of_extremes(kernel: Kernel, extremes: Mapping[str, tuple[float, float]]) -> list[Notice]:
-    """Return what is to be said of a kernel with such extreme eigenvalues, by where they were found."""
+    """Return a notice for each place where the extreme eigenvalues show an indefinite kernel."""
     return [
         Notice(
             f"The kernel is indefinite {where}: its eigenvalues go down to {smallest:.3g}, "
@@ -66,12 +66,12 @@ def notices_of_extremes(kernel: Kernel, extremes: Mapping[str, tuple[float, floa
 
 
 def notices_of_linear(problem: KernelProblem) -> list[Notice]:
-    """Return what is to be said of a linear kernel: dual coefficients times large columns lose the small ones."""
+    """Return notices about a linear kernel, where large columns cost small ones their precision."""
     return [] if problem.linear_rows is None else notices_of_scales(problem.linear_rows, _DUAL_SCALES)
 
 
 def notices_of_scales(X: Matrix, most: float = 1e14) -> list[Notice]:
-    """Return what is to be said of columns that are more than so many times as long as the shortest."""
+    """Return a notice if the norms of columns differ by more than the given factor."""
     lengths = np.sqrt(squared_lengths(X))
     shortest = float(lengths[lengths > 0].min(initial=np.inf))
     large = np.flatnonzero(lengths > most * shortest)
@@ -86,7 +86,7 @@ def notices_of_scales(X: Matrix, most: float = 1e14) -> list[Notice]:
 
 
 def require_range(solution: Solution) -> None:
-    """Raise where floating-point numbers could not hold what a solver had to compute with."""
+    """Raise if a solver's values left the range of floating-point numbers."""
     if solution.status is Status.OUT_OF_RANGE:
         raise out_of_range()
 

@@ -1,4 +1,4 @@
-"""Least squares at one alpha: which solver, with what options, and what to say about what it found."""
+"""Least squares at one alpha: choice of the solver, its options, and notices about the solution."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class LeastSquares:
     solver : str
         A name of `SOLVERS`, or "auto".
     restriction : Restriction or None
-        What is known of the coefficients; with signs, the solver is "bounded".
+        Prior knowledge of the coefficients; with signs, the solver is "bounded".
     """
 
     solver: str
@@ -90,7 +90,7 @@ class LeastSquares:
         return ScaledObjective(objective, prior_scale(objective, self.scaling))
 
     def solve(self, objective: QuadraticObjective) -> Solution:
-        """Find the minimum of an objective plus the penalty; `notices` tells where it is not what was asked for."""
+        """Find the minimum of an objective plus the penalty; `notices` reports solutions that miss the tolerance."""
         if self.restriction is not None:
             return self._solve_restricted(objective, self.restriction)
         scaled = self.scaled(objective)
@@ -125,7 +125,7 @@ class LeastSquares:
         return solution
 
     def _solve_bounded(self, moved: MovedQuadratic, bounds: Bounds, is_out: Bools | None) -> Solution:
-        """Solve output by output; a gap falls with the square of the residual that `tol` is said of."""
+        """Solve output by output; `tol` bounds the residual, and the gap falls with its square."""
         rhs = moved.rhs if moved.rhs.ndim == 2 else moved.rhs[:, None]
         matrix = moved.matrix() if self.solver == BOUNDED_MATRIX else None
         units = None if is_out is None else _units(moved, is_out, matrix)
@@ -152,7 +152,7 @@ class LeastSquares:
         return replace(worst, coef=coef, n_iter=max(one.n_iter for one in found))
 
     def notices(self, solutions: Sequence[Solution]) -> list[Notice]:
-        """Return what is to be said of solutions that are not what was asked for."""
+        """Return notices about solutions that miss the tolerance or are not unique."""
         return [notice for one in solutions for notice in self._notices(one)]
 
     def _notices(self, solution: Solution) -> list[Notice]:
@@ -185,7 +185,7 @@ def _differing(objective: SquaredObjective, is_out: Bools, rounding: float) -> B
 
 
 def _units(objective: MovedQuadratic, is_out: Bools, matrix: Floats | None) -> Floats:
-    """Return what `minimise_bounded` takes for columns without a penalty: the size of the best fit by one of them."""
+    """Return the units of columns without a penalty for `minimise_bounded`: the size of the best fit by one of them."""
     out = np.flatnonzero(is_out)
     if matrix is None:
         columns = np.zeros((is_out.size, out.size))

@@ -1,1 +1,1 @@
-"""A fitted model as a formula in the user's columns: what exporters write down and explanations add up."""
+"""A fitted model as a formula in the user's columns, which exporters write and explanations decompose."""

@@ -1,4 +1,4 @@
-"""Terms made as few and as plain as they can be, without a change of the score."""
+"""Simplification of terms that leaves the score unchanged."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ __all__ = ["folded", "raw"]
 
 
 def folded(formula: Formula) -> Formula:
-    """Fold scales and shifts into weights and the constant, and add up what is a function of the same values.
+    """Fold scales and shifts into weights and the constant, and add up terms of the same values.
 
-    A centre stays where it is, ``weight * (x - center)``, because a difference that is taken late loses digits; but for
-    a product with a category, which is nothing in most rows. Its levels become one table times the other side.
+    A centre stays where it is, ``weight * (x - center)``, because a difference that is taken late loses digits. The
+    exception is a product with a category, which is 0 in most rows: its levels become one table times the other side.
     """
     constant, terms = formula.constant, []
     for term in formula.terms:
@@ -44,7 +44,7 @@ def raw(formula: Formula) -> Formula:
 
 
 def _fold_affine(term: Term) -> tuple[float, Term]:
-    """Return what goes to the constant, and the term without it."""
+    """Return the term's share of the constant, and the term without it."""
     weight, constant, steps = term.weight, 0.0, list(term.column.steps)
     late = 0.0  # what is subtracted from the value of the steps that are left
     while steps and isinstance(steps[-1], Affine):
@@ -59,7 +59,7 @@ def _fold_affine(term: Term) -> tuple[float, Term]:
 
 
 def _fold_marks(term: Term) -> tuple[float, Term]:
-    """Return what goes to the constant, and the term: a curve of a product that is 0 or 1 is a weight of it.
+    """Return the share of the constant, and the term: a curve of a 0-or-1 product becomes its weight.
 
     Two categories have as many products as pairs of levels, which are merged only where nothing comes after them.
     """
@@ -76,7 +76,7 @@ def _fold_marks(term: Term) -> tuple[float, Term]:
 
 
 def _is_mark(column: Column) -> bool:
-    """Tell whether a column is 0 or 1, being a level, a mark of what is missing, or a product of those."""
+    """Tell whether a column is 0 or 1: a level, an indicator of missing values, or a product of those."""
     if not column.steps:
         return bool(column.sides) and all(map(_is_mark, column.sides))
     last = column.steps[-1]
@@ -94,7 +94,7 @@ def _merged(terms: Iterable[Term]) -> list[Term]:
 
 
 def _what(column: Column) -> object:
-    """Return what columns have in common whose terms become one."""
+    """Return the key that columns share whose terms are merged."""
     at = None if column.steps else _table_side(column)
     if at is not None:
         own, other = column.sides[at], column.sides[1 - at]
@@ -125,7 +125,7 @@ def _table_side(column: Column) -> int | None:
 
 
 def _keys(step: Step) -> object:
-    """Return where the values of a table stand, or None for a step that is no table."""
+    """Return the positions of a table's values, or None for a step without a table."""
     if isinstance(step, Levels):
         return Levels
     if isinstance(step, Pieces):

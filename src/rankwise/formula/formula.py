@@ -215,7 +215,7 @@ class Formula:
 
 
 class Table:
-    """The user's rows, column by column; what several terms begin with is made once.
+    """The user's rows, column by column; steps that several terms share are computed once.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""From a fitted model to its formula."""
+"""Conversion of a fitted model to its formula."""
 
 from __future__ import annotations
 

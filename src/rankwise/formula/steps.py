@@ -1,7 +1,7 @@
-"""What is done to one column on its way into a model: each step takes the values of a column and returns new ones.
+"""Steps of one column on its way into a model: each maps the values of a column to new ones.
 
-Every transformer that rankwise's hints recommend looks at one column at a time, or writes down one answer for each of
-its values. A chain of these steps therefore says all that a pipeline does to a column.
+Every transformer that rankwise's hints recommend works on one column at a time, or maps each of its values to a
+result. A chain of these steps therefore describes everything that a pipeline does to a column.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Step(ABC):
 
     @abstractmethod
     def apply(self, values: AnyArray, qid: AnyArray | None) -> AnyArray:
-        """Return what becomes of the values of one column.
+        """Return the transformed values of one column.
 
         Parameters
         ----------
@@ -66,7 +66,7 @@ class Affine(Step):
 
 @dataclass(frozen=True)
 class Fill(Step):
-    """What is missing becomes `value`, a number or a text."""
+    """Replace missing values by `value`, a number or a text."""
 
     value: Level
 
@@ -86,7 +86,7 @@ class IsMissing(Step):
 
 @dataclass(frozen=True)
 class Levels(Step):
-    """One answer for each known value, one for all others, and one for what is missing.
+    """One result for each known value, one for all others, and one for missing values.
 
     Attributes
     ----------
@@ -121,11 +121,11 @@ class Pieces(Step):
     breaks : tuple of float
         Where one piece ends and the next begins.
     starts : tuple of float
-        What is subtracted from a value in each piece; one more than breaks.
+        The offset that is subtracted from a value in each piece; one more than breaks.
     coefficients : tuple of tuple of float
         Of each piece, the highest power first.
     missing : float or None
-        The value of what is missing; None: it stays missing.
+        The result for missing values; None: they stay missing.
     """
 
     breaks: tuple[float, ...]
@@ -188,7 +188,7 @@ class Power(Step):
 
 @dataclass(frozen=True)
 class NormalQuantile(Step):
-    """What a normal distribution has at a share, bounded as scikit-learn's QuantileTransformer bounds it."""
+    """The normal quantile of a probability, bounded as in scikit-learn's QuantileTransformer."""
 
     low: float = float(scipy.special.ndtri(1e-7 - np.spacing(1)))
     high: float = float(scipy.special.ndtri(1 - (1e-7 - np.spacing(1))))
@@ -199,7 +199,7 @@ class NormalQuantile(Step):
 
 @dataclass(frozen=True)
 class QueryScale(Step):
-    """What `rankwise.preprocessing.QueryScaler` does to a column of a whole query."""
+    """Scale a column of a whole query, as `rankwise.preprocessing.QueryScaler` does."""
 
     method: str
 

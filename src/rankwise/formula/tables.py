@@ -1,7 +1,8 @@
-"""`TableEncoder` as steps of columns: what it does with missing values, categories, dates, lists and crosses.
+"""`TableEncoder` as steps of columns: missing values, categories, dates, lists and crosses.
 
-An encoder reads some texts as missing values, such as ``NA``, and so must whoever runs the formula: they are levels
-here. Truth values are 1 and 0, dates days since 1970, and a list is a column for each place, ``name[0]`` and so on.
+An encoder reads some texts as missing values, such as ``NA``. They are levels here, so that every program that runs
+the formula does the same. Booleans are 1 and 0, dates are days since 1970, and a list is one column per place,
+``name[0]`` and so on.
 """
 
 from __future__ import annotations

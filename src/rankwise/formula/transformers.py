@@ -1,4 +1,4 @@
-"""scikit-learn's transformers as steps of columns; what looks at several columns of a row has none and is refused."""
+"""scikit-learn's transformers as steps of columns; transformers that mix columns raise an error."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ def _groups(
 ) -> tuple[list[Level | None], list[list[Level | None]], bool]:
     """Return the values that an encoder knows, and those that it does not tell apart: each alone, the rare ones last.
 
-    What is missing is None; the last entry tells whether there are rare ones.
+    Missing values are None; the last entry tells whether there are rare values.
     """
     every = getattr(step, "infrequent_categories_", None)
     listed = None if every is None else every[at]

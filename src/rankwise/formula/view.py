@@ -22,12 +22,12 @@ __all__ = ["ModelView"]
 
 @dataclass(frozen=True)
 class ModelView:
-    """A fitted ranker and what prepares its columns.
+    """A fitted ranker and the preprocessing of its columns.
 
     Attributes
     ----------
     encoder : TableEncoder or None
-        What makes numbers of the columns of a table, before everything else.
+        The encoder of tables, which comes first.
     steps : tuple of transformers
         Applied to the rows in turn; those that take `qid` get it.
     ranker : estimator
@@ -39,7 +39,7 @@ class ModelView:
 
     @classmethod
     def of(cls, model: Any) -> ModelView:
-        """Look at a fitted ranker, a fitted pipeline that ends in one, or what a search chose of those."""
+        """View a fitted ranker, a fitted pipeline that ends in one, or the best estimator of a search."""
         chosen = getattr(model, "best_estimator_", None)
         if chosen is not None:
             view = cls.of(chosen)

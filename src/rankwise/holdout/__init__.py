@@ -1,4 +1,4 @@
-"""What a model would have predicted for rows it had not seen: exact, for every alpha, from one decomposition.
+"""Exact hold-out predictions for every alpha from one decomposition.
 
 See docs/mathematics.md, section 4. In the coordinates of a factor ``L = F'F`` RankRLS is ridge regression of ``t``
 (``F't = r``) on ``Z = FX``, or with the kernel ``FKF'``. Its residual is ``e = M t`` with
@@ -18,7 +18,7 @@ Rows that weigh nothing are left out before anything else. Where every two rows 
 more than alpha and, under unit cost, the labels by two steps (`compared_pairs`): any row weights, any query weight, any
 number of levels. Where ties are left out, or pairs weigh by their labels, leave-pair-out has no such form.
 
-Nothing here validates or prints. That a kernel is indefinite, which its decomposition shows, is said by its problem.
+Nothing here validates or prints. The problem reports a kernel whose decomposition shows that it is indefinite.
 """
 
 from rankwise.holdout.compared_pairs import (

@@ -1,9 +1,9 @@
-"""Leave-pair-out where every two rows are compared, whatever they weigh: unit cost, row weights, any query weight.
+"""Leave-pair-out where every two rows are compared, for unit cost, row weights and any query weight.
 
 With row weights w of sum S every such graph is ``L = s S (D_w - ww'/S)``, so the model without rows i and j is the
 "size" convention's with another alpha and other labels (docs/mathematics.md, section 4):
 
-- its alpha is ``alpha · s S / (s' S')``, where s' and S' are what s and S become when the two leave: the same for all
+- its alpha is ``alpha · s S / (s' S')``, where s' and S' are s and S without the two rows: the same for all
   pairs where rows weigh the same and labels do not matter, else a number that depends on the pair;
 - under magnitude cost its labels are y. Under unit cost they are ``(below' - above') / S'``, the weights of the rows
   below and above, which two rows change by a step each: ``S'`` times them is
@@ -15,7 +15,7 @@ line: Chebyshev interpolation between a few alphas gives those of all pairs to t
 no row dominates, some twenty at worst). Where a row weighs about as much as all others, its pairs, at most seven times
 as many as rows, are summed one by one.
 
-What a sum over ``α / (σ + α)`` is at many alphas, from its values at a few.
+Sums over ``α / (σ + α)`` at many alphas are interpolated from their values at a few.
 
 As a function of ``log α`` each term has its poles at distance π from the real line, whatever σ, so Chebyshev
 interpolation over an interval of half-width h gains a factor of about ``2π / h`` a node.
@@ -147,7 +147,7 @@ def compared_pair_out_error(
 
 
 class _Terms:
-    """What T is made of, and the difference of two held-out scores from entries of it."""
+    """The terms of T, and the difference of two held-out scores from its entries."""
 
     def __init__(self, decomposition: HoldOut, ranking: ComparedRows) -> None:
         self.ranking = ranking
@@ -258,7 +258,7 @@ def _is_near(factor: Floats) -> npt.NDArray[np.bool_]:
 
 
 def _survey(ranking: ComparedRows) -> tuple[tuple[Rows, Rows], Interpolation]:
-    """Return the pairs that are summed one by one, and what interpolates between the alphas of the others."""
+    """Return the pairs that are summed one by one, and the interpolation between the alphas of the others."""
     far: list[tuple[Rows, Rows]] = []
     low, high = np.inf, 0.0
     for rows, columns in _blocks(1 if ranking.query_weight == "size" else ranking.y.size):
@@ -293,7 +293,7 @@ def leaves_one_level(level: Rows, i: Rows, j: Rows) -> npt.NDArray[np.bool_]:
 def sum_over_blocks(
     score: Callable[[Block], Floats], blocks: Iterable[Block], n_rows: int, n_threads: int
 ) -> Floats:
-    """Add up what `score` returns for blocks, each of as many rows with all rows from its first one on."""
+    """Add up the results of `score` for blocks, each of as many rows with all rows from its first one on."""
     listed = list(blocks)
     total: Floats = np.zeros(())
     progress = ShareProgress("leave-pair-out", f"{n_rows * (n_rows - 1) // 2:,} pairs")

@@ -38,7 +38,7 @@ class HoldOut(Protocol):
         """1 or 0."""
 
     def spectral(self, alphas: Floats) -> Floats:
-        """Return what stands between the coordinates, (alphas, rank)."""
+        """Return the spectral factors between the coordinates, (alphas, rank)."""
 
     def of_rows(self, rows: Rows) -> HoldOut:
         """Return the same for some rows, where the others weigh nothing and so have neither pairs nor leverage."""
@@ -117,7 +117,7 @@ class PrimalHoldOut:
         return self.features
 
     def spectral(self, alphas: Floats) -> Floats:
-        """Return what stands between the coordinates."""
+        """Return the spectral factors between the coordinates."""
         return -self.shrinkage(alphas)
 
     def of_rows(self, rows: Rows) -> PrimalHoldOut:
@@ -136,7 +136,7 @@ class PrimalHoldOut:
         return self.values + penalty
 
     def shrinkage(self, alphas: Floats) -> Floats:
-        """Return ``1 / (σ + α)``, (alphas, rank); 0 where that is no number, and 1 for free columns."""
+        """Return ``1 / (σ + α)``, (alphas, rank); 0 where that is undefined, and 1 for free columns."""
         shifted = self._shifted(alphas)
         # The free columns have length 1 whatever the units of the others: neither is to be lost beside the other.
         penalised = slice(self.rank - self.n_free)

@@ -67,7 +67,7 @@ def held_out_residuals(
         Disjoint; no pair joins a group to the other rows, unless there is one global ranking.
     alphas : (alphas,) float64
     n_threads : int
-        Groups are shared out to so many threads.
+        The number of threads that share the groups.
 
     Returns
     -------
@@ -139,7 +139,7 @@ def _batches(n_alphas: int, system_size: int) -> Iterator[slice]:
 
 
 def _batches_of_like_size(groups: Sequence[Rows], n_columns: int) -> Iterator[list[Rows]]:
-    """Yield groups of about the same size, so many at a time that their features stay in cache."""
+    """Yield groups of about the same size, in batches whose features fit in cache."""
     batch: list[Rows] = []
     for rows in sorted(groups, key=len):
         if batch and (

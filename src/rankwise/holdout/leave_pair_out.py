@@ -1,4 +1,4 @@
-"""Leave-pair-out of one ranking: which closed form answers, what it takes, and the errors it finds.
+"""Leave-pair-out of one ranking: choice of the closed form, its cost, and its errors.
 
 Each pair is scored by the model that saw neither of its rows. Without the rows i and j, ``e_U`` solves the 2 × 2 system
 ``T_UU e_U = (Tt)_U`` with ``T = M - uu'``, so a pair costs O(1) once ``T`` is there, and the held-out difference is
@@ -41,16 +41,16 @@ _NODES = 6  # alphas between which those of pairs of different weight are interp
 
 @dataclass(frozen=True)
 class PairForm:
-    """How one output answers.
+    """The closed form for one output.
 
     Attributes
     ----------
     price : float
-        Floating-point operations; infinite where there is no closed form.
+        Floating-point operations; infinite without a closed form.
     n_bytes : float
         The largest arrays together, beside the decomposition.
     description : str
-        What stands against it, as the end of a sentence that begins with "leave-pair-out".
+        The obstacle to it, as the end of a sentence that begins with "leave-pair-out".
     """
 
     price: float
@@ -182,7 +182,7 @@ def leave_pair_out_error(
     code : (rows,) int64, optional
         Equal rows share a number: they tie, however small alpha is and however large its rounding errors.
     n_threads : int
-        Blocks of pairs are shared out to so many threads.
+        The number of threads that share the blocks of pairs.
 
     Returns
     -------
@@ -233,7 +233,7 @@ def leave_pair_out_error(
 
 
 def _weight_of_pairs(labels: Floats, root_share: Floats | None) -> float:
-    """Return what the pairs with different labels weigh together."""
+    """Return the total weight of the pairs with different labels."""
     share = None if root_share is None else root_share**2
     level = np.bincount(_level(labels), weights=share)
     return float(level.sum() ** 2 - (level.astype(np.float64) ** 2).sum()) / 2

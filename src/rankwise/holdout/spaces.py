@@ -1,4 +1,4 @@
-"""One decomposition that knows the models of all alphas, and those without what is held out.
+"""Decompositions that give the models of all alphas, on all rows and without held-out groups.
 
 Of labelled rows and of listed pairs, each in a space: columns of X, the features of a reduced set, or a kernel. RankRLS
 on listed pairs is ridge regression of ``√ω z`` on the rows ``√ω (x_i - x_j)``, so any groups of pairs can be held out.
@@ -140,7 +140,7 @@ class ColumnSpace:
         return True
 
     def notices(self) -> list[Notice]:
-        """Return what is to be said of the columns."""
+        """Return the notices about the columns."""
         return notices_of_scales(self.X)
 
 
@@ -193,7 +193,7 @@ class KernelSpace:
         return self.problem.kernel.name == "linear" and self.problem.basis is None
 
     def notices(self) -> list[Notice]:
-        """Return what is to be said of the kernel, once it has been decomposed."""
+        """Return the notices about the kernel, which must have been decomposed."""
         kernel = self.problem.kernel
         return [*notices_of_extremes(kernel, self.extremes), *notices_of_linear(self.problem)]
 
@@ -205,7 +205,7 @@ class KernelSpace:
         return _of_features(Z, graph, factor, partial(_unscaled, None), self.problem.budget)
 
     def scoring(self, rows: Rows, trained: Rows) -> Floats:
-        """Return what gives some rows their scores when it multiplies a model that was refitted to others."""
+        """Return the matrix that maps models refitted to other rows to the scores of some rows."""
         return self.problem.between(rows, trained) if self.problem.basis is None else self._features[1][rows]
 
 
@@ -213,7 +213,7 @@ Space = ColumnSpace | KernelSpace
 
 
 def exact_bytes(shape: tuple[int, int]) -> int:
-    """Return what the decomposition of a matrix takes: three copies of the smaller of it and its kernel, and more."""
+    """Return the bytes of a matrix's decomposition: three copies of the smaller of it and its kernel, and more."""
     n_rows, n_columns = shape
     return 8 * (3 * n_rows * min(n_rows, n_columns) + 3 * min(n_rows, n_columns) ** 2)
 

@@ -1,4 +1,4 @@
-"""Model selection that keeps queries whole and hands `qid` to everyone who needs it."""
+"""Model selection that keeps queries whole and passes `qid` to splitters, estimators and scorers."""
 
 from rankwise.model_selection.cross_validation import (
     RankingScorer,

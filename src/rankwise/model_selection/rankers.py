@@ -127,7 +127,7 @@ def _check_has(estimator: object, method: str) -> None:
 
 
 def _check_takes(estimator: BaseEstimator, names: Iterable[str]) -> None:
-    """Raise unless `fit` has arguments of these names, which nobody but a ranker has for queries."""
+    """Raise unless `fit` has arguments of these names, which only rankers have for queries."""
     parameters = signature(estimator.fit).parameters
     takes_any = any(one.kind is Parameter.VAR_KEYWORD for one in parameters.values())
     for name in names:

@@ -96,13 +96,13 @@ class QueryKFold(GroupKFold):  # type: ignore[misc]
 
 
 class PreferenceKFold(BaseEstimator):  # type: ignore[misc]
-    """Split a list of pairs into folds, so that what is tested was not seen in training.
+    """Split a list of pairs into folds whose test pairs are new to training.
 
     Parameters
     ----------
     n_splits : int, default=5
     by : {"pairs", "items", "components", "groups"}, default="pairs"
-        What stays on one side:
+        The unit that is never split between training and test:
 
         - "pairs": all comparisons of the same two items. The items themselves are on both sides: it estimates how well
           new comparisons of known items are predicted.
@@ -172,7 +172,7 @@ class PreferenceKFold(BaseEstimator):  # type: ignore[misc]
             yield self._sides(fold_of_pair != c, fold_of_pair == c)
 
     def _units(self, ends: Rows, n_items: int, groups: ArrayLike | None) -> Rows:
-        """Return the number of what each pair must not be torn from."""
+        """Return the number of the unit that each pair belongs to."""
         if self.by == "groups":
             if groups is None:
                 raise InvalidInputError(

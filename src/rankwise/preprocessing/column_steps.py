@@ -1,4 +1,4 @@
-"""What is done with one column of a table: how its values become numbers, what these are called, and in sentences."""
+"""Encoding of one column of a table: its numbers, their column names, and a description in words."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ Block: TypeAlias = "Floats | sp.csr_matrix"  # the columns of numbers that one c
 
 
 class ColumnStep(TypedDict, total=False):
-    """What is done with a column, as plain values that a model file keeps.
+    """The encoding of a column, as plain values that a model file stores.
 
     Attributes
     ----------
     name : str
     kind : {"number", "flag", "date", "category", "list", "words", "left out"}
     fill : float, or list of float for lists
-        What stands for missing values.
+        The replacement of missing values.
     missing : int
         How many values were missing in training.
     levels : list of str
@@ -76,7 +76,7 @@ def _written(value: float) -> str:
 
 
 def texts(values: Iterable[object]) -> list[str]:
-    """Return texts, empty where there is none."""
+    """Return texts, with empty strings for missing values."""
     return ["" if value is None else str(value) for value in values]
 
 
@@ -112,7 +112,7 @@ def encode(step: ColumnStep, column: Column) -> Block:
 
 
 def _check_kind(step: ColumnStep, column: Column) -> None:
-    """Raise unless a column holds what it held in training; one of which nothing is known holds anything."""
+    """Raise if the type of a column differs from training; columns of unknown type accept any."""
     kind, values = step["kind"], column.values
     is_other = column.kind == "text" or (kind == "list") != (column.kind == "list")
     if is_other or ((kind == "date") != (column.kind == "date") and not np.isnan(values).all()):
@@ -168,7 +168,7 @@ def column_names(step: ColumnStep) -> list[str]:
 
 
 def describe(step: ColumnStep) -> str:
-    """Say what is done with the column."""
+    """Describe the encoding of the column."""
     kind = step["kind"]
     if kind == "left out":
         return f"left out, because {step['why']}"

@@ -25,9 +25,9 @@ _BLOCK = 1 << 18  # numbers worked on at a time: they stay in cache
 class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     """Scale every column inside every query, by the rows of that query alone.
 
-    What a feature is worth often depends on the query: a frequent word gives all its documents a small score. Scaled
-    inside the query, its best row is the best whatever the others have. Nothing is learned from the training rows: a
-    query is scaled alike in training and in use, and must be there whole, with its ids.
+    The scale of a feature often depends on the query: a frequent word gives all its documents a small score. Scaling
+    inside queries makes the rows of different queries comparable. The scaler learns nothing from the training rows:
+    it scales a query alike in training and prediction, and needs all rows of each query, with their ids.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
 
         A column that is constant in a query, which it is where the query has one row, becomes 0.
     passthrough : bool, default=False
-        Whether the columns as they are stand before the scaled ones, so that a model has both.
+        Whether to put the unscaled columns before the scaled ones, so that a model has both.
 
     Attributes
     ----------
@@ -49,7 +49,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
 
     Notes
     -----
-    **Sparse matrices stay sparse.** Where a column of a query has zeros, what 0 would become is subtracted, so that 0
+    **Sparse matrices stay sparse.** Where a column of a query has zeros, the scaled value of 0 is subtracted, so that 0
     stays 0. The result differs from that of the same dense matrix by one constant for each query and column, which a
     linear ranker cannot see; with "minmax" it does not differ where no value is negative.
 
@@ -243,7 +243,7 @@ def _bounded(block: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 def _ratio(part: Floats, whole: Floats) -> Floats:
-    """Divide; what is a part of nothing is 0."""
+    """Divide; a ratio with denominator 0 is 0."""
     return part / np.where(whole > 0, whole, 1.0)
 
 
@@ -336,5 +336,5 @@ class _Stored:
         return np.where(np.isnan(values), np.nan, np.where(constant[cell], 0.0, ranks))
 
     def _sum(self, entries: AnyArray) -> AnyArray:
-        """Add up what belongs to each column of a query."""
+        """Add up the values of each column of a query."""
         return np.asarray(np.add.reduceat(entries.astype(np.float64), self.start))

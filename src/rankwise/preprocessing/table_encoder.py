@@ -1,4 +1,4 @@
-"""Tables as people have them, as numbers: missing values, categories, dates, lists and words."""
+"""Encoding of tables as numbers: missing values, categories, dates, lists and words."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _WORDS = ("hash", "tf-idf")
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
-    """Turn the columns of a table into numbers, each by what it holds.
+    """Encode the columns of a table as numbers, depending on their types.
 
-    Numbers stay; where some are missing, they are filled with the median and a column tells which. Texts with few
-    values become a column for each, the rare ones together; a value that training did not have counts as rare. Truth
-    values become 0 and 1, dates days since 1970, lists a column for each place, and texts that are asked for as words
-    become hashed or tf-idf words. Columns that cannot matter are left out, and named: those with one value everywhere,
-    those with one value inside every query, and texts of which nearly every row has another.
+    Numbers are kept; missing ones are replaced by the median, and an extra column marks them. Texts with few values are
+    one-hot encoded, with one column for all rare values; values that are new in prediction count as rare. Booleans
+    become 0 and 1, dates become days since 1970, lists one column per place, and columns named in `words` become hashed
+    or tf-idf words. Columns that cannot matter are left out and listed: those that are constant, those that are
+    constant inside every query, and texts that differ in nearly every row.
 
     Parameters
     ----------
@@ -58,12 +58,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     min_rows : int, default=5
         Values of a category with fewer rows go together.
     max_levels : int, default=100
-        At most so many values of a category have columns of their own.
+        The most values of a category that get columns of their own.
 
     Attributes
     ----------
     columns_ : list of dict
-        What is done with each column, as plain values.
+        The encoding of each column, as plain values.
     n_features_in_ : int
     feature_names_in_ : ndarray of str
 
@@ -105,7 +105,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.max_levels = max_levels
 
     def fit(self, X: MatrixLike, y: object = None, qid: ArrayLike | None = None) -> Self:
-        """Look at every column, and decide what is done with it.
+        """Choose the encoding of every column.
 
         Parameters
         ----------
@@ -190,7 +190,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return stacked
 
     def get_feature_names_out(self, input_features: object = None) -> AnyArray:
-        """Return a name for each column of what `transform` returns.
+        """Return a name for each column of the result of `transform`.
 
         Parameters
         ----------
@@ -211,7 +211,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return np.array(found, dtype=object)
 
     def describe(self) -> list[str]:
-        """Say what is done with each column, a line for each."""
+        """Describe the encoding of each column, one per line."""
         check_is_fitted(self)
         lines = [f"{step['name']}: {describe(step)}" for step in self.columns_]
         return lines + [f"{cross}: the product of the two" for cross in self.crosses]

@@ -1,1 +1,1 @@
-"""A design and its pairs, kernels with their rows, prior knowledge of coefficients: problems after validation."""
+"""Problems after validation: a design and its pairs, kernels with their rows, and prior knowledge."""

@@ -27,8 +27,8 @@ class Problem:
     def row_codes(self) -> Ints:
         """Numbers of the rows, which equal rows share: their scores are equal, whatever a formula rounds.
 
-        Rows are told apart by a random projection, formed for each row in the same way wherever it stands; a product by
-        BLAS would not be. Nobody can look into an operator, whose rows all count as different.
+        A random projection identifies equal rows. It is computed in the same way for every row, unlike a BLAS product,
+        whose rounding depends on the position. The rows of an operator cannot be read and all count as different.
         """
         n_rows, n_columns = self.design.shape
         if not self.design.has_rows:

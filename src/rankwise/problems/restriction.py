@@ -1,4 +1,4 @@
-"""What is known of coefficients before any data: their signs, a model to stay near, and how free each column is."""
+"""Prior knowledge of coefficients: their signs, a prior model, and penalty factors of columns."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Restriction:
         return (coef - self.origin(coef.size)) / (1.0 if self.penalty is None else self.scale(coef.size))
 
     def bounds(self, origin: Floats, scale: Floats) -> Bounds:
-        """Return what the signs mean for u."""
+        """Return the bounds of u that the signs imply."""
         signs = np.zeros(origin.size) if self.signs is None else self.signs
         zero = -origin / scale
         return Bounds(np.where(signs > 0, zero, -np.inf), np.where(signs < 0, zero, np.inf))

@@ -1,4 +1,4 @@
-"""One page about a model: how good it is, on which queries, why it ranks as it does, and how it was chosen.
+"""One page about a model: its metrics, its best and worst queries, explanations, and how it was chosen.
 
 ``Report(model, X, y, qid).save("report.html")`` writes a single file that works offline, in light and dark, on a
 phone and on paper. It needs no other package: the charts are SVG and HTML of our own.

@@ -22,12 +22,12 @@ _QUERIES = 5  # on either side that are named
 
 @dataclass(frozen=True)
 class Against:
-    """Everything that is said of a second model.
+    """The comparison with a second model.
 
     Attributes
     ----------
     name : str
-        What it is called.
+        Its display name.
     rows : list of (Figure, Interval, Comparison)
         Each figure of the first model, the interval of the second, and the paired comparison.
     moved : list of (query, difference)
@@ -45,7 +45,7 @@ class Against:
 def read_other(
     other: object, called: str | None, X: MatrixLike, qid: ArrayLike | None, n_rows: int
 ) -> tuple[Floats, str]:
-    """Return the scores of another model, and what it is called."""
+    """Return the scores and the display name of another model."""
     if not hasattr(other, "predict"):
         return check_numbers("against", other, n_rows), called or "the other model"
     view = ModelView.of(other)

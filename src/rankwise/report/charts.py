@@ -63,7 +63,7 @@ def span(low: float, high: float, value: float) -> float:
 
 
 def ticks(low: float, high: float, count: int = 5) -> list[float]:
-    """Return round numbers between two others, about so many."""
+    """Return about `count` round numbers between two limits."""
     if not 0 < high - low < np.inf:
         return [low]
     raw = (high - low) / count

@@ -71,7 +71,7 @@ def alpha_of(ranker: Estimator) -> tuple[float | None, int | None, bool]:
 def choice_section(
     surface: Reading | None, curve: AlphaCurve | None, ranker: Estimator, notes: Mapping[str, Json] | None
 ) -> str:
-    """Show what was tried, how the regularisation was chosen, and the course of the iterations."""
+    """Show the candidates, the choice of the regularisation, and the convergence."""
     title, body = _regularisation(surface, curve, ranker)
     tried = candidates_table(notes or {})
     if tried:

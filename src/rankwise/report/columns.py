@@ -1,4 +1,4 @@
-"""Which columns matter: the parts of scores, read from the formula of a model, with pictures of curves and surfaces."""
+"""Importance of columns: the parts of scores, from the formula of a model, with plots of curves and surfaces."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Parts:
         self.description = f"a sum of {', and of '.join(told)}"
 
     def of(self, rows: Ints, *, with_kernel: bool = True) -> Floats:
-        """Return what each part adds to the scores of some rows."""
+        """Return the contribution of each part to the scores of some rows."""
         if self.weights is not None and self._centers is not None:
             own: Any = _rows(self._X, rows)
             own = own.toarray() if is_sparse(own) else np.asarray(own, dtype=np.float64)
@@ -181,7 +181,7 @@ class Axis:
     Attributes
     ----------
     column : Column
-        As it is drawn: the column of the user's, or what scaling inside queries makes of it.
+        The values that are drawn: the user's column, or the column scaled inside queries.
     rest : tuple of Step
         The steps that follow.
     anchors : array
@@ -253,7 +253,7 @@ def _axis(source: Table, column: Column) -> Axis | None:
 
 @dataclass(frozen=True)
 class Picture:
-    """A curve or a surface: the part, its axes and what is drawn.
+    """A curve or a surface: the part, its axes and the values to draw.
 
     Attributes
     ----------

@@ -1,4 +1,4 @@
-"""Duels in a report: who won and lost, what the model expected, and whether its probabilities hold."""
+"""Duels in a report: wins and losses, the model's predictions, and the calibration of its probabilities."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Record:
 
 @dataclass(frozen=True)
 class Duels:
-    """What is known of duels.
+    """Statistics of duels.
 
     Attributes
     ----------
@@ -67,7 +67,7 @@ class Duels:
 
 
 def probability_of(ranker: object, calibration: Sequence[Sequence[float]] | None) -> Probability | None:
-    """Return what turns differences of scores into probabilities; None where the model has none."""
+    """Return the function from differences of scores to probabilities; None if the model has none."""
     if calibration is not None:
         return Calibration(*calibration)
     loss = getattr(ranker, "loss_", None)
@@ -83,7 +83,7 @@ def look_at_duels(
     probability: Probability | None,
     names: Sequence[str] | None,
 ) -> Duels:
-    """Count wins and losses, and compare them with what the model expected."""
+    """Count wins and losses, and compare them with the model's predictions."""
     winner, loser = pairs.T
     won, lost = (np.bincount(side, weights=weight, minlength=scores.size) for side in (winner, loser))
     fought = np.flatnonzero(won + lost)
@@ -111,7 +111,7 @@ def look_at_duels(
 
 
 def reliability(chance: Floats, weight: Floats) -> list[Bin]:
-    """Compare what the model said of its favourites with how often they won; a favourite at one half won half."""
+    """Compare the predicted and the observed wins of favourites; one at probability one half counts half a win."""
     said = np.maximum(chance, 1 - chance)
     right = np.where(chance > 0.5, 1.0, np.where(chance == 0.5, 0.5, 0.0))
     place = np.clip(np.searchsorted(_BINS, said, side="right") - 1, 0, len(_BINS) - 2)

@@ -59,7 +59,7 @@ _GRADES = 5  # shades there are
 
 @dataclass(frozen=True)
 class Top:
-    """What stands at the top of the queries.
+    """The rows at the top of the queries.
 
     Attributes
     ----------
@@ -77,7 +77,7 @@ class Top:
 
 @dataclass(frozen=True)
 class Figure:
-    """One metric of the model, and of what it is compared with.
+    """One metric of the model and of its baselines.
 
     Attributes
     ----------
@@ -137,7 +137,7 @@ class Evidence:
         The first metric, query by query; None for preferences.
     best_column : tuple (column, sign) or None
     top : Top or None
-        What stands at the top, for grades inside queries.
+        The top of the queries, for grades inside queries.
     """
 
     figures: list[Figure]
@@ -312,7 +312,7 @@ def take_columns(X: InMemory, columns: npt.NDArray[np.int64]) -> Floats:
 
 
 def look_at_top(y: Floats, queries: Queries, scores: Floats) -> Top | None:
-    """Return what stands at the top; None where there are more grades than shades."""
+    """Summarise the top of the queries; None if there are more grades than shades."""
     grades = np.unique(y)[::-1]
     if grades.size > _GRADES:
         return None
@@ -388,7 +388,7 @@ def verdict(figure: Figure, comparison: Comparison, names: tuple[str, str], othe
 
 
 def meaning(figure: Figure) -> str:
-    """Say in words what the value of a metric means; empty where that would say no more than its convention."""
+    """Explain the value of a metric in words; empty if that would only repeat its convention."""
     value, (base, _, cutoff) = figure.model.value, figure.name.partition("@")
     if base in {"pairwise_error", "concordance", "auc"}:
         order = "wrong" if base == "pairwise_error" else "right"
@@ -434,7 +434,7 @@ def metrics_section(evidence: Evidence, best_name: str | None) -> str:
 
 
 def _note(first: Interval) -> str:
-    """Say what the brackets, the baselines and p are."""
+    """Explain the intervals, the baselines and p."""
     if first.unit == "pairs":
         return (
             f"Brackets: {first.level:.0%} intervals over {number(first.n)} pairs, where two that share an item count "

@@ -1,4 +1,4 @@
-"""Text and numbers on their way into the page: everything that comes from outside is escaped here."""
+"""Text and numbers of the page: this module escapes everything that comes from the user."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\
 
 
 def plain(value: object, longest: int = _LONGEST) -> str:
-    """Shorten a name from outside, and make what cannot be seen visible."""
+    """Shorten a name from the user, and escape invisible characters."""
     shown = _UNSEEN.sub("\N{REPLACEMENT CHARACTER}", str(value))
     return shown if len(shown) <= longest else shown[: longest - 1] + "…"
 
@@ -56,7 +56,7 @@ def name(value: object, longest: int = _LONGEST) -> str:
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """Write a number with so many significant digits."""
+    """Format a number with a given number of significant digits."""
     if value is None or not math.isfinite(value):
         return "–"
     if value == int(value) and abs(value) < 1e15:
@@ -65,7 +65,7 @@ def number(value: float | None, digits: int = 4) -> str:
 
 
 def decimals(value: float | None, digits: int = 4) -> str:
-    """Write a figure with so many decimals, as all of its column have."""
+    """Format a figure with the number of decimals of its column."""
     if value is None or not math.isfinite(value):
         return "–"
     return f"{value:.{digits}f}".replace("-", "−")
@@ -100,7 +100,7 @@ def embed(data: object) -> str:
 
 
 def table(label: str, head: str, lines: str, kind: str = "") -> str:
-    """Set a table that may scroll by itself; `head` and `lines` are cells and rows."""
+    """Write a table with its own scroll bar; `head` and `lines` are cells and rows."""
     named = f' class="{kind}"' if kind else ""
     return (
         f'<div class="scroll" tabindex="0" role="group" aria-label="{text(label)}"><table{named}>'
@@ -135,7 +135,7 @@ def details(summary: str, body: str) -> str:
 
 
 def brackets(low: float, high: float) -> str:
-    """Write an interval; nothing where there is none."""
+    """Format an interval; empty if it is missing."""
     return f"[{decimals(low, 3)}, {decimals(high, 3)}]" if math.isfinite(low) else ""
 
 

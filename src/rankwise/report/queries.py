@@ -1,4 +1,4 @@
-"""Query by query: the best and the worst queries with their ranked rows, and why one row stands above another."""
+"""The best and the worst queries with their ranked rows, and why one row ranks above another."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class RankedRow:
     score : float
     label : float or None
     parts : (columns,) float64
-        What the shown parts add to the score.
+        The contributions of the shown parts to the score.
     values : list
         Their columns as they are in the data; None for a part of two columns.
     """
@@ -76,7 +76,7 @@ class OpenQuery:
         Its own value of the leading metric.
     size : int
     columns : (columns,) int64
-        The parts of scores that are told apart: those that vary most among these rows.
+        The parts of scores that are shown: those that vary most among these rows.
     rows : list of RankedRow
     n_top : int
         How many of the rows come from the top; the others stand further down, and should not.
@@ -242,7 +242,7 @@ def _open_query(query: OpenQuery, position: int, naming: RowNaming) -> str:
 
 
 def why_section(opened: Sequence[OpenQuery], parts: Parts | None) -> str:
-    """Let the reader pick two rows and see what each part of a score adds."""
+    """Let the reader pick two rows and compare the contributions of each part."""
     if parts is None:
         return section(
             "why",

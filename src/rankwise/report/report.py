@@ -1,4 +1,4 @@
-"""The report: gathers everything once, and writes the page."""
+"""The report: collects all results once and writes the page."""
 
 from __future__ import annotations
 
@@ -79,20 +79,20 @@ class Report:
     weight : array-like of shape (pairs,), optional
         Weights of the pairs.
     metrics : sequence of str or Metric, optional
-        The page leads with the first. By default what suits the labels.
+        The page leads with the first. By default metrics that suit the labels.
     feature_names : sequence of str, optional
         By default the model's own.
     row_names : sequence of str, optional
-        What the rows are called, such as the ids of items or documents; by default they are numbered from 0.
+        Names of the rows, such as the ids of items or documents; by default they are numbered from 0.
     title : str, optional
     command : str or sequence of str, optional
-        How to make this page again; shown as it is, each of several commands by itself.
+        The commands that make this page; shown as they are, each on its own line.
     settings : mapping, optional
         More lines for the settings, before the model's parameters.
     source : str, optional
         Where the rows come from, such as the names of their files.
     choice : mapping, optional
-        What the model was chosen from: ``"tried"``, a list of mappings with ``"description"`` (or ``"method"`` and
+        The candidates: ``"tried"``, a list of mappings with ``"description"`` (or ``"method"`` and
         ``"scaling"``), ``"alpha"``, ``"iterations"``, ``"value"``, ``"standard_error"`` and ``"chosen"``;
         ``"metric"`` and ``"judged_by"``; ``"constant"``, the metric of a constant score, and ``"is_clear"``, whether
         some candidate is clearly better.
@@ -100,7 +100,7 @@ class Report:
     against : fitted ranker, Pipeline, or array-like of shape (rows,), optional
         Another model of the same rows, or its scores: a section shows both, with paired differences.
     against_name, own_name : str, optional
-        What the two are called there; by default what they are.
+        Their display names in that section; by default descriptions of the models.
     calibration : two lists of float, optional
         The ``calibration_`` of the `AutoRanker` that chose the model; by default the model's own.
     random_state : int, RandomState, Generator or None, default=0
@@ -270,7 +270,7 @@ def _parts(
     qid: ArrayLike | None,
     queries: Queries,
 ) -> Parts | None:
-    """Return the parts of scores by the columns of X, or else by those of numbers; None where there is no formula."""
+    """Return the parts of scores by the columns of X, or else by those of numbers; None if the model has no formula."""
     plain = replace(view, encoder=None)
     tried = [] if view.encoder is None else [(view, rows_as_read(view.encoder, X), None)]
     for model, rows, own in (*tried, (plain, numbers, names)):
@@ -294,7 +294,7 @@ def _checked_row_names(names: Sequence[object] | None, n_rows: int) -> list[str]
 
 
 def _parameters(view: ModelView) -> dict[str, object]:
-    """Return the parameters of a model and of what prepares its columns, as text."""
+    """Return the parameters of a model and of its preprocessing, as text."""
     found: dict[str, object] = {}
     for part in (*view.steps, view.ranker):
         kind = type(part).__name__
@@ -313,7 +313,7 @@ def _parameters(view: ModelView) -> dict[str, object]:
 def _data_facts(
     X: MatrixLike, labels: Floats | None, queries: Queries, n_pairs: int | None, thing: str
 ) -> dict[str, str]:
-    """Count what there is to evaluate on."""
+    """Count the rows, queries and pairs of the evaluation."""
     summary = summarise(X if is_sparse(X) else np.asarray(X), labels, queries)
     facts = {f"{thing.capitalize()}s": number(summary.rows), "Columns": number(summary.columns)}
     facts["Filled cells"] = f"{summary.filled:.1%}" if summary.filled > 0.001 else f"{summary.filled:.2g}"
@@ -345,7 +345,7 @@ def _tiles(evidence: Evidence, facts: Mapping[str, str]) -> str:
 
 
 def _lead(view: ModelView) -> str:
-    """Say what the model is in one line."""
+    """Describe the model in one line."""
     alpha, steps, _ = alpha_of(view.ranker)
     words = [view.describe()]
     words += [] if alpha is None else [f"alpha {alpha_name(alpha)}"]

@@ -1,1 +1,1 @@
-"""Choosing alpha and iterations: the reader of cv, the surface, exact hold-out, the path, and the result."""
+"""Selection of alpha and iterations: the cv plan, the surface, exact hold-out, the path, and the result."""

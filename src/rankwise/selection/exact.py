@@ -1,4 +1,4 @@
-"""Choosing alpha by exact hold-out: one decomposition answers for every alpha of the grid."""
+"""Selection of alpha by exact hold-out: one decomposition gives the error of every alpha of the grid."""
 
 from __future__ import annotations
 

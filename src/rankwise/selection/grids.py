@@ -1,4 +1,4 @@
-"""Grids of alphas: what a caller may pass, how they go on where the best lies at their end, and which is best."""
+"""Grids of alphas: validation, extension where the best alpha lies at an end, and choice of the best."""
 
 from __future__ import annotations
 
@@ -37,16 +37,16 @@ def is_default_grid(alphas: Floats, default: tuple[float, ...]) -> bool:
 def alphas_beyond(
     grid: Floats, errors: Floats, default: tuple[float, ...], *, small_is_cheap: bool
 ) -> Floats | None:
-    """Return alphas to score beyond an end of what was scored, at which some output is best; None where it ends.
+    """Return alphas to score beyond an end of the grid at which some output is best; None to stop.
 
-    Above, equally good alphas are no end: a grid may lie where alphas are too small to change a ranking, and large ones
-    are quickly fitted. Below, where a grid may lie too high, a few more are scored if that is cheap, or if nothing in
-    the grid makes a difference. On either side of the default grid at most as many values are scored as it has.
+    Upwards, the extension continues while alphas are equally good: the grid may lie where alphas are too small to
+    change a ranking, and large alphas are fitted quickly. Downwards, a few more are scored if that is cheap, or if
+    all alphas of the grid are equally good. Each side of the default grid gains at most as many values as it has.
 
     Parameters
     ----------
     grid : (alphas,) float64
-        What was scored, in increasing order, all positive.
+        The alphas that were scored, in increasing order, all positive.
     errors : (alphas, outputs) float64
         NaN where an alpha was not scored for an output.
     default : tuple of float
@@ -73,8 +73,7 @@ def alphas_beyond(
 def worth_keeping(grid: Floats, errors: Floats, default: tuple[float, ...]) -> Bools:
     """Tell which of the alphas that were scored belong to the grid: the default ones, and up to one beyond the best.
 
-    What was tried beyond an end in vain is forgotten: alphas far out there that are as good, or hardly better, are no
-    news.
+    Alphas beyond an end that are only as good, or hardly better, are dropped.
     """
     first, last = int(np.searchsorted(grid, min(default))), int(np.searchsorted(grid, max(default)))
     low, high = first, last
@@ -99,7 +98,7 @@ def best_positions(errors: Floats) -> Ints:
 
 
 class Scored(Protocol):
-    """Converged models of all alphas, and what they are worth on rows that they did not see."""
+    """Converged models of all alphas and their errors on held-out rows."""
 
     def errors(self, alphas: Floats) -> Floats:
         """Return the held-out errors, (alphas, outputs); NaN where an alpha was not tried."""

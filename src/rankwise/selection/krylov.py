@@ -63,7 +63,7 @@ _VECTORS = 5
 
 @dataclass
 class Table:
-    """The errors of one output, and what was learned while they grew.
+    """The errors of one output by iteration and alpha, and when each alpha converged.
 
     Attributes
     ----------
@@ -146,9 +146,9 @@ class Rule(NamedTuple):
     candidates : sequence of int
         The positions of the alphas that matter.
     patience : int or None
-        Once no cell of theirs has beaten the best one for so many iterations; None: once all of them have converged.
+        Stop after this many iterations in which none of their cells improved; None: once all of them have converged.
     steps : int or None
-        Once so many iterations were made, whatever they found.
+        Stop after this many iterations in any case.
     """
 
     candidates: Sequence[int] = ()
@@ -200,7 +200,7 @@ class Readout:
         row_scores : (rows,) float64
             The rows' inner products with the basis vectors of that step, each with its own column's.
         active : int
-            Only the first so many alphas still move; the others have converged.
+            The number of leading alphas that still move; the others have converged.
         """
         a, beta_next = space.diagonal[step - 1], space.off_diagonal[step - 1]
         beta = space.off_diagonal[step - 2] if step > 1 else np.zeros_like(a)
@@ -256,7 +256,7 @@ class Scored:
     columns : (entries,) int64 or None
         The column that scores each held-out entry.
     means : (unknowns of a model, columns) float64 or None
-        What is multiplied with models, and added up, to give the mean score of each column's training rows.
+        The factors whose products with models add up to the mean score of each column's training rows.
     labels : (entries,) float64 or None
         The mean label of each entry's training rows, where scores are shifted to it.
     """
@@ -456,11 +456,11 @@ class Columns:
         return ColumnSurface(self, scored, alphas, **options)
 
     def means(self, share: Floats) -> Floats:
-        """Return what is multiplied with models, and added up, to give the mean scores of rows by these shares."""
+        """Return the factors whose products with models add up to the mean scores of rows by these shares."""
         return self.design.tdot(share)
 
     def against(self, rows: Design) -> Design:
-        """Return what multiplies models to score other rows."""
+        """Return the matrix that maps models to scores of other rows."""
         return rows
 
 
@@ -544,7 +544,7 @@ class ColumnSurface(Surface):
 
     @cached_property
     def _column_sizes(self) -> Floats | None:
-        """What residuals are measured by; None where columns have like scales, and the plain ones do."""
+        """The column scales in which residuals are measured; None where columns have similar scales."""
         sizes = self._objective.sizes()
         sizes = sizes if self._units is None else sizes * self._units**2
         return sizes if differ_in_scale(sizes, float(self._readouts[0].alphas[0])) else None

@@ -1,4 +1,4 @@
-"""Choosing one fit after the other: alphas along a path, warm, or the iterates of a solver.
+"""Selection along a path: alphas in turn with warm starts, or the iterates of one solver.
 
 All splits walk the grid together, from the largest alpha down: for margins, and for least squares with restricted
 coefficients, which no surface and no closed form can follow. Early stopping keeps the best iterate at one alpha: plain
@@ -79,7 +79,7 @@ class PathSplit:
 
 @dataclass
 class AlphaPath:
-    """What the splits of one output say about the alphas that were tried; more can be tried at either end.
+    """The errors of one output on each split along a path of alphas, which can be extended at either end.
 
     Attributes
     ----------
@@ -255,7 +255,7 @@ class EvalSetMonitor:
     coef : list of (features,) float64
         The best coefficients, output by output.
     gap : float
-        What the solver said of the last that was best.
+        The solver's certificate at the last best iterate.
     """
 
     def __init__(
@@ -276,7 +276,7 @@ class EvalSetMonitor:
         return [int(np.argmin(errors)) + 1 for errors in self.history]
 
     def choices(self, alpha: float) -> list[Choice]:
-        """Return what was best, output by output."""
+        """Return the best choice of each output."""
         return [
             Choice(alpha, step, errors[step - 1])
             for step, errors in zip(self.steps, self.history, strict=True)

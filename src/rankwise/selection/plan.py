@@ -1,4 +1,4 @@
-"""The one reader of `cv`: numbers of folds, names, splitters and lists of splits become a plan of what is held out.
+"""Interpretation of `cv`: numbers of folds, names, splitters and lists of splits become a plan of held-out sets.
 
 A plan holds out rows that have labels, or listed pairs, as the pairs of the problem say; it is the same for every
 estimator.
@@ -154,7 +154,7 @@ def _of_splitter(splitter: Splitter, pairs: Pairs) -> Plan:
 
 
 def _by_default(pairs: Pairs, units: Units, metric: Metric, exact: Exact | None) -> tuple[object, str]:
-    """Return what "auto" is; where it would leave out pairs but for the price, also why not."""
+    """Return the plan of "auto", with the reason if leave-pair-out was possible but not chosen."""
     if exact is None:
         return min(FOLDS, units.n_units), ""
     if not units.are_single:
@@ -227,7 +227,7 @@ def is_exact_name(cv: object) -> bool:
 
 
 def count_folds(cv: object, n_units: int, unit: str) -> int:
-    """Return how many folds "auto" or a number makes of so many units; raise where there are too few."""
+    """Return the number of folds for `n_units` units; raise if there are too few units."""
     n_folds = min(FOLDS, n_units) if cv == "auto" else int(str(cv))
     if n_folds > n_units or n_folds < 2:
         raise InvalidInputError(

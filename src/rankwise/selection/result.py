@@ -1,4 +1,4 @@
-"""What was tried, what was chosen, what is to be said about it, and how the fitted attributes of it are read back."""
+"""Results of a selection: the candidates, the choice, notices about it, and its fitted attributes."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ WRITTEN = (
 
 @dataclass(frozen=True)
 class Selection:
-    """A choice for every output. Everything in it is an error, of which lower is better.
+    """A choice for every output. All values are errors: lower is better.
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class Selection:
     unpenalised : (outputs, iterations) float64 or None
         The same for alpha = 0.
     choices : dict of str to sequence of Choice, or None
-        What each method of reading the tables would choose.
+        The choice of each method.
     histories : sequence of list of float, or None
         After every iteration of early stopping, output by output.
     facts : dict

@@ -1,4 +1,4 @@
-"""Choosing on the regularisation surface: every alpha after every iteration, of columns or of a kernel's products.
+"""Selection on the regularisation surface: every alpha after every iteration, for linear and kernel models.
 
 Tikhonov regularisation (each alpha converged), early stopping (alpha = 0) and the hybrid of the large-scale RankRLS
 paper are three ways to read its tables.
@@ -43,13 +43,13 @@ class Surfaces:
     candidates : list of int
         The positions in `alphas` that may be chosen.
     cells : list of Choice
-        What was chosen in the tables, output by output.
+        The choice in the tables for each output.
     surfaces : list of Surface
         In the order of their outputs.
     columns : list of (Surface, int)
         For each output, the surface and the column that hold its model.
     converged : bool
-        Whether the search ended by itself.
+        Whether the search ended before its limit.
     """
 
     coordinates: Coordinates
@@ -100,7 +100,7 @@ class Reading:
     Attributes
     ----------
     metric : Metric
-        What the tables hold, for whoever watches; there, lower is always better.
+        The values of the tables, for monitors; lower is always better.
     method, averaging : str
         One of `METHODS`, one of `AVERAGING`.
     default : tuple of float
@@ -176,7 +176,7 @@ class Reading:
         return alphas_beyond(found.grid, errors, self.default, small_is_cheap=is_cheap)
 
     def _refit(self, problem: Problem, best: Surfaces) -> None:
-        """Fit on all data with what the folds chose: the alpha, and for all but Tikhonov the iteration."""
+        """Fit on all data with the choice of the folds: the alpha, and for all but Tikhonov the iteration."""
         columns: list[tuple[Surface, int]] = []
         chosen: list[Choice] = []
         is_tikhonov = self.method == "tikhonov"

@@ -1,1 +1,1 @@
-"""How the minimum is found. Solvers neither validate, print nor warn; they return a `Solution`."""
+"""Solvers of the ranking objectives. Solvers neither validate, print nor warn; they return a `Solution`."""

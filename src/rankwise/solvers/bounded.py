@@ -51,14 +51,14 @@ class BoundedObjective(Protocol):
 
 @dataclass(frozen=True)
 class Bounds:
-    """Between what each coefficient must stay; infinite where nothing is asked."""
+    """The bounds of each coefficient; infinite for free coefficients."""
 
     lower: Floats
     upper: Floats
 
     @classmethod
     def not_negative(cls, chosen: npt.NDArray[np.bool_]) -> Bounds:
-        """Return the bounds of coefficients of which some must not be negative."""
+        """Return the bounds of coefficients, some of which must not be negative."""
         return cls(np.where(chosen, 0.0, -np.inf), np.full(chosen.size, np.inf))
 
     def projected(self, coef: Floats) -> Floats:
@@ -173,7 +173,7 @@ def minimise_bounded(
 def _penalty_and_inverse(
     alpha: float, diagonal: Floats | None, units: Floats | None
 ) -> tuple[float | Floats, float | Floats]:
-    """Return the penalty of each coefficient, and what preconditions Newton's equation: about an inverse diagonal."""
+    """Return the penalty of each coefficient, and a preconditioner of Newton's equation: about an inverse diagonal."""
     if units is None:
         return alpha, 1.0 if diagonal is None else 1.0 / (diagonal + 2 * alpha)
     penalty = np.where(units > 0, 0.0, alpha)

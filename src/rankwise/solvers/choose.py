@@ -39,7 +39,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class SolverOptions:
-    """What a caller may say about how to solve; a solver reads what concerns it."""
+    """Options of solvers; each solver reads those that apply to it."""
 
     tol: float = 1e-5
     max_iter: int | None = None
@@ -202,13 +202,13 @@ def _work(design: Design, *, forms_matrix: bool) -> tuple[float, float]:
 
 @dataclass(frozen=True)
 class MarginSolver:
-    """A solver of losses with margins, and the losses it can take.
+    """A solver of losses with margins, and the losses that it supports.
 
     Attributes
     ----------
     minimise : callable
         ``(objective, alpha, *, tol, is_absolute, max_iter, start, curvature, monitor) -> Solution``; `tol` is a share
-        of what can be gained (`rankwise.solvers.newton`).
+        of the possible gain over 0 (`rankwise.solvers.newton`).
     losses : tuple of str
         Names in `rankwise.losses.LOSSES`.
     """
@@ -236,7 +236,7 @@ _LOOSE = 1e-4  # tolerances down to which they need no more steps than smoothing
 
 
 def choose_margin_solver(loss: str, pairs: MarginPairs, tol: float) -> str:
-    """Choose by the loss, by what the pairs are like, and by the gap.
+    """Choose by the loss, the pairs and the gap.
 
     For the hinge, smoothing took the least time from 5 rows to 100,000 and for gaps from 1e-3 to 1e-9, but for one
     large ranking with many levels at a loose gap: 400,000 real-valued rows at alpha 1e-5 took cutting planes 1.8 s and

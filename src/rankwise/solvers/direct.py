@@ -188,7 +188,7 @@ class DualSpectrum:
     smallest : float
         The smallest eigenvalue before anything was dropped.
     rounding : float
-        What the largest eigenvalue is multiplied by to get the rounding errors of all.
+        The rounding errors of all eigenvalues, as a share of the largest.
     """
 
     values: Floats

@@ -80,7 +80,7 @@ def conjugate_gradients(
     tol : float
         Stop when ``‖b - (H + αI)w‖ <= tol ‖b‖`` for every output.
     max_iter : int, optional
-        At most this many iterations; by default what exact arithmetic could ever need, and some more.
+        At most this many iterations; by default more than exact arithmetic could need.
     precondition : "jacobi", optional
         Divide by ``diag(H) + α``. Helps where columns have very different scales; hurts on tf-idf text.
     start : array, optional
@@ -350,7 +350,7 @@ class Lanczos:
         self._chunks[self.n_steps // STORED_TOGETHER][:, position] = vectors.T
 
     def _orthogonalise(self, rest: Floats) -> Floats:
-        """Remove what points along the basis; twice where the first pass removed most of it."""
+        """Remove the component along the basis; twice if the first pass removed most of the vector."""
         columns = np.ascontiguousarray(rest.T)
         norm = column_norms(columns.T)
         for _ in range(2):
@@ -467,7 +467,7 @@ class Preconditioner:
 
     @property
     def is_due(self) -> bool:
-        """Whether so many iterations were made that an update costs no more."""
+        """Whether enough iterations have passed that an update pays for itself."""
         if self._curvature is None or self._age < self._patience:
             return False
         return self.is_identity or self._curvature.can_follow
@@ -488,7 +488,7 @@ class Preconditioner:
             self._age, self._patience = 0, 2 * self._patience
 
     def _engage(self, curvature: Curvature) -> None:
-        """Use what is known, where that can pay."""
+        """Use the known curvature if that can save time."""
         hessian = curvature.hessian
         assert hessian is not None
         if hessian.ndim == 1 and hessian.max(initial=0.0) <= _STEEP * 2 * self._alpha:
@@ -507,7 +507,7 @@ class Preconditioner:
         return self._inverse(gradient)
 
     def learn(self, step: Floats, curvature: float, n_iter: int = 1) -> None:
-        """Take note that the objective curves by so much along a step, penalty included, and what that step took."""
+        """Record the curvature of the objective along a step, penalty included, and the cost of that step."""
         self._age += n_iter
         if self.is_identity:
             return

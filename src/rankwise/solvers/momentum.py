@@ -6,7 +6,7 @@ Three estimators (docs/mathematics.md, section 5):
 
 - `power_spectrum`, the paper's Algorithm 1 as it must have been meant. Departs from it as printed in iterating with
   ``X'LX`` instead of ``X'X`` and in running for twenty steps instead of none. Its largest eigenvalue comes from below,
-  and twenty shifted steps do not find the smallest: whoever uses it must be able to recover.
+  and twenty shifted steps do not find the smallest: its callers must be able to recover.
 - `lanczos_estimate`, the safe one, by a bound that holds with a stated probability over its random start. The Lanczos
   vectors are ``p_j(H)`` times the first, for polynomials that the run knows. They are orthonormal, so the leading
   eigenvector has no more than length 1 among them: the first one's component along it is at most
@@ -30,7 +30,7 @@ and the spectrum is that of ``X'LX + αI`` (see `rankwise.solvers.momentum`). Ad
 
 - A step that is too long makes the residual grow without end. Its growth from one iteration to the next tells
   the eigenvalue to blame (equation 10, with its sign corrected), and the descent starts again from its best
-  point at the pace that this eigenvalue allows. What is returned has never diverged.
+  point at the pace that this eigenvalue allows. The returned point has never diverged.
 - Where κ₁ is bounded by Lanczos, the descent starts at the Galerkin solution in the space that the bound was found
   in, which takes no product.
 - An overestimated κ_n is stable, but slow: the residual then falls more slowly than √μ an iteration. How much more
@@ -104,9 +104,9 @@ def lanczos_estimate(
     accuracy : float
         Stop when the bound is at most this share above the eigenvalue.
     rhs : (features,) float64, optional
-        Start half way between it and a random vector, where there is a penalty: what the space then knows about
-        ``(H + αI) w = rhs`` is worth more than the few steps that this start takes longer. A random vector's component
-        is no likelier to be tiny for what is added to it, so the bound holds with the same probability.
+        If there is a penalty, start half way between it and a random vector: the space then contains a good solution
+        of ``(H + αI) w = rhs``, which saves more steps than this start costs. Adding a fixed vector does not make
+        a random vector's component more likely to be tiny, so the bound holds with the same probability.
 
     Returns
     -------
@@ -393,7 +393,7 @@ def _estimate(
 
 
 class _Descent:
-    """The iteration, and what it learns about the spectrum on its way."""
+    """The iteration, and its running estimates of the spectrum."""
 
     def __init__(
         self, objective: QuadraticObjective, alpha: float, pace: _Pace | None, spectrum: Spectrum | None

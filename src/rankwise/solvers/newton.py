@@ -121,11 +121,11 @@ class StoppingRule:
         return _GAP_ROUNDING * self.at_zero
 
     def gap(self, value: float, bound: float) -> float:
-        """Return what two values prove, less than which is rounding."""
+        """Return the gap that two values prove, plus their rounding errors."""
         return max(value - bound, 0.0) + self.rounding
 
     def gap_of_slope(self, gradient: Floats) -> float:
-        """Return what the gradient of F proves: ``‖∇F‖²/(4α)``."""
+        """Return the gap that the gradient of F proves: ``‖∇F‖²/(4α)``."""
         return float(gradient @ gradient) / (4 * self.alpha)
 
     def decrease(self, value: float, coef: Floats, gradient: Floats | None = None) -> float:

@@ -1,6 +1,6 @@
 """Scales of columns and numbers, and problems balanced by them.
 
-Numbers that are very large or very small: norms whose squares would overflow, and what cannot be computed with.
+Numbers that are very large or very small: norms whose squares would overflow, and values out of range.
 
 Columns of very different scales: a residual that is measured, and a path that is taken, without their units.
 
@@ -105,7 +105,7 @@ def differ_in_scale(sizes: Floats, alpha: float) -> bool:
 
 
 def unit_free(sizes: Floats, alpha: float) -> Floats:
-    """Return ``(diag(H) + α)^-1/2``: what residuals are multiplied by to have no units."""
+    """Return ``(diag(H) + α)^-1/2``, which makes residuals free of units."""
     squares = sizes + alpha
     return np.asarray(np.where(squares > 0, squares, 1.0) ** -0.5)
 
@@ -121,7 +121,7 @@ def balancing(objective: QuadraticObjective, alpha: float) -> BalancedObjective 
 def balanced_solution(
     balanced: BalancedObjective, solve: Callable[[Monitor | None], Solution], monitor: Monitor | None
 ) -> Solution:
-    """Solve in those units, and return the solution in the columns' own; whoever watches sees these too."""
+    """Solve in those units, and return the solution in the columns' own; monitors see these too."""
 
     def shown(coef: Floats, gap: float, n_iter: int) -> bool:
         assert monitor is not None

@@ -1,4 +1,4 @@
-"""What every solver returns."""
+"""The result type of all solvers."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Status(Enum):
 
     @property
     def is_good(self) -> bool:
-        """Whether the solution is what was asked for."""
+        """Whether the solver reached its goal."""
         return self in {Status.CONVERGED, Status.EXACT, Status.STOPPED}
 
 
@@ -75,7 +75,7 @@ class Solution:
         For a quadratic the relative residual ``‖b - (H + αI)w‖ / ‖b‖``, the largest over outputs, that iterations left;
         for losses with margins the proved duality gap, in units of the objective.
     gain : float
-        For losses with margins what there was to gain: the objective at 0 less what is proved of its minimum.
+        For losses with margins the possible gain: the objective at 0 minus the proved lower bound of its minimum.
     history : list of float
         The certificate after each iteration.
     rank : int or None

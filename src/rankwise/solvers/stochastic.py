@@ -1,12 +1,12 @@
-"""Learning from blocks of rows that come one after the other: one read of the data instead of one per iteration.
+"""Stochastic learning from successive blocks of rows: one read of the data instead of one per iteration.
 
 The minimum over everything so far is remembered by where it is and by the *diagonal* of its curvature D. A block then
 asks for the step u that minimises
 
     loss of the block at w + u   +   u'(D + αI)u
 
-by a few iterations of conjugate gradients on the block, which is at hand. There is no step size to choose: the block's
-own curvature is exact, and the past's says how far to go. Blocks are whole queries, or rows of one ranking joined by
+by a few iterations of conjugate gradients on the block in memory. No step size is needed: the curvature of the block
+is exact, and the remembered curvature limits the step. Blocks are whole queries, or rows of one ranking joined by
 their running means (`rankwise.objectives.parts`).
 
 The choice was made by measurement: after one read of rows like RCV1 it was closer to
@@ -37,7 +37,7 @@ _LOCAL_ITERATIONS = 6
 
 @dataclass(frozen=True)
 class Memory:
-    """What is remembered of the blocks so far.
+    """The summary of the blocks read so far.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ def stochastic(
 ) -> Solution:
     """Solve ``(H + αI) w = b``: one read in blocks, then conjugate gradients from there.
 
-    Without a penalty the first read is left out: what it finds need not lie in the span of the rows, where the
+    Without a penalty the first read is left out, because its result need not lie in the span of the rows, as the
     solution of least norm does.
 
     Parameters

@@ -234,7 +234,7 @@ class Fold(NamedTuple):
 
 
 def figures(folds: list[Fold], size: int, alpha: float, step: int) -> Floats:
-    """Return the held-out metric of each ranking, the mean of its folds; NaN where there is none."""
+    """Return the held-out metric of each ranking, the mean of its folds; NaN if no fold has a value."""
     found = np.full((len(folds), size), np.nan)
     for values, fold in zip(found, folds, strict=True):
         one = fold.evaluator.per_query(fold.mixed(np.array([alpha]), step)[:, 0])

@@ -28,7 +28,7 @@ _ASYMMETRY = 1e-8  # of the largest kernel value
 
 
 def require_memory(n_bytes: float, what: str, hint: str) -> None:
-    """Raise unless so many bytes may be allocated."""
+    """Raise unless the given number of bytes may be allocated."""
     if not fits(n_bytes):
         free = available_memory() / 2**30
         raise MemoryLimitError(f"{what} takes {n_bytes / 2**30:.1f} GiB, and {free:.1f} GiB are free.", hint)
@@ -113,7 +113,7 @@ class Side:
         return vectors[:, large] * roots, vectors[:, large] / roots
 
     def coordinates(self, objects: Any, size: int) -> Floats:
-        """Return what the coefficients of this side multiply: features, or kernel values with training objects."""
+        """Return the matrix that coefficients multiply: features, or kernel values with training objects."""
         X = read_matrix(objects, f"{self.name}s")
         expected = size if self.kept is None else self.kept.shape[1]
         if X.shape[1] != expected:

@@ -1,4 +1,4 @@
 """One module per command: `add_arguments(parser)` declares its options, `run(options)` does its work.
 
-Modules import what is slow to import inside functions, so that ``--help`` and typos are answered at once.
+Modules import slow dependencies inside functions, so that ``--help`` and usage errors respond at once.
 """

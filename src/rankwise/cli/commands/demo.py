@@ -1,4 +1,4 @@
-"""``rankwise demo``: generated searches, and what the commands make of them."""
+"""``rankwise demo``: generate search data and run the commands on them."""
 
 from __future__ import annotations
 

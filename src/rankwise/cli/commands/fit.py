@@ -1,4 +1,4 @@
-"""``rankwise fit``: choose what the options leave open, train, save, and print what was chosen."""
+"""``rankwise fit``: choose the settings that the options leave open, train, save, and print the choice."""
 
 from __future__ import annotations
 
@@ -220,7 +220,7 @@ def _fit(train: Data, valid: Data | None, options: argparse.Namespace) -> AutoRa
 
 
 def _parameters(entry: Entry) -> str:
-    """Return what a candidate is, by the names of parameters."""
+    """Return the parameters of a candidate by name."""
     found = {"method": entry.method, "scaling": entry.scaling, **entry.options}
     if entry.alpha is not None:
         found["alpha"] = f"{entry.alpha:g}"

@@ -25,7 +25,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def run(options: argparse.Namespace) -> int:
-    """Tell models from data, and print what they contain."""
+    """Print the contents of a data file or a model file."""
     from rankwise.cli.reading import is_model, naming, read_data
     from rankwise.data.summary import summarise
 

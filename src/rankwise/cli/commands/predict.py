@@ -85,7 +85,7 @@ def _target(options: argparse.Namespace) -> str:
 
 
 def _has_duels(options: argparse.Namespace, kinds: set[str]) -> bool:
-    """Tell whether a table lists duels, of which `predict` writes differences."""
+    """Tell whether a table lists duels, for which `predict` writes differences."""
     from rankwise.data.duels import duel_columns
     from rankwise.data.tables import open_tables
 
