@@ -71,12 +71,12 @@ docs: $(VENV)/.docs
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m sphinx -W -n -q -b html -d build/doctrees docs build/docs
 
 test-long: $(VENV)/.long docs
-	RANKWISE_EXAMPLES=new $(BIN)/python -m pytest -n 2 --dist worksteal
+	RANKWISE_EXAMPLES=new RANKWISE_FAULTS=$${RANKWISE_FAULTS:-1} $(BIN)/python -m pytest -n 2 --dist worksteal
 
 # Signals, full disks, limits, forks and damaged input at random moments: RANKWISE_FAULTS_SEED chooses others, RANKWISE_FAULTS=10
 # makes ten times as many.
 test-faults: $(VENV)/.installed
-	$(BIN)/python -m pytest tests/faults
+	RANKWISE_FAULTS=$${RANKWISE_FAULTS:-1} $(BIN)/python -m pytest tests/faults
 
 # Lines and branches of src that the tests reach, in workers of clusters and commands of their own processes too, but for those that are
 # killed. test_signals.py is left out: a signal that arrives while coverage writes its own data makes those tests fail. The report comes

@@ -2,9 +2,9 @@
 
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
+
+from rankwise.cli import main
 
 README = Path(__file__).parents[1] / "README.md"
 
@@ -17,21 +17,15 @@ def test_the_example_prints_what_stands_below_it(capsys):
     assert capsys.readouterr().out == output
 
 
-def test_a_newcomers_first_commands_work_as_they_stand(tmp_path):
+def test_a_newcomers_first_commands_work_as_they_stand(tmp_path, monkeypatch, capsys):
     (block,) = re.findall(r"```console\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
     commands = [line.removeprefix("$ ") for line in block.splitlines() if line.startswith("$ ")]
     assert len(commands) == 6
+    monkeypatch.chdir(tmp_path)
     for command in commands:
         program, *arguments = shlex.split(command)
         assert program == "rankwise"
-        done = subprocess.run(
-            [sys.executable, "-m", program, *arguments],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        assert "rankwise:" not in done.stderr  # neither errors nor remarks
+        assert main(arguments) == 0
+        assert "rankwise:" not in capsys.readouterr().err  # neither errors nor remarks
     assert len((tmp_path / "scores.txt").read_text().split()) == 1200
     assert (tmp_path / "report.html").read_text("utf-8").startswith("<!doctype html>")

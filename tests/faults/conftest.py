@@ -19,7 +19,7 @@ from rankwise.cli.commands.demo import make_searches
 from rankwise.data import save_store, save_svmlight
 
 SEED = int(os.environ.get("RANKWISE_FAULTS_SEED", "0"))
-TIMES = float(os.environ.get("RANKWISE_FAULTS", "1"))
+TIMES = float(os.environ.get("RANKWISE_FAULTS", "0.5"))
 COUNTS: dict[str, Counter] = {}
 
 
