@@ -145,15 +145,22 @@ def short(value: float) -> str:
 
 
 def table(results: Results, claim: str, sets: tuple[str, ...]) -> str:
-    """Return a row per contender, a column per set; bold: not significantly behind the best that was run."""
-    shown = {name: name.partition("_")[2] if name[0].isdigit() else name for name in sets}
-    heads = [shown[name] + (" †" if name in DEVELOPED_ON else "") for name in sets]
-    lines = [f"| | {' | '.join(heads)} | seconds | µs a row | KiB |", "| --- |" + " --- |" * (len(sets) + 3)]
+    """Return a row per contender, a column per set; bold: not significantly behind the best that was run.
+
+    Contenders and sets without any result are named below the table instead.
+    """
     columns = {}
     for name in sets:
         metric = "ndcg@10" if name in {"ohsumed", "lightgbm"} else "concordance"
         columns[name] = {c: results.find(claim, name, c, metric) for c in CONTENDERS}
-    for contender in CONTENDERS:
+    absent = [name for name in sets if not any(columns[name].values())]
+    sets = tuple(name for name in sets if name not in absent)
+    contenders = [c for c in CONTENDERS if any(columns[name][c] for name in sets)]
+    absent += [c for c in CONTENDERS if c not in contenders]
+    shown = {name: name.partition("_")[2] if name[0].isdigit() else name for name in sets}
+    heads = [shown[name] + (" †" if name in DEVELOPED_ON else "") for name in sets]
+    lines = [f"| | {' | '.join(heads)} | seconds | µs a row | KiB |", "| --- |" + " --- |" * (len(sets) + 3)]
+    for contender in contenders:
         cells = []
         for name in sets:
             ran = {c: line for c, line in columns[name].items() if line}
@@ -173,7 +180,9 @@ def table(results: Results, claim: str, sets: tuple[str, ...]) -> str:
         medians = [[line["value"] for line in found if line] for found in rest]
         cells += [seconds, *(short(np.median(found)) if found else "not run" for found in medians)]
         lines.append(f"| {'rankwise ' if _is_ours(contender) else ''}{contender} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    if not contenders:
+        return "*Not run yet.*"
+    return "\n".join([*lines, *(["", f"Not run yet: {'; '.join(absent)}."] if absent else [])])
 
 
 def _is_ours(contender: str) -> bool:
