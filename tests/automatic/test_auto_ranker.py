@@ -26,10 +26,10 @@ from rankwise.data.validation import check_pairs
 from rankwise.design import as_design
 from rankwise.displays import CandidatesDisplay
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
+from rankwise.fitting.problem import Problem
 from rankwise.metrics import get_metric, pairwise_error, per_query
 from rankwise.model_selection import QueryKFold, make_ranking_scorer
 from rankwise.pairs.listed import PreferencePairs
-from rankwise.problems.problem import Problem
 
 
 @parametrize_with_checks([AutoRanker(methods=["rls"], cv=3, estimate=False)])

@@ -10,13 +10,13 @@ from oracles import Pairs, label_pairs, solve_rankrls
 from rankwise import RankRLS
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
+from rankwise.fitting.problem import KernelProblem
 from rankwise.holdout.spaces import ColumnSpace, KernelSpace
 from rankwise.kernels import Kernel
 from rankwise.pairs.factor import LabelFactor
 from rankwise.pairs.labels import label_graph
 from rankwise.pairs.listed import PreferencePairs
 from rankwise.pairs.preferences import preference_graph
-from rankwise.problems.kernel import KernelProblem
 from rankwise.runtime.memory import MemoryBudget
 
 ALPHAS = np.array([1e-2, 1.0, 30.0])

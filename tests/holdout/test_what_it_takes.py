@@ -9,6 +9,7 @@ from all_pairs import pairwise
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
 from rankwise.exceptions import MemoryLimitError
+from rankwise.fitting.problem import KernelProblem
 from rankwise.holdout import leave_pair_out
 from rankwise.holdout.compared_pairs import _survey
 from rankwise.holdout.leave_pair_out import PairForm, pair_forms, refusal
@@ -26,7 +27,6 @@ from rankwise.pairs.labelled import LabelPairs
 from rankwise.pairs.labels import label_graph
 from rankwise.pairs.listed import PreferencePairs
 from rankwise.pairs.preferences import preference_graph
-from rankwise.problems.kernel import KernelProblem
 from rankwise.runtime import memory
 from rankwise.runtime.memory import MemoryBudget
 

@@ -8,12 +8,12 @@ from all_pairs import pairwise
 from oracles import label_pairs, solve_rankrls
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
+from rankwise.fitting.problem import Problem
 from rankwise.metrics import get_metric
 from rankwise.objectives import ScaledObjective, SquaredObjective, prior_scale
 from rankwise.pairs.labelled import LabelPairs, units_of_rows
 from rankwise.pairs.labels import label_graph
 from rankwise.pairs.plan import Plan, Scorer
-from rankwise.problems.problem import Problem
 from rankwise.selection.krylov import Columns, ColumnSurface, Rule, Scored
 from rankwise.selection.surface import _scored
 from rankwise.solvers.krylov import conjugate_gradients

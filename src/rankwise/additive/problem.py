@@ -12,10 +12,10 @@ from rankwise.additive.settings import Split
 from rankwise.additive.training import MarginTraining, SquaredTraining, Training
 from rankwise.exceptions import NoPairsError
 from rankwise.fitting.margins import MarginFit, margins_of
+from rankwise.fitting.problem import Problem
 from rankwise.metrics import Metric
 from rankwise.pairs.pairs import Pairs
 from rankwise.pairs.plan import Plan
-from rankwise.problems.problem import Problem
 from rankwise.solvers.choose import choose_margin_solver
 
 __all__ = ["AdditiveProblem"]

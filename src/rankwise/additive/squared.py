@@ -18,10 +18,10 @@ from rankwise.additive.fitting import Layout, encode
 from rankwise.additive.problem import AdditiveProblem
 from rankwise.additive.settings import PATIENCE, Candidate, Knots, Wanted
 from rankwise.arrays import Floats
+from rankwise.fitting.problem import Problem
 from rankwise.holdout.spaces import ColumnSpace, exact_bytes
 from rankwise.metrics import Metric
 from rankwise.pairs.plan import Plan
-from rankwise.problems.problem import Problem
 from rankwise.runtime.memory import fits
 from rankwise.selection.exact import choose_exactly
 from rankwise.selection.grids import is_default_grid

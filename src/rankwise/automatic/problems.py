@@ -33,12 +33,12 @@ from rankwise.data.validation import (
 from rankwise.estimators.additive_cv import n_scored_folds
 from rankwise.estimators.base import Ranker
 from rankwise.exceptions import InvalidInputError
+from rankwise.fitting.problem import Problem as RankingProblem
 from rankwise.metrics import Metric, get_metric
 from rankwise.metrics.metric import Evaluator
 from rankwise.pairs.labelled import LabelPairs, units_of_rows
 from rankwise.pairs.listed import PreferencePairs
 from rankwise.pairs.plan import Units
-from rankwise.problems.problem import Problem as RankingProblem
 from rankwise.selection.plan import as_splitter, count_folds, plan_of, read_splits
 
 __all__ = [

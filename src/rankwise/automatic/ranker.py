@@ -42,13 +42,13 @@ from rankwise.estimators.fitted import refuse_unknown
 from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError, UndefinedMetricError
 from rankwise.exporters.targets import TARGETS, check_exportable
 from rankwise.exporters.targets import exportable_to as formula_exportable_to
+from rankwise.fitting.problem import Problem as RankingProblem
 from rankwise.formula.reading import formula_of_encoder
 from rankwise.metrics import Metric
 from rankwise.model_selection import predict_scores
 from rankwise.pairs.labelled import units_of_rows
 from rankwise.pairs.labels import Cost, QueryWeight, Ties
 from rankwise.preprocessing.table_encoder import TableEncoder
-from rankwise.problems.problem import Problem as RankingProblem
 
 __all__ = ["AutoRanker", "check_encoder", "keep_encoder"]
 

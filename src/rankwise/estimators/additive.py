@@ -17,9 +17,9 @@ from rankwise.arrays import RandomSource
 from rankwise.estimators.additive_model import AUTO_COUNTS, AdditiveModel
 from rankwise.estimators.base import say
 from rankwise.exceptions import NoPairsError, UndefinedMetricError
+from rankwise.fitting.problem import Problem
 from rankwise.metrics import Metric
 from rankwise.pairs.plan import Plan
-from rankwise.problems.problem import Problem
 
 __all__ = ["AdditiveRanker"]
 

@@ -20,9 +20,9 @@ from rankwise.data.containers import as_array
 from rankwise.data.validation import check_alphas, check_choice
 from rankwise.estimators.additive_model import AUTO_COUNTS, AdditiveModel
 from rankwise.exceptions import InvalidInputError
+from rankwise.fitting.problem import Problem
 from rankwise.metrics import Metric
 from rankwise.pairs.plan import Plan
-from rankwise.problems.problem import Problem
 from rankwise.selection.exact import exact_for_columns
 from rankwise.selection.plan import is_exact_name
 from rankwise.selection.result import oriented

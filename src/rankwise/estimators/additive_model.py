@@ -29,8 +29,8 @@ from rankwise.design.terms import Terms
 from rankwise.estimators.base import POSITIVE, SHARE, Constraints, Ranker
 from rankwise.exceptions import InvalidInputError
 from rankwise.fitting.notices import Notice
+from rankwise.fitting.problem import Problem
 from rankwise.pairs.labels import Cost, Ties
-from rankwise.problems.problem import Problem
 from rankwise.runtime.threads import default_threads
 from rankwise.solvers.solution import Solution
 

@@ -29,6 +29,7 @@ from rankwise.design import Design, as_design, shifted_design
 from rankwise.estimators.fitted import FittedRanker, is_on_cluster, refuse_unknown
 from rankwise.exceptions import InvalidInputError, caller_level
 from rankwise.fitting.notices import Notice
+from rankwise.fitting.problem import Problem
 from rankwise.kernels import KERNELS
 from rankwise.metrics import Metric
 from rankwise.pairs.labelled import LabelPairs, row_scorer
@@ -36,7 +37,6 @@ from rankwise.pairs.labels import COSTS, QUERY_WEIGHTS, TIES, Cost, Ties
 from rankwise.pairs.listed import PreferencePairs, pair_scorer
 from rankwise.pairs.pairs import Pairs
 from rankwise.pairs.plan import Plan
-from rankwise.problems.problem import Problem
 from rankwise.runtime.threads import one_blas_thread
 from rankwise.selection.grids import POWERS_OF_TWO, notices_of_edges
 from rankwise.selection.plan import (

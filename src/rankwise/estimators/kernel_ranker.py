@@ -12,11 +12,10 @@ from rankwise.design import Design, whole_entries
 from rankwise.estimators.base import Ranker
 from rankwise.estimators.fitted import require_finite
 from rankwise.exceptions import InvalidInputError
+from rankwise.fitting.problem import KernelProblem, Problem
 from rankwise.kernels import Kernel, resolve_gamma
 from rankwise.kernels.basis import choose_basis
 from rankwise.kernels.design import KernelDesign
-from rankwise.problems.kernel import KernelProblem
-from rankwise.problems.problem import Problem
 from rankwise.runtime.memory import MemoryBudget
 from rankwise.runtime.threads import one_blas_thread
 

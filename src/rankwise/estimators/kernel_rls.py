@@ -10,10 +10,10 @@ from sklearn.utils._param_validation import StrOptions
 from rankwise.arrays import ArrayLike, RandomSource
 from rankwise.estimators.base import Constraints, say
 from rankwise.estimators.kernel_ranker import KernelRanker
-from rankwise.fitting.kernel_squares import KernelLeastSquares
+from rankwise.fitting.problem import Problem
+from rankwise.fitting.squares import KernelLeastSquares
 from rankwise.kernels.basis import Basis
 from rankwise.pairs.plan import Plan
-from rankwise.problems.problem import Problem
 from rankwise.selection.result import outputs_of
 from rankwise.solvers.choose import SOLVERS
 

@@ -16,12 +16,11 @@ from rankwise.estimators.base import Constraints
 from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.exceptions import InvalidInputError
 from rankwise.fitting.notices import notices_of_extremes
+from rankwise.fitting.problem import KernelProblem, Problem
 from rankwise.holdout.spaces import KernelSpace
 from rankwise.kernels.basis import Basis, basis_size
 from rankwise.metrics import Metric
 from rankwise.pairs.plan import Plan
-from rankwise.problems.kernel import KernelProblem
-from rankwise.problems.problem import Problem
 from rankwise.selection.exact import choose_exactly
 from rankwise.selection.grids import POWERS_OF_TWO
 from rankwise.selection.krylov import Dual

@@ -14,11 +14,10 @@ from rankwise.estimators.kernel_ranker import KernelRanker
 from rankwise.estimators.margin_ranker import MARGIN_GRID, MarginRanker
 from rankwise.fitting.margins import margins_of
 from rankwise.fitting.notices import Notice, notices_of_extremes
+from rankwise.fitting.problem import KernelProblem, Problem
 from rankwise.kernels.basis import Basis
 from rankwise.metrics import Metric
 from rankwise.pairs.plan import Plan
-from rankwise.problems.kernel import KernelProblem
-from rankwise.problems.problem import Problem
 from rankwise.selection.path import choose_on_paths, margin_problems, paths_of
 from rankwise.selection.result import Selection, outputs_of
 from rankwise.solvers.solution import Solution

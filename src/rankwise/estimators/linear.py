@@ -15,8 +15,8 @@ from rankwise.design import Design, as_design, comparing_design
 from rankwise.estimators.base import Ranker
 from rankwise.estimators.fitted import is_on_cluster, require_finite
 from rankwise.exceptions import InvalidInputError
+from rankwise.fitting.problem import Restriction
 from rankwise.losses import HingeLoss
-from rankwise.problems.restriction import Restriction
 from rankwise.runtime.memory import check_columns_fit
 from rankwise.runtime.threads import blas_held
 

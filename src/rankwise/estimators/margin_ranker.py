@@ -16,12 +16,11 @@ from rankwise.design import Design
 from rankwise.estimators.base import POSITIVE, SHARE, Constraints, Ranker
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
 from rankwise.fitting.margins import MarginFit, curvature_of
+from rankwise.fitting.problem import Problem, Restriction
 from rankwise.losses import LOSSES, MARGIN_LOSSES
 from rankwise.pairs.graph import MarginPairs
 from rankwise.pairs.labels import Cost, Ties
 from rankwise.pairs.pairs import Pairs
-from rankwise.problems.problem import Problem
-from rankwise.problems.restriction import Restriction
 from rankwise.selection.path import EvalSetMonitor
 from rankwise.selection.result import Selection, one_or_all
 from rankwise.solvers.choose import MARGIN_SOLVERS

@@ -16,13 +16,13 @@ from rankwise.estimators.base import POSITIVE, SHARE, Constraints, say
 from rankwise.estimators.fitted import refuse_unknown
 from rankwise.estimators.linear import LinearRanker
 from rankwise.exceptions import InvalidInputError
+from rankwise.fitting.problem import Problem
 from rankwise.fitting.squares import LeastSquares
 from rankwise.metrics import Metric
 from rankwise.objectives import SquaredObjective
 from rankwise.objectives.accumulated import PassedQueries
 from rankwise.pairs.labels import find_levels, label_graph, laplacian_depends_on_labels
 from rankwise.pairs.plan import Plan
-from rankwise.problems.problem import Problem
 from rankwise.runtime.threads import one_blas_thread
 from rankwise.selection.path import stop_early
 from rankwise.selection.result import WRITTEN, outputs_of

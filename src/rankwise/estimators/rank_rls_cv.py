@@ -14,12 +14,11 @@ from rankwise.data.containers import as_array
 from rankwise.data.validation import check_alphas, check_number
 from rankwise.estimators.linear import LinearRanker
 from rankwise.exceptions import InvalidInputError
+from rankwise.fitting.problem import Problem, Restriction
 from rankwise.fitting.squares import LeastSquares
 from rankwise.holdout.spaces import ColumnSpace
 from rankwise.metrics import Metric
 from rankwise.pairs.plan import Plan
-from rankwise.problems.problem import Problem
-from rankwise.problems.restriction import Restriction
 from rankwise.selection.exact import choose_exactly, exact_for_columns
 from rankwise.selection.grids import POWERS_OF_TWO
 from rankwise.selection.krylov import Columns, Coordinates, Surface

@@ -8,9 +8,9 @@ from rankwise.arrays import ArrayLike, Floats, RandomSource
 from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.margin_ranker import MarginRanker
 from rankwise.fitting.margins import margins_of
+from rankwise.fitting.problem import Problem
 from rankwise.metrics import Metric
 from rankwise.pairs.plan import Plan
-from rankwise.problems.problem import Problem
 from rankwise.selection.path import EvalSetMonitor, set_apart
 from rankwise.selection.result import Selection
 

@@ -7,9 +7,9 @@ from rankwise.data.validation import check_alphas
 from rankwise.estimators.linear import LinearRanker
 from rankwise.estimators.margin_ranker import MARGIN_GRID, MarginRanker
 from rankwise.fitting.margins import margins_of
+from rankwise.fitting.problem import Problem
 from rankwise.metrics import Metric
 from rankwise.pairs.plan import Plan
-from rankwise.problems.problem import Problem
 from rankwise.selection.path import choose_on_paths, margin_problems, paths_of
 
 __all__ = ["RankSVMCV"]

@@ -1,1 +1,1 @@
-"""Fit one model at one alpha: choice of the solver, coordinates, and notices about the solution."""
+"""Problems after validation, and the fit of one model at one alpha: solver, coordinates, and notices."""

@@ -12,11 +12,11 @@ from rankwise.arrays import Bools, Floats
 from rankwise.design import Design, Products
 from rankwise.exceptions import InvalidInputError
 from rankwise.fitting.notices import Notice
+from rankwise.fitting.problem import Restriction
 from rankwise.losses import LOSSES, SmoothLoss
 from rankwise.objectives import HingeObjective, MeanLoss, SquaredObjective
 from rankwise.pairs.graph import MarginPairs, PairGraph
 from rankwise.pairs.pairs import Pairs
-from rankwise.problems.restriction import Restriction
 from rankwise.runtime.progress import ProgressLine
 from rankwise.solvers.bounded import minimise_bounded
 from rankwise.solvers.choose import MARGIN_SOLVERS, choose_margin_solver, matrix_reads

@@ -10,8 +10,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankwise.arrays import Matrix
 from rankwise.exceptions import InvalidInputError
+from rankwise.fitting.problem import KernelProblem
 from rankwise.kernels import Kernel
-from rankwise.problems.kernel import KernelProblem
 from rankwise.solvers.direct import indefiniteness, is_indefinite
 from rankwise.solvers.scales import squared_lengths
 from rankwise.solvers.solution import Solution, Status

@@ -1,4 +1,4 @@
-"""Least squares at one alpha: choice of the solver, its options, and notices about the solution."""
+"""Least squares at one alpha, of columns or of a kernel: choice of the solver, and notices about the solution."""
 
 from __future__ import annotations
 
@@ -9,9 +9,17 @@ import numpy as np
 import scipy.linalg
 
 from rankwise.arrays import Bools, Floats
-from rankwise.design import Design
+from rankwise.design import DenseDesign, Design
 from rankwise.exceptions import UnsuitableSolverError
-from rankwise.fitting.notices import Notice, notices_of_residual, require_range
+from rankwise.fitting.notices import (
+    Notice,
+    notices_of_extremes,
+    notices_of_linear,
+    notices_of_residual,
+    require_range,
+)
+from rankwise.fitting.problem import KernelProblem, Restriction
+from rankwise.kernels import Kernel
 from rankwise.objectives import (
     MatrixQuadratic,
     MovedQuadratic,
@@ -21,7 +29,8 @@ from rankwise.objectives import (
     WithoutColumns,
     prior_scale,
 )
-from rankwise.problems.restriction import Restriction
+from rankwise.pairs.factor import factor_of
+from rankwise.pairs.graph import PairGraph
 from rankwise.solvers.bounded import Bounds, minimise_bounded, polished
 from rankwise.solvers.choose import (
     SOLVERS,
@@ -31,9 +40,10 @@ from rankwise.solvers.choose import (
     matrix_bytes,
     require_diagonal,
 )
+from rankwise.solvers.direct import DualObjective, DualSpectrum, is_positive
 from rankwise.solvers.solution import Solution, Status
 
-__all__ = ["LeastSquares"]
+__all__ = ["KernelLeastSquares", "LeastSquares"]
 
 
 # Names of the solver of signed coefficients, which nobody chooses: with the matrix ``X'LX``, and without.
@@ -199,3 +209,77 @@ def _units(objective: MovedQuadratic, is_out: Bools, matrix: Floats | None) -> F
     units = np.zeros(is_out.size)
     units[out] = ((rhs / length).max() or 1.0) / length
     return units
+
+
+@dataclass
+class KernelLeastSquares:
+    """Fit a kernel model at one alpha.
+
+    Attributes
+    ----------
+    solver : {"auto", "direct", "eigen", "cg"}
+        "auto" is replaced by the solver that was used.
+    n_iter : int
+        The most iterations so far.
+    notices : list of Notice
+    """
+
+    solver: str
+    alpha: float
+    tol: float
+    max_iter: int | None
+    n_iter: int = 0
+    notices: list[Notice] = field(default_factory=list)
+
+    def solve(self, design: Design, problem: KernelProblem, graphs: Sequence[PairGraph]) -> list[Floats]:
+        """Return the dual coefficients of each graph."""
+        self.notices += notices_of_linear(problem)
+        if problem.basis is not None:
+            return self._solve_reduced(problem, graphs)
+        self.solver = "direct" if self.solver == "auto" else self.solver
+        return [self._solve_dual(design, problem, graph) for graph in graphs]
+
+    def _solve_dual(self, design: Design, problem: KernelProblem, graph: PairGraph) -> Floats:
+        if self.solver == "cg":
+            factor = factor_of(graph, by_products=True)
+            objective = DualObjective(problem.products(design), factor, graph.pull)
+            return objective.dual_coefficients(self._iterated(objective))
+        if (X := problem.unlike_columns()) is not None:
+            factor = factor_of(graph)
+            spectrum = DualSpectrum.of_features(factor.apply(X))
+            return factor.transposed(spectrum.solve(factor.target(graph.pull), self.alpha))
+        copies = (2 if self.solver == "direct" else 4) + (2 if graph.blocks is None else 0)
+        objective = DualObjective(DenseDesign(problem.matrix(copies)), factor_of(graph), graph.pull)
+        return objective.dual_coefficients(self._solve_matrix(objective, problem.kernel))
+
+    def _solve_matrix(self, objective: DualObjective, kernel: Kernel) -> Floats:
+        matrix, is_sure = objective.matrix(), kernel.is_surely_positive
+        if self.solver == "direct" and self.alpha > 0 and (is_sure or is_positive(matrix)):
+            return SOLVERS["direct"](objective, self.alpha, SolverOptions()).coef
+        spectrum = DualSpectrum.of_matrix(matrix)
+        self.notices += notices_of_extremes(kernel, {"on the pairs": spectrum.extremes})
+        return spectrum.solve(objective.rhs, self.alpha)
+
+    def _solve_reduced(self, problem: KernelProblem, graphs: Sequence[PairGraph]) -> list[Floats]:
+        """Solve the linear problems on the explicit features."""
+        feature_map = problem.feature_map()
+        self.notices += notices_of_extremes(problem.kernel, {"between basis rows": feature_map.extremes})
+        self.solver = "direct" if self.solver == "auto" else self.solver
+        features = DenseDesign(problem.features(feature_map), problem.n_threads)
+        dual = []
+        for graph in graphs:
+            objective = SquaredObjective(features, graph)
+            if self.solver == "cg":
+                coef = self._iterated(objective)
+            else:
+                coef = SOLVERS[self.solver](objective, self.alpha, SolverOptions()).coef
+            dual.append(feature_map.dual_coefficients(coef))
+        return dual
+
+    def _iterated(self, objective: QuadraticObjective) -> Floats:
+        options = SolverOptions(tol=self.tol, max_iter=self.max_iter)
+        solution = SOLVERS["cg"](objective, self.alpha, options)
+        self.n_iter = max(self.n_iter, solution.n_iter)
+        if solution.status is not Status.SINGULAR:
+            self.notices += notices_of_residual("cg", solution, self.tol, "or use a larger alpha")
+        return solution.coef

@@ -18,11 +18,11 @@ from rankwise.arrays import Floats, Matrix, Rows
 from rankwise.design import Design, matrix_rows
 from rankwise.exceptions import MemoryLimitError
 from rankwise.fitting.notices import Notice, notices_of_extremes, notices_of_linear, notices_of_scales
+from rankwise.fitting.problem import KernelProblem
 from rankwise.holdout.decomposition import DualHoldOut, HoldOut, PrimalHoldOut
 from rankwise.kernels import FeatureMap, Kernel
 from rankwise.pairs.factor import Factor
 from rankwise.pairs.graph import PairGraph
-from rankwise.problems.kernel import KernelProblem
 from rankwise.runtime.decompositions import singular
 from rankwise.runtime.memory import MemoryBudget, fits
 from rankwise.solvers.choose import column_scale

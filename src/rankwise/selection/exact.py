@@ -10,12 +10,12 @@ import numpy as np
 
 from rankwise.arrays import AnyArray, Floats, Ints
 from rankwise.design import matrix_rows
+from rankwise.fitting.problem import Problem
 from rankwise.holdout import groups_of, held_out_residuals
 from rankwise.holdout.leave_pair_out import pair_out_errors
 from rankwise.holdout.spaces import Decomposition, KernelSpace, Space, exact_bytes
 from rankwise.metrics import Metric
 from rankwise.pairs.plan import Plan, Scorer, oriented
-from rankwise.problems.problem import Problem
 from rankwise.runtime.memory import fits
 from rankwise.selection.grids import POWERS_OF_TWO, choose_among
 from rankwise.selection.plan import Exact, is_exact_name

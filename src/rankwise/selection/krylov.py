@@ -39,13 +39,13 @@ import scipy.linalg
 
 from rankwise.arrays import Floats, Ints
 from rankwise.design import Design
+from rankwise.fitting.problem import KernelProblem
 from rankwise.metrics import Metric
 from rankwise.objectives import SquaredObjective
 from rankwise.pairs.factor import factor_of
 from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.pairs import FoldGraphs
 from rankwise.pairs.plan import Scorer, oriented
-from rankwise.problems.kernel import KernelProblem
 from rankwise.runtime.memory import check_columns_fit, fits
 from rankwise.runtime.progress import ProgressLine
 from rankwise.selection.result import EQUAL, Choice

@@ -21,13 +21,13 @@ from rankwise.design import Design
 from rankwise.exceptions import NoPairsError
 from rankwise.fitting.margins import MarginFit, curvature_of, margins_of
 from rankwise.fitting.notices import require_range
+from rankwise.fitting.problem import Problem
 from rankwise.fitting.squares import LeastSquares
 from rankwise.metrics import Metric
 from rankwise.objectives import ScaledObjective, SquaredObjective
 from rankwise.pairs.graph import MarginPairs
 from rankwise.pairs.pairs import Pairs
 from rankwise.pairs.plan import Plan, Scorer
-from rankwise.problems.problem import Problem
 from rankwise.runtime.progress import ProgressLine
 from rankwise.selection.grids import choose_among
 from rankwise.selection.krylov import Columns

@@ -14,10 +14,10 @@ import numpy as np
 from rankwise.arrays import Floats
 from rankwise.design import Design
 from rankwise.fitting.notices import Notice
+from rankwise.fitting.problem import Problem
 from rankwise.metrics import Metric
 from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.plan import Plan
-from rankwise.problems.problem import Problem
 from rankwise.selection.grids import POWERS_OF_TWO, alphas_beyond, is_default_grid, worth_keeping
 from rankwise.selection.krylov import Coordinates, Rule, Scored, Surface, Table
 from rankwise.selection.result import Choice, Selection

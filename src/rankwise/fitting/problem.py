@@ -1,4 +1,4 @@
-"""A kernel and its rows after validation, from which the kernel estimators solve and hold out."""
+"""Problems after validation: a design and its pairs, a kernel and its rows, and prior knowledge of coefficients."""
 
 from __future__ import annotations
 
@@ -7,17 +7,48 @@ from functools import cached_property
 
 import numpy as np
 
-from rankwise.arrays import Floats, Matrix, Rows, is_sparse
+from rankwise.arrays import Bools, Floats, Ints, Matrix, Rows, is_sparse
 from rankwise.design import DenseDesign, Design, matrix_rows
 from rankwise.design.offsets import find_shift, sampled_rows
 from rankwise.kernels import FeatureMap, Kernel
 from rankwise.kernels.design import KernelDesign
 from rankwise.pairs.factor import Factor
+from rankwise.pairs.pairs import Pairs
 from rankwise.runtime.memory import MemoryBudget
+from rankwise.solvers.bounded import Bounds
 from rankwise.solvers.direct import DualSpectrum
 from rankwise.solvers.scales import are_unlike
 
-__all__ = ["KernelProblem"]
+__all__ = ["KernelProblem", "Problem", "Restriction"]
+
+_BLOCK = 1 << 18  # entries of X that are looked at together
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Rows and their pairs, with as many outputs as the pairs have."""
+
+    design: Design
+    pairs: Pairs
+
+    @cached_property
+    def row_codes(self) -> Ints:
+        """Numbers of the rows, which equal rows share: their scores are equal, whatever a formula rounds.
+
+        A random projection identifies equal rows. It is computed in the same way for every row, unlike a BLAS product,
+        whose rounding depends on the position. The rows of an operator cannot be read and all count as different.
+        """
+        n_rows, n_columns = self.design.shape
+        if not self.design.has_rows:
+            return np.arange(n_rows)
+        X, direction = matrix_rows(self.design), np.random.default_rng(0).normal(size=n_columns)
+        if not isinstance(X, np.ndarray):
+            return _codes(X @ direction)
+        content = np.empty(n_rows)
+        step = max(1, _BLOCK // n_columns)
+        for first in range(0, n_rows, step):
+            content[first : first + step] = (X[first : first + step] * direction).sum(axis=1)
+        return _codes(content)
 
 
 @dataclass(frozen=True)
@@ -134,3 +165,77 @@ class KernelProblem:
         self.budget.demand(n_bytes, self.n_rows, f"The features of {self.n_rows} rows")
         # The kernel's columns of the reduced set are made of rows, or given.
         return feature_map.transform(self.X[:, self.basis] if self.kernel.is_precomputed else self.X)
+
+
+@dataclass(frozen=True)
+class Restriction:
+    """``α Σ c_j (w_j - w₀_j)²`` in place of ``α‖w‖²``, over coefficients of given signs.
+
+    In ``w = w₀ + s u`` with ``s = c^-1/2`` the penalty is ``α‖u‖²`` again, and signs are bounds.
+
+    Attributes
+    ----------
+    signs : (features,) int64 or None
+        1 for coefficients that must not be negative, -1 for those that must not be positive, 0 for any.
+    prior : (features,) float64 or None
+        ``w₀``.
+    penalty : (features,) float64 or None
+        ``c``, at least 0.
+    """
+
+    signs: Ints | None = None
+    prior: Floats | None = None
+    penalty: Floats | None = None
+
+    @property
+    def is_signed(self) -> bool:
+        """Whether some sign is given."""
+        return self.signs is not None and bool(self.signs.any())
+
+    @property
+    def needs_bounded(self) -> bool:
+        """Whether a loss with margins needs the solver that knows signs and columns without a penalty."""
+        return self.is_signed or self.unpenalised is not None
+
+    @property
+    def unpenalised(self) -> Bools | None:
+        """Which columns have no penalty; None where all have one."""
+        return None if self.penalty is None or self.penalty.all() else self.penalty == 0
+
+    def origin(self, n_features: int) -> Floats:
+        """Return ``w₀``."""
+        return np.zeros(n_features) if self.prior is None else self.prior
+
+    def scale(self, n_features: int) -> Floats:
+        """Return ``s``; 1 for columns without a penalty."""
+        if self.penalty is None:
+            return np.ones(n_features)
+        return 1.0 / np.sqrt(np.where(self.penalty > 0, self.penalty, 1.0))
+
+    def to_coef(self, u: Floats) -> Floats:
+        """Return ``w``."""
+        return self.signed(self.origin(u.size) + (u if self.penalty is None else u * self.scale(u.size)))
+
+    def signed(self, coef: Floats) -> Floats:
+        """Return coefficients, (features,) or (features, outputs), that have their signs.
+
+        At a bound ``w₀ + s (-w₀ / s)`` is 0 but for its rounding, which may have the other sign.
+        """
+        if self.signs is None:
+            return coef
+        signs = self.signs if coef.ndim == 1 else self.signs[:, None]
+        return np.where(coef * signs < 0, 0.0, coef)
+
+    def to_own(self, coef: Floats) -> Floats:
+        """Return ``u``."""
+        return (coef - self.origin(coef.size)) / (1.0 if self.penalty is None else self.scale(coef.size))
+
+    def bounds(self, origin: Floats, scale: Floats) -> Bounds:
+        """Return the bounds of u that the signs imply."""
+        signs = np.zeros(origin.size) if self.signs is None else self.signs
+        zero = -origin / scale
+        return Bounds(np.where(signs > 0, zero, -np.inf), np.where(signs < 0, zero, np.inf))
+
+
+def _codes(content: Floats | Ints) -> Ints:
+    return np.unique(content, return_inverse=True)[1].reshape(-1).astype(np.int64, copy=False)
