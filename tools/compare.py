@@ -337,9 +337,9 @@ def remove(commit: str) -> None:
 def one_process(python: Path, case: str, folder: Path) -> dict[str, Any]:
     """Measure a case once, on one thread."""
     threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
-    said = run(
-        python, Path(__file__).resolve(), "--measure", case, folder, cwd=folder, env={**os.environ, **threads}
-    )  # fmt: skip
+    # A PYTHONPATH would give both sides the same rankwise.
+    env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | threads
+    said = run(python, Path(__file__).resolve(), "--measure", case, folder, cwd=folder, env=env)
     found: dict[str, Any] = json.loads(said.splitlines()[-1])
     return found
 
