@@ -228,8 +228,8 @@ def command_start(folder: Path) -> Call:
 
 def command_fit(folder: Path) -> Call:
     """Run `rankwise fit` on 300 rows of text."""
-    data, numbers = _text(folder, 300, 5), itertools.count()
-    return lambda: _command(folder, "fit", str(data), "-o", str(folder / f"{next(numbers)}.model"))
+    data, names = _text(folder, 300, 5), (f"{os.getpid()}-{number}.model" for number in itertools.count())
+    return lambda: _command(folder, "fit", str(data), "-o", str(folder / next(names)))
 
 
 def command_predict(folder: Path) -> Call:
