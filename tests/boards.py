@@ -64,9 +64,10 @@ def curvature(w, design, score, davidson=False, step=1e-4):
 
 
 def explicit_covariance(w, design, battles, penalty, n, *, cluster=None, davidson=False):
-    """Return the sandwich of explicit rows, with the model's variance where an item has few points.
+    """Return the sandwich of explicit rows, and its part from clusters.
 
-    The expected squares of the slopes of a row are their mean over its outcomes, by the model's probabilities.
+    Where an item has few points, the model's variance takes the place of squared slopes: the expected squares of the
+    slopes of a row are their mean over its outcomes, by the model's probabilities.
     """
     score = battles["score"]
     gradients = slopes(w, design, score, davidson)
@@ -88,10 +89,11 @@ def explicit_covariance(w, design, battles, penalty, n, *, cluster=None, davidso
     kept = gradients * ~replaced[:, None]
     groups = np.arange(len(score)) if cluster is None else cluster
     sums = np.array([kept[groups == g].sum(axis=0) for g in np.unique(groups)])
-    correction = 1.0 if cluster is None else len(sums) / (len(sums) - 1)
+    meat = sums.T @ sums * (1.0 if cluster is None else len(sums) / (len(sums) - 1))
     ridge = np.diag(np.r_[np.full(n, penalty), np.zeros(len(w) - n)])
-    meat = correction * (sums.T @ sums + expected) + ridge
+    bias = ridge**2 * np.var(w[:n])
     bread = np.linalg.inv(curvature(w, design, score, davidson) + ridge)
     centre = np.eye(len(w))
     centre[:n, :n] -= 1 / n
-    return centre @ bread @ meat @ bread @ centre.T
+    sides = centre @ bread
+    return sides @ (meat + expected + bias) @ sides.T, sides @ meat @ sides.T * (cluster is not None)

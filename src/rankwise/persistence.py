@@ -705,7 +705,8 @@ def _check_table_encoder(step: Any, n_features: int | None) -> None:
 def _check_board(step: Any) -> None:
     n_items = len(step.items_)
     columns = [*step.table_.values(), step.strengths_, step.shrunk_strengths_, step.component_]
-    square = (step.covariance_, step.model_covariance_, step.shrunk_covariance_)
+    kinds = ("", "model_", "cluster_", "shrunk_")
+    square = [getattr(step, f"{kind}covariance_") for kind in kinds]
     is_whole = all(len(one) == n_items for one in columns) and len(step.prediction_) >= n_items
     is_whole &= all(one.shape == (n_items, n_items) for one in square)
     _require(is_whole, "a leaderboard has arrays of other items")

@@ -41,20 +41,28 @@ def test_strengths_effects_and_intervals_are_those_of_explicit_rows(order, style
     )
     w = explicit(design / np.r_[np.ones(n + order), [50, 50] * style], battles["score"], 0.1, n, davidson)
     w[n + order : n + order + 2 * style] /= 50
-    covariance = explicit_covariance(w, design, battles, 0.1, n, cluster=cluster, davidson=davidson)
+    covariance, part = explicit_covariance(w, design, battles, 0.1, n, cluster=cluster, davidson=davidson)
     model = BradleyTerry(ties="davidson" if davidson else "half", first_advantage=order)
     model.fit(battles, style=columns if style else None, cluster=cluster)
     np.testing.assert_allclose(model.strengths_, w[:n] - w[:n].mean(), atol=1e-5)
     np.testing.assert_allclose(model.effects_["value"], w[n:], atol=1e-5)
     np.testing.assert_allclose(model.covariance_, covariance[:n, :n], atol=1e-4)
     np.testing.assert_allclose(model.effects_["error"], np.sqrt(covariance.diagonal()[n:]), rtol=1e-3)
-    factor = stats.t.ppf(0.975, len(set(cluster)) - 1) if clustered else stats.norm.ppf(0.975)
-    table = model.table_
-    half = factor * np.sqrt(covariance.diagonal())[:n][table["item"].astype(int)]
-    np.testing.assert_allclose(table["high"] - table["strength"], half, rtol=1e-3)
+
+    def half(pick):
+        """Return half of an interval of 95 %, with Satterthwaite's degrees of freedom."""
+        variance, clustered = pick @ covariance @ pick, pick @ part @ pick
+        degrees = (len(set(cluster)) - 1) * (variance / clustered) ** 2 if clustered else np.inf
+        return stats.t.ppf(0.975, degrees) * np.sqrt(variance)
+
+    unit, table = np.eye(len(w)), model.table_
+    halves = [half(unit[item]) for item in table["item"]]
+    np.testing.assert_allclose(table["high"] - table["strength"], halves, rtol=1e-3)
+    effects = [half(one) for one in unit[n:]]
+    np.testing.assert_allclose(model.effects_["high"] - model.effects_["value"], effects, rtol=1e-3)
     gap, low, high = model.difference([0, 1], [2, 3])
-    own = [covariance[a, a] + covariance[b, b] - 2 * covariance[a, b] for a, b in ((0, 2), (1, 3))]
-    np.testing.assert_allclose((high - low) / 2, factor * np.sqrt(own), rtol=1e-3)
+    halves = [half(unit[a] - unit[b]) for a, b in ((0, 2), (1, 3))]
+    np.testing.assert_allclose((high - low) / 2, halves, rtol=1e-3)
     np.testing.assert_allclose(gap, model.strengths_[:2] - model.strengths_[2:4])
     effects = model.effects_["effect"].tolist()
     assert effects == ["first"] * order + ["style 0", "style 1"] * style + ["log_nu"] * davidson
@@ -94,7 +102,9 @@ def test_the_penalty_of_places_maximises_the_marginal_likelihood():
     battles, n = board(size=200, spread=0.4), 8
     model = BradleyTerry().fit(battles)
     design, score = rows(battles, n), battles["score"]
-    effect = np.trace(model.covariance_) / np.trace(model.model_covariance_)
+    hessian, bread = curvature(model.strengths_, design, score), model.model_covariance_
+    bias = 0.1**2 * np.var(model.strengths_) * np.eye(n)
+    effect = np.trace(model.covariance_) / np.trace(bread @ (hessian + bias) @ bread)
 
     def evidence(penalty):
         w = explicit(design, score, penalty * effect, n)

@@ -204,26 +204,34 @@ class Contest:
         inverse[:n, :n] -= self.means / (1 + penalty)
         return Fit(theta, hessian, inverse, rates, penalty)
 
-    def covariance(self, fit: Fit) -> Floats:
-        """Return the sandwich covariance of θ, with the model's variance where items have few points.
+    def covariance(self, fit: Fit) -> tuple[Floats, Floats]:
+        """Return the sandwich covariance of θ, and the part of it that sums of clusters (CR1) estimate.
 
-        Where a tie is half a win, the variance of a result is ``q (1 − q) − P(tie)/4``; the tie's part is averaged over
-        the board.
+        Where items have few points, the model's variance takes the place of squared residuals. Where a tie is half a
+        win, the variance of a result is ``q (1 − q) − P(tie)/4``; the tie's part is averaged over the board.
         """
         few = np.min(self.won_and_lost(), axis=0) < _FEW
-        replaced, n = few[self.first] | few[self.second], self.n_items
+        replaced = few[self.first] | few[self.second]
         part = 0.0 if self.davidson else self.ties.sum() / (4 * fit.rates.curvature[0].sum())
         model = [max(1 - part, 0.1) * one for one in fit.rates.curvature]
+        clustered = np.zeros((self.size, self.size))
         if self.cluster is None:
             parts = zip(model, self._squares(fit.rates), strict=True)
             middle = self.gram([np.where(replaced, expected, squares) for expected, squares in parts])
         else:
-            groups = int(self.cluster.max()) + 1
-            middle = self._clustered(fit.rates, ~replaced, groups)
-            middle += self.gram([one * replaced for one in model])
-            middle *= groups / (groups - 1)
-        middle[:n, :n] += fit.penalty * self.prior
-        covariance: Floats = fit.inverse @ middle @ fit.inverse
+            clustered = self._clustered(fit.rates, ~replaced)
+            middle = clustered + self.gram([one * replaced for one in model])
+        return self.sandwich(fit, middle), fit.inverse @ clustered @ fit.inverse
+
+    def sandwich(self, fit: Fit, middle: Floats) -> Floats:
+        """Return the covariance of θ, given that of the gradient, with the squared bias of the penalty.
+
+        The bias is ``penalty · C P s``. The strengths of the fit, whose squares are too large by their errors, stand
+        for the true ones.
+        """
+        n, s, total = self.n_items, fit.theta[: self.n_items], middle.copy()
+        total[:n, :n] += fit.penalty**2 * float(s @ self.prior @ s) / n * self.prior
+        covariance: Floats = fit.inverse @ total @ fit.inverse
         return covariance
 
     def difference_variance(self, covariance: Floats) -> Floats:
@@ -264,8 +272,10 @@ class Contest:
             sums.append(self.ties * (1 - tie) ** 2 + (self.total - self.ties) * tie**2)
         return sums
 
-    def _clustered(self, rates: Rates, counted: Bools, groups: int) -> Floats:
+    def _clustered(self, rates: Rates, counted: Bools) -> Floats:
+        """Return the sum over clusters of the products of their slopes."""
         assert self.cluster is not None
+        groups = int(self.cluster.max()) + 1
         slope = rates.slope[0] * counted
         rows, n = np.tile(self.cluster, 2), self.n_items
         items = sp.csr_array(
@@ -274,7 +284,7 @@ class Contest:
         beside = [slope * column for column in self.columns.T] + [one * counted for one in rates.slope[1:]]
         rest = np.array([np.bincount(self.cluster, one, groups) for one in beside]).reshape(-1, groups)
         sums = sp.hstack([items, sp.csr_array(rest.T)], format="csr")
-        middle: Floats = (sums.T @ sums).toarray()
+        middle: Floats = (sums.T @ sums).toarray() * (groups / (groups - 1))
         return middle
 
 

@@ -31,8 +31,10 @@ from rankwise.leaderboards.places import (
     guaranteed_places,
     p_values,
     rank_in,
+    satterthwaite,
     shrink,
     tiers,
+    variances,
 )
 from rankwise.persistence import save
 from rankwise.runtime.memory import fits
@@ -81,6 +83,8 @@ class BradleyTerry(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
     strengths_ : ndarray of shape (items,)
     covariance_ : ndarray of shape (items, items)
         The sandwich covariance of `strengths_`.
+    cluster_covariance_ : ndarray of shape (items, items)
+        The part of it that was estimated from clusters.
     model_covariance_ : ndarray of shape (items, items)
         The inverse of the penalised Hessian, which `suggest` uses.
     component_ : ndarray of shape (items,)
@@ -167,9 +171,10 @@ class BradleyTerry(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         if self.penalty == 0:
             _check_reachable(contest, read.items)
         fitted = contest.fit(self.penalty)
-        covariance, n = contest.covariance(fitted), contest.n_items
+        (covariance, clustered), n = contest.covariance(fitted), contest.n_items
         self.items_ = np.fromiter(read.items, object, len(read.items))
         self.strengths_, self.covariance_ = fitted.theta[:n], covariance[:n, :n]
+        self.cluster_covariance_ = clustered[:n, :n]
         self.model_covariance_ = fitted.inverse[:n, :n]
         self.component_, self.deviance_ = contest.component, 2 * fitted.rates.loss
         self.degrees_ = np.inf if contest.cluster is None else float(contest.cluster.max())
@@ -182,8 +187,9 @@ class BradleyTerry(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         columns += ["log_nu"] if davidson else []
         scale = np.concatenate([scales, np.ones(int(self.first_advantage)), units, np.ones(int(davidson))])
         value = np.concatenate([to_features @ self.strengths_, fitted.theta[n:]]) / scale
-        error = np.sqrt(np.concatenate([spread.diagonal(), covariance.diagonal()[n:]])) / scale
-        half = self._quantile() * error
+        variance = np.concatenate([spread.diagonal(), covariance.diagonal()[n:]])
+        from_clusters = np.concatenate([np.zeros(len(names)), clustered.diagonal()[n:]])
+        error, half = np.sqrt(variance) / scale, self._half(variance, from_clusters) / scale
         self.effects_ = {
             "effect": np.array([*names, *columns], dtype=object),
             "value": value,
@@ -207,7 +213,8 @@ class BradleyTerry(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
     def _set_table(self, contest: Contest) -> None:
         strength, component, error = self.strengths_, self.component_, 1 - self.level
         drawn = self._drawn_places()
-        p = p_values(strength, self.covariance_, component, self.degrees_)
+        clustered = self.cluster_covariance_
+        p = p_values(strength, self.covariance_, clustered, component, self.degrees_)
         place = rank_in(strength, component)
         if self.places == "guaranteed":
             low, high = guaranteed_places(strength, p, component, error)
@@ -215,7 +222,7 @@ class BradleyTerry(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
             lowest = np.quantile(drawn, error / 2, axis=0, method="lower").astype(np.int64)
             highest = np.quantile(drawn, 1 - error / 2, axis=0, method="higher").astype(np.int64)
             low, high = np.minimum(lowest, place), np.maximum(highest, place)
-        half = self._quantile() * np.sqrt(self.covariance_.diagonal())
+        half = self._half(self.covariance_.diagonal(), clustered.diagonal())
         table: dict[str, AnyArray] = {
             "item": self.items_,
             "strength": strength,
@@ -241,8 +248,11 @@ class BradleyTerry(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
             self.shrunk_strengths_, covariance, self.component_, self.degrees_, self.random_state
         )
 
-    def _quantile(self) -> float:
-        return float(stats.t.ppf((1 + self.level) / 2, self.degrees_))
+    def _half(self, variance: Floats, clustered: Floats) -> Floats:
+        """Return half the width of intervals."""
+        degrees = satterthwaite(variance, clustered, self.degrees_)
+        half: Floats = stats.t.ppf((1 + self.level) / 2, degrees) * np.sqrt(variance)
+        return half
 
     def _positions(self, items: Any) -> Ints:
         check_is_fitted(self)
@@ -275,8 +285,10 @@ class BradleyTerry(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         """
         first, second = self._pairs(a, b)
         gap = self.strengths_[first] - self.strengths_[second]
-        own = self.covariance_.diagonal()
-        half = self._quantile() * np.sqrt(own[first] + own[second] - 2 * self.covariance_[first, second])
+        own, clustered = (
+            variances(one, first, second) for one in (self.covariance_, self.cluster_covariance_)
+        )
+        half = self._half(own, clustered)
         return gap, gap - half, gap + half
 
     def predict_proba(self, a: Any, b: Any) -> Floats:

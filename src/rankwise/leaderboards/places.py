@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 import scipy.linalg as la
-from scipy import stats
 from scipy.optimize import minimize_scalar
+from scipy.special import stdtr
 
 from rankwise.arrays import Bools, Floats, Ints
 from rankwise.leaderboards.contest import Contest, Fit
 
-__all__ = ["draw_places", "guaranteed_places", "p_values", "rank_in", "shrink", "tiers"]
+__all__ = [
+    "draw_places",
+    "guaranteed_places",
+    "p_values",
+    "rank_in",
+    "satterthwaite",
+    "shrink",
+    "tiers",
+    "variances",
+]
 
 _DRAWS = 1000
 _PENALTIES = (1e-3, 1e5)
@@ -24,7 +33,8 @@ def shrink(contest: Contest, fit: Fit, covariance: Floats) -> Fit:
     the battles do not measure contribute the same to every penalty.
     """
     n = contest.n_items
-    effect = max(float(np.trace(covariance[:n, :n]) / np.trace(fit.inverse[:n, :n])), 1e-3)
+    expected = contest.sandwich(fit, fit.hessian)  # if the model is right
+    effect = max(float(np.trace(covariance[:n, :n]) / np.trace(expected[:n, :n])), 1e-3)
     last = fit
 
     def negative(log_penalty: float) -> float:
@@ -61,13 +71,29 @@ def draw_places(strength: Floats, covariance: Floats, component: Ints, degrees: 
     return rank_in(strength + noise, component)
 
 
-def p_values(strength: Floats, covariance: Floats, component: Ints, degrees: float) -> Floats:
-    """Return two-sided p-values of all differences; 1 between components and of an item with itself."""
+def satterthwaite(variance: Floats, clustered: Floats, degrees: float) -> Floats:
+    """Return degrees of freedom of variances of which a part has some, from clusters, and the rest counts as known."""
+    share = np.divide(clustered, variance, out=np.zeros(variance.shape), where=variance > 0)
+    return degrees / np.maximum(share, 1e-6) ** 2
+
+
+def variances(covariance: Floats, a: Ints, b: Ints) -> Floats:
+    """Return the variances of differences of items."""
     own = covariance.diagonal()
-    error = np.sqrt(np.maximum(own[:, None] + own - 2 * covariance, 0))
-    known = (component[:, None] == component) & (error > 0) & ~np.eye(own.size, dtype=bool)
-    ratio = np.divide(np.abs(strength[:, None] - strength), error, out=np.zeros(error.shape), where=known)
-    p: Floats = 2 * stats.t.sf(ratio, degrees)  # the normal distribution for infinite degrees
+    return np.maximum(own[a] + own[b] - 2 * covariance[a, b], 0)
+
+
+def p_values(
+    strength: Floats, covariance: Floats, clustered: Floats, component: Ints, degrees: float
+) -> Floats:
+    """Return two-sided p-values of all differences; 1 between components and of an item with itself."""
+    a, b = np.ogrid[: strength.size, : strength.size]
+    variance = variances(covariance, a, b)
+    own_degrees = satterthwaite(variance, variances(clustered, a, b), degrees)
+    known = (component[:, None] == component) & (variance > 0) & (a != b)
+    gap = np.abs(strength[:, None] - strength)
+    ratio = np.divide(gap, np.sqrt(variance), out=np.zeros(gap.shape), where=known)
+    p: Floats = 2 * stdtr(own_degrees, -ratio)  # the normal distribution for infinite degrees
     return p
 
 
