@@ -53,7 +53,7 @@ def search_results(queries: int = 2000, size: int = 20, features: int = 30) -> R
         f"Rank search results ({queries} queries of {size} rows, {features} columns, grades 0 to 4)",
         (X[mixed], y[mixed], qid[mixed]),
         (X[held_out], y[held_out], qid[held_out]),
-        ("ndcg@10", "map", "pairwise_error"),
+        ("ndcg@10", "average_precision", "pairwise_error"),
     )
 
 

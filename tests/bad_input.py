@@ -374,7 +374,7 @@ _VALUES = (
     "1e999",
     "nan",
     "ndcg@3",
-    "map",
+    "average_precision",
     "rls",
     "svm",
     "none",

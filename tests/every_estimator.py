@@ -274,7 +274,7 @@ RLS = [
         "queries",
         levels=4,
     ),
-    Case("RankRLS scaling", RankRLS(scaling=0.25, solver="cg", tol=TIGHT), "queries"),
+    Case("RankRLS penalty power", RankRLS(penalty_power=0.25, solver="cg", tol=TIGHT), "queries"),
     Case("RankRLS early stopping", RankRLS(0.0, early_stopping=True), "queries", judged="eval_set"),
     Case("RankRLS early stopping, hold-out", RankRLS(0.0, early_stopping=True), "queries", levels=4),
     Case(
@@ -297,8 +297,8 @@ RLS_CV = [
     Case("RankRLSCV eval_set", RankRLSCV(ALPHAS, scoring="ndcg@3"), "queries", levels=4, judged="eval_set"),
     Case("RankRLSCV early stopping", RankRLSCV(ALPHAS, method="early-stopping"), "queries", judged="splits"),
     Case(
-        "RankRLSCV scaling",
-        RankRLSCV(ALPHAS, scaling=[0.0, 0.25], method="tikhonov", tol=TIGHT),
+        "RankRLSCV penalty power",
+        RankRLSCV(ALPHAS, penalty_power=[0.0, 0.25], method="tikhonov", tol=TIGHT),
         "queries",
         judged="splits",
     ),

@@ -158,7 +158,7 @@ MISTAKES = [
     (lambda: fit(RankRLSCV([-1.0])), "alphas must be finite and not negative.*Hint: "),
     (lambda: fit(RankSVMCV([0.0, 1.0])), "alphas contains 0.*Hint: use positive values"),
     (lambda: fit(RankRLSCV(["a"])), "alphas must be numbers.*Hint: "),
-    (lambda: fit(RankRLSCV(scaling="off")), r"scaling='off' is not a number.*Hint: use 0 \(off\)"),
+    (lambda: fit(RankRLSCV(penalty_power="off")), r"penalty_power='off' is not a number.*Hint: use 0 \(off\)"),
     (lambda: fit(KernelRankRLS("rfb")), "'kernel' parameter .*Hint: did you mean 'rbf'"),
     (lambda: fit(AdditiveRanker(n_knots=1)), "n_knots=1 is not a number of knots.*Hint: use at least 2"),
     (lambda: fit(AutoRanker(target="moon")), "'target' parameter of AutoRanker .*Hint: "),

@@ -138,7 +138,7 @@ GRID = [0.1, 1.0, 10.0]
 LINEAR = {
     "cv folds": labels(lambda: RankRLSCV(GRID, cv=3)),
     "cv folds converged": labels(lambda: RankRLSCV(GRID, cv=3, method="tikhonov", tol=1e-12)),
-    "cv scaling": labels(lambda: RankRLSCV(GRID, cv=3, scaling=0.5)),
+    "cv penalty power": labels(lambda: RankRLSCV(GRID, cv=3, penalty_power=0.5)),
     "leave-query-out": labels(lambda: RankRLSCV(GRID, cv="leave-query-out")),
     "leave-pair-out": ranking(lambda: RankRLSCV(GRID, cv="leave-pair-out")),
     "one ranking": ranking(lambda: RankRLSCV(GRID, cv=4)),

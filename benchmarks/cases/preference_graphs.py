@@ -36,7 +36,7 @@ from rankwise.metrics import auc, auc_estimate, get_metric
 from rankwise.model_selection import QueryKFold
 
 GRID = 2.0 ** np.arange(-15, 16)
-MAP = get_metric("map", relevant=1, convention="letor3")
+MAP = get_metric("average_precision", relevant=1, convention="letor3")
 ERROR = get_metric("pairwise_error", ties=1)
 CUTOFFS = range(1, 11)
 LIST_BYTES = 2**30  # that explicit differences may take

@@ -114,7 +114,7 @@ _PRIVATE = {
 _OUTPUT = "_sklearn_output_config"
 _FITTED = re.compile(r"[A-Za-z][A-Za-z0-9_]*_")
 _SUMMARY = [
-    "n_features_in_", "n_queries_", "n_pairs_", "n_ignored_queries_", "alpha_", "gamma_", "scaling_", "solver_",
+    "n_features_in_", "n_queries_", "n_pairs_", "n_ignored_queries_", "alpha_", "gamma_", "penalty_power_", "solver_",
     "method_", "cv_", "best_score_", "best_iteration_", "n_iter_", "duality_gap_",
 ]  # fmt: skip
 # Types of the fitted attributes of rankers. Several outputs make an array of a number.
@@ -126,7 +126,7 @@ _TYPES: Mapping[str, tuple[Any, ...]] = {
         ): "n_components_ n_features_in_ n_iter_ n_knots_ n_products_ n_queries_ n_reads_ n_samples_seen_ "
         "n_unpaired_rows_ adaptive_ selective_ surface_knots_",
         (Integral, np.ndarray): "best_iteration_ n_ignored_queries_ n_pairs_",
-        (Real,): "baseline_ expected_score_ gamma_ log_loss_ scaling_",
+        (Real,): "baseline_ expected_score_ gamma_ log_loss_ penalty_power_",
         (Real, np.ndarray): "alpha_ best_score_ duality_gap_",
         (bool,): "fitted_with_qid_ is_dense_ keeps_basis_",
         (str,): "cv_ loss_ method_ solver_",

@@ -38,14 +38,23 @@ def named(searches, tmp_path_factory):
 
 def test_fit_is_auto_ranker(capsys, searches, tmp_path):
     target = tmp_path / "m.rw"
-    options = ["--methods", "rls,svm-squared", "--scoring", "map", "--alphas", "1,100", "-o", target]
+    options = [
+        "--methods",
+        "rls,svm-squared",
+        "--scoring",
+        "average_precision",
+        "--alphas",
+        "1,100",
+        "-o",
+        target,
+    ]
     said = call_json(capsys, "fit", searches / "train.txt", "--eval-set", searches / "vali.txt", *options)
     train, valid = read(searches / "train.txt"), read(searches / "vali.txt")
-    ranker = rankwise.AutoRanker("map", methods=["rls", "svm-squared"], alphas=[1.0, 100.0])
+    ranker = rankwise.AutoRanker("average_precision", methods=["rls", "svm-squared"], alphas=[1.0, 100.0])
     ranker.fit(train[0], train[1], train[2], eval_set=valid)
     assert [one["value"] for one in said["tried"]] == [one.value for one in ranker.candidates_]
     assert said["constant"] == ranker.candidates_.constant
-    assert said["metric"] == "map"
+    assert said["metric"] == "average_precision"
     X, _, qid = read(searches / "test.txt")
     np.testing.assert_array_equal(rankwise.load(target).predict(X, qid), ranker.predict(X, qid))
 
@@ -133,7 +142,11 @@ def test_evaluation_is_that_of_the_metrics(capsys, searches, tmp_path):
     said = call_json(capsys, *arguments, "--per-query", per_query)
     scores, y, qid = scored(searches)
     (figures,) = said["models"].values()
-    assert {"ndcg@10", "map", "pairwise_error", "mrr"} <= set(figures) == set(said["conventions"])
+    assert (
+        {"ndcg@10", "average_precision", "pairwise_error", "reciprocal_rank"}
+        <= set(figures)
+        == set(said["conventions"])
+    )
     for name, found in figures.items():
         expected = bootstrap_interval(y, scores, qid, metric=name)
         assert (found["value"], found["low"], found["high"]) == (expected.value, expected.low, expected.high)
@@ -143,9 +156,9 @@ def test_evaluation_is_that_of_the_metrics(capsys, searches, tmp_path):
     (figures,) = call_json(capsys, *arguments, "--convention", "letor4")["models"].values()
     assert figures["ndcg@5"]["value"] == get_metric("ndcg@5", convention="letor4")(y, scores, qid)
     assert "mean_ndcg" in figures
-    code, out, err = call(capsys, *arguments, "--metrics", "MAP", "--per-query", "-")
+    code, out, err = call(capsys, *arguments, "--metrics", "AVERAGE_PRECISION", "--per-query", "-")
     assert code == 0
-    assert out.startswith("qid,rows,map\n")
+    assert out.startswith("qid,rows,average_precision\n")
     assert "intervals" in err
 
 
@@ -153,7 +166,7 @@ def test_models_are_compared_by_a_paired_test(capsys, searches, tmp_path):
     other = tmp_path / "other.rw"
     assert call(capsys, "fit", searches / "vali.txt", "--methods", "svm", "-o", other)[0] == 0
     arguments = ["evaluate", searches / "model.rw", searches / "test.txt", "--against", other]
-    arguments += ["--metrics", "ndcg@10,map"]
+    arguments += ["--metrics", "ndcg@10,average_precision"]
     X, y, qid = read(searches / "test.txt")
     first, second = (rankwise.load(path).predict(X, qid) for path in (searches / "model.rw", other))
     expected = compare_rankings(y, first, second, qid, metric="ndcg@10")
@@ -177,9 +190,16 @@ def test_runs_are_evaluated_without_a_model(capsys, searches, named, tmp_path):
     shuffled = np.random.default_rng(0).permutation(scores).tolist()
     lines = [f"{q}\tD{at}\t0\t{shuffled[at]!r}\n" for at, q in enumerate(qid)]
     (tmp_path / "b.tsv").write_text("qid\titem\trank\tscore\n" + "".join(lines))
-    runs = ["--run", tmp_path / "a.run", "--run", tmp_path / "b.tsv", "--metrics", "ndcg@10,map"]
+    runs = [
+        "--run",
+        tmp_path / "a.run",
+        "--run",
+        tmp_path / "b.tsv",
+        "--metrics",
+        "ndcg@10,average_precision",
+    ]
     found = call_json(capsys, "evaluate", "--qrels", tmp_path / "qrels.txt", *runs)
-    for name in ("ndcg@10", "map"):
+    for name in ("ndcg@10", "average_precision"):
         expected = get_metric(name)(y, scores, qid)
         assert found["models"][str(tmp_path / "a.run")][name]["value"] == pytest.approx(expected, rel=1e-12)
     assert "1 queries" in call(capsys, "evaluate", "--qrels", tmp_path / "qrels.txt", *runs)[2]

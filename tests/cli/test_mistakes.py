@@ -124,7 +124,10 @@ def files(tmp_path_factory):
         ("evaluate m.rw", "names no model or no data"),
         ("evaluate m.rw equal.csv", "equal.csv"),
         ("evaluate m.rw rows.csv --metrics best", "Unknown metric"),
-        ("evaluate m.rw rows.csv --weight a --metrics map", "map takes no weights"),
+        (
+            "evaluate m.rw rows.csv --weight a --metrics average_precision",
+            "average_precision takes no weights",
+        ),
         ("evaluate --run rows.txt", "need each other"),
         ("evaluate m.rw rows.csv --qrels rows.txt --run rows.txt", "without a model"),
         ("evaluate m.rw - --against t.rw", "Standard input can be read once"),

@@ -81,7 +81,7 @@ def test_listed_pairs(client):
     X, y, _ = ranking_data(8)
     rng = np.random.default_rng(0)
     pairs = [(i, j) for i, j in rng.integers(y.size, size=(400, 2)) if y[i] > y[j]]
-    for model in (RankRLS(tol=1e-12, solver="cg", scaling=0.25), RankRLSCV(cv=3, tol=1e-12)):
+    for model in (RankRLS(tol=1e-12, solver="cg", penalty_power=0.25), RankRLSCV(cv=3, tol=1e-12)):
         here = clone(model).fit_pairs(X, pairs)
         there = clone(model).fit_pairs(in_blocks(X, [60, 61]), pairs)
         agree(here.coef_, there.coef_)

@@ -40,8 +40,8 @@ def model_of(method, **options):
 def iterates(model, objective):
     """What the solver tells, in the coordinates of the columns."""
     scaled = objective
-    if model.scaling:
-        scaled = ScaledObjective(objective, prior_scale(objective, model.scaling))
+    if model.penalty_power:
+        scaled = ScaledObjective(objective, prior_scale(objective, model.penalty_power))
     kept = []
 
     def note(coef, gap, n_iter):
@@ -53,11 +53,11 @@ def iterates(model, objective):
     return kept
 
 
-@pairwise(method=METHODS, outputs=[1, 2], scaling=[0.0, 0.25])
-def test_the_best_of_the_solvers_own_iterates_is_kept(method, outputs, scaling):
+@pairwise(method=METHODS, outputs=[1, 2], penalty_power=[0.0, 0.25])
+def test_the_best_of_the_solvers_own_iterates_is_kept(method, outputs, penalty_power):
     X, y = data(outputs=outputs)
     train, held = slice(0, 90), slice(90, None)
-    model = model_of(method, scaling=scaling, patience=4)
+    model = model_of(method, penalty_power=penalty_power, patience=4)
     model.fit(X[train], y[train], eval_set=(X[held], y[held]))
     assert model.solver_ == model.solver
     objective = SquaredObjective(as_design(X[train]), label_graph(y[train], check_qid(None, 90)))

@@ -86,7 +86,7 @@ def test_pairs_of_a_unit_stay_together():
 
 CHOOSING = [
     RankRLSCV(ALPHAS, cv=3),
-    RankRLSCV(ALPHAS, cv=3, method="tikhonov", scaling=[0.0, 0.25]),
+    RankRLSCV(ALPHAS, cv=3, method="tikhonov", penalty_power=[0.0, 0.25]),
     RankSVMCV(ALPHAS, cv=3, loss="squared_hinge"),
     KernelRankRLSCV(alphas=ALPHAS, gamma=0.5, cv=3),
     KernelRankRLSCV(alphas=ALPHAS, gamma=0.5, cv=3, ties="exclude"),
@@ -117,7 +117,7 @@ def test_weight_0_is_absence(model, n_queries):
     np.testing.assert_allclose(prediction, model.predict(X), rtol=1e-6, atol=1e-6)
 
 
-COMPARED = ("alpha_", "cv_errors_", "best_score_", "scaling_", "history_", "best_iteration_")
+COMPARED = ("alpha_", "cv_errors_", "best_score_", "penalty_power_", "history_", "best_iteration_")
 
 
 @pytest.mark.parametrize("model", CHOOSING, ids=lambda model: str(model).replace("\n", ""))

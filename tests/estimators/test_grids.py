@@ -32,7 +32,7 @@ LEAST_SQUARES = [
     RankRLSCV(),
     RankRLSCV(method="tikhonov", cv=4),
     RankRLSCV(cv="leave-query-out", scoring="concordance"),
-    RankRLSCV(cv="leave-query-out", scaling=[0.0, 0.25]),
+    RankRLSCV(cv="leave-query-out", penalty_power=[0.0, 0.25]),
     KernelRankRLSCV("linear"),
     KernelRankRLSCV("linear", solver="cg"),
     KernelRankRLSCV("linear", solver="cg", method="tikhonov", tol=1e-8),

@@ -15,7 +15,7 @@ from strategies import make_problem
 MODELS = {
     "conjugate gradients": RankRLS(solver="cg", tol=1e-12),
     "early stopping": RankRLS(early_stopping=True),
-    "surface and folds": RankRLSCV(cv=3, scaling=[0.0, 0.5]),
+    "surface and folds": RankRLSCV(cv=3, penalty_power=[0.0, 0.5]),
     "hinge": RankSVM(tol=1e-6),
     "alphas": RankSVMCV(cv=2),
     "kernel surface": KernelRankRLSCV(solver="cg"),

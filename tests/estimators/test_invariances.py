@@ -120,7 +120,7 @@ def assert_same(
         same(name, exactly=True)
     if case.chooses:
         same("alpha_", times=alpha_factor)
-        for name in ("best_iteration_", "best_score_", "cv_errors_", "scaling_", "n_knots_"):
+        for name in ("best_iteration_", "best_score_", "cv_errors_", "penalty_power_", "n_knots_"):
             same(name)
 
 
@@ -262,7 +262,7 @@ def test_offsets_of_columns(case, size, storage):
 
 def scaled_columns(case, c):
     """Return the parameters with which X times c has the scores of X, or None: alpha c², or the kernel's width."""
-    if np.any(np.asarray(getattr(case.model, "scaling", 0))) or case.is_precomputed:
+    if np.any(np.asarray(getattr(case.model, "penalty_power", 0))) or case.is_precomputed:
         return None
     if case.is_additive:
         return {}, 1.0  # knots move along

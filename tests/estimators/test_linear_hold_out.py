@@ -85,10 +85,10 @@ def test_leave_pair_out(query_weight, features):
 def test_several_outputs_and_scaling():
     X, Y, qid = data(3, outputs=3)
     X = X * [1, 10, 0.1, 3]
-    for settings in ({}, {"ties": "exclude"}, {"scaling": [0.0, 0.25]}):
+    for settings in ({}, {"ties": "exclude"}, {"penalty_power": [0.0, 0.25]}):
         model = RankRLSCV(ALPHAS, cv="leave-query-out", **settings).fit(X, Y, qid)
         assert model.cv_errors_.shape == (3, 3)
-        chosen = {**settings, "scaling": model.scaling_}
+        chosen = {**settings, "penalty_power": model.penalty_power_}
         for c in range(3):
             one = RankRLSCV(ALPHAS, cv="leave-query-out", **chosen).fit(X, Y[:, c], qid)
             np.testing.assert_allclose(model.cv_errors_[:, c], one.cv_errors_)

@@ -83,14 +83,17 @@ def test_every_cell_is_the_error_of_the_model_it_stands_for(convert, scoring):
     )
 
 
-@pytest.mark.parametrize("scaling", [0.0, 0.25])
+@pytest.mark.parametrize("penalty_power", [0.0, 0.25])
 @pytest.mark.parametrize("folds", [True, False])
-def test_hybrid_is_reproducible_as_early_stopped_cg(scaling, folds):
+def test_hybrid_is_reproducible_as_early_stopped_cg(penalty_power, folds):
     train, validation = Drawn(2), Drawn(3)
     X = train.X * np.logspace(-0.3, 0.3, 12)
     eval_set = None if folds else (validation.X * np.logspace(-0.3, 0.3, 12), validation.pairs)
-    model = RankRLSCV(GRID, scaling=scaling).fit_pairs(X, *train.lists, eval_set=eval_set)
-    close(model.coef_, cg(model.alpha_, model.best_iteration_, X, *train.lists, scaling=scaling).coef_)
+    model = RankRLSCV(GRID, penalty_power=penalty_power).fit_pairs(X, *train.lists, eval_set=eval_set)
+    close(
+        model.coef_,
+        cg(model.alpha_, model.best_iteration_, X, *train.lists, penalty_power=penalty_power).coef_,
+    )
     assert model.choices_["hybrid"] == (model.alpha_, model.best_iteration_, model.best_score_)
     plain = RankRLS().fit_pairs(X, *train.lists)
     for name in ("n_pairs_", "n_components_", "n_unpaired_rows_", "n_queries_", "n_features_in_"):

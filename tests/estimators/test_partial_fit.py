@@ -96,11 +96,11 @@ def test_several_outputs(cost):
 
 def test_without_qid_the_rows_of_a_call_are_one_query():
     problem = make_problem(5, queries=4)
-    model = RankRLS(0.5, scaling=0.25)
+    model = RankRLS(0.5, penalty_power=0.25)
     for query in np.unique(problem.qid):
         rows = problem.qid == query
         model.partial_fit(problem.X[rows], problem.y[rows])
-    whole = RankRLS(0.5, scaling=0.25).fit(problem.X, problem.y, problem.qid)
+    whole = RankRLS(0.5, penalty_power=0.25).fit(problem.X, problem.y, problem.qid)
     np.testing.assert_allclose(model.coef_, whole.coef_, atol=1e-9)
     assert model.n_queries_ == whole.n_queries_
 

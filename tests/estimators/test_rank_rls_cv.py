@@ -186,14 +186,16 @@ def test_scaling_is_a_third_axis():
     train, validation = split(noisy(9))
     train = (train[0] * np.logspace(-1, 1, 30), *train[1:])
     validation = (validation[0] * np.logspace(-1, 1, 30), *validation[1:])
-    both = RankRLSCV(GRID, scaling=[0.0, 0.25, 0.5]).fit(*train, eval_set=validation)
-    alone = {s: RankRLSCV(GRID, scaling=s).fit(*train, eval_set=validation) for s in (0.0, 0.25, 0.5)}
+    both = RankRLSCV(GRID, penalty_power=[0.0, 0.25, 0.5]).fit(*train, eval_set=validation)
+    alone = {s: RankRLSCV(GRID, penalty_power=s).fit(*train, eval_set=validation) for s in (0.0, 0.25, 0.5)}
     assert both.best_score_ == min(model.best_score_ for model in alone.values())
-    np.testing.assert_array_equal(both.coef_, alone[both.scaling_].coef_)
-    again = quiet_cg(alone[0.5].alpha_, alone[0.5].best_iteration_, *train, scaling=0.5)
+    np.testing.assert_array_equal(both.coef_, alone[both.penalty_power_].coef_)
+    again = quiet_cg(alone[0.5].alpha_, alone[0.5].best_iteration_, *train, penalty_power=0.5)
     np.testing.assert_allclose(alone[0.5].coef_, again.coef_, rtol=1e-7, atol=1e-9)
-    tikhonov = RankRLSCV(GRID, scaling=0.25, method="tikhonov", tol=1e-10).fit(*train, eval_set=validation)
-    direct = RankRLS(tikhonov.alpha_, scaling=0.25).fit(*train)
+    tikhonov = RankRLSCV(GRID, penalty_power=0.25, method="tikhonov", tol=1e-10).fit(
+        *train, eval_set=validation
+    )
+    direct = RankRLS(tikhonov.alpha_, penalty_power=0.25).fit(*train)
     np.testing.assert_allclose(tikhonov.coef_, direct.coef_, rtol=1e-6, atol=1e-8)
 
 
@@ -317,8 +319,8 @@ Q6 = np.array([0, 0, 1, 1, 2, 2])
         ({"cv": 0}, "'cv' parameter"),
         ({"cv": "loo"}, "'auto'"),
         ({"cv": 7}, "more than the 3 queries"),
-        ({"scaling": np.inf}, "scaling"),
-        ({"scaling": "a"}, "scaling='a' is not a number.*Hint: "),
+        ({"penalty_power": np.inf}, "penalty_power"),
+        ({"penalty_power": "a"}, "penalty_power='a' is not a number.*Hint: "),
         ({"patience": 0}, "patience"),
     ],
 )

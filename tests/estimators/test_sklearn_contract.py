@@ -146,12 +146,12 @@ def test_every_way_to_ask_for_folds_keeps_queries_whole(cv, problem):
 
 
 def test_scorers_pickle_and_clone(problem):
-    scorer = make_ranking_scorer("map", global_ranking=True)
+    scorer = make_ranking_scorer("average_precision", global_ranking=True)
     again = pickle.loads(pickle.dumps(scorer))
     model = RankRLS().fit(problem.X, problem.y)
     labels = (problem.y > problem.y.mean()).astype(float)
     assert again(model, problem.X, labels) == scorer(model, problem.X, labels)
-    assert clone(scorer).metric == "map"
+    assert clone(scorer).metric == "average_precision"
     with pytest.raises(InvalidInputError, match=r"did you mean"):
         make_ranking_scorer("ndgc")
 

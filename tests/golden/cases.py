@@ -197,7 +197,7 @@ def record(model, case, of, *, listed):
         found["coef"] = (summary(model.coef_), close)
     has_norm = hasattr(model, "coef_") or hasattr(model, "dual_coef_")
     stopped = getattr(model, "early_stopping", False) or case.get("method") in {"early-stopping", "hybrid"}
-    if has_norm and not getattr(model, "scaling", 0) and not stopped:
+    if has_norm and not getattr(model, "penalty_power", 0) and not stopped:
         found["objective"] = ([objective(model, case, of, listed=listed)], CLOSE)
     for name in ("alpha_", "gamma_", "cv_errors_", "best_score_", "n_knots_", "interactions_", "n_pairs_"):
         if hasattr(model, name):
@@ -228,7 +228,7 @@ def rank_rls(
     solver,
     alpha=2.0,
     restriction="none",
-    scaling=0.0,
+    penalty_power=0.0,
     query_weight="size",
     ties="include",
     cost="magnitude",
@@ -239,7 +239,7 @@ def rank_rls(
         alpha,
         solver=name,
         precondition=precondition or None,
-        scaling=scaling,
+        penalty_power=penalty_power,
         query_weight=query_weight,
         ties=ties,
         cost=cost,
@@ -248,10 +248,10 @@ def rank_rls(
     )
 
 
-def rank_rls_allowed(*, solver, restriction="none", scaling=0.0, storage="dense", **case):
+def rank_rls_allowed(*, solver, restriction="none", penalty_power=0.0, storage="dense", **case):
     if restriction in {"positive", "signs"} and solver != "auto":
         return False
-    if restriction != "none" and (solver in {"stochastic", "egdm-blocks"} or scaling):
+    if restriction != "none" and (solver in {"stochastic", "egdm-blocks"} or penalty_power):
         return False
     return rows_allowed(**case)
 
@@ -262,7 +262,7 @@ def rank_rls_cv(
     averaging="folds",
     scoring="pairwise_error",
     restriction="none",
-    scaling=0.0,
+    penalty_power=0.0,
     query_weight="size",
     ties="include",
     cost="magnitude",
@@ -273,7 +273,7 @@ def rank_rls_cv(
         method=method,
         averaging=averaging,
         scoring=scoring,
-        scaling=scaling,
+        penalty_power=penalty_power,
         query_weight=query_weight,
         ties=ties,
         cost=cost,
@@ -283,12 +283,19 @@ def rank_rls_cv(
 
 
 def rank_rls_cv_allowed(
-    *, method, validated, averaging="folds", scoring="pairwise_error", restriction="none", scaling=0.0, **case
+    *,
+    method,
+    validated,
+    averaging="folds",
+    scoring="pairwise_error",
+    restriction="none",
+    penalty_power=0.0,
+    **case,
 ):
     exact = validated in {"leave-query-out", "leave-pair-out"}
     if (exact or restriction != "none") and method != "tikhonov":
         return False
-    if restriction != "none" and (exact or scaling):
+    if restriction != "none" and (exact or penalty_power):
         return False
     if averaging == "pooled" and (
         validated != "splits" or case.get("data") == "queries" or restriction != "none"
@@ -499,7 +506,7 @@ GROUPS = {
             "alpha": [0.5, 8.0],
             "storage": STORAGES,
             "restriction": list(RESTRICTIONS),
-            "scaling": [0.0, 0.25],
+            "penalty_power": [0.0, 0.25],
             **ROWS,
             **SQUARES,
         },
@@ -526,7 +533,7 @@ GROUPS = {
             "averaging": ["folds", "pooled"],
             "scoring": ["pairwise_error", "ndcg@3"],
             "restriction": ["none", "prior", "column_penalty", "positive"],
-            "scaling": [0.0, 0.25],
+            "penalty_power": [0.0, 0.25],
             "storage": STORAGES,
             **ROWS,
             **SQUARES,

@@ -61,7 +61,7 @@ def test_columns_of_labelled_rows(columns, storage, power):
             if power == 0.0:
                 np.testing.assert_allclose(found, solve_rankrls(X, pairs, alpha), rtol=1e-6, atol=1e-9)
             else:
-                same = RankRLS(alpha, scaling=power, solver="eigen").fit(X, Y[:, output], qid)
+                same = RankRLS(alpha, penalty_power=power, solver="eigen").fit(X, Y[:, output], qid)
                 np.testing.assert_allclose(found, same.coef_, rtol=1e-6, atol=1e-9)
 
 
@@ -80,7 +80,7 @@ def test_columns_of_listed_pairs(storage, power, shares):
         if power == 0.0:
             np.testing.assert_allclose(w, solve_rankrls(X, pairs, alpha), atol=1e-9)
         else:
-            same = RankRLS(alpha, scaling=power, solver="eigen")
+            same = RankRLS(alpha, penalty_power=power, solver="eigen")
             same.fit_pairs(X, listing, magnitude, weight)
             np.testing.assert_allclose(w, same.coef_, rtol=1e-6, atol=1e-9)
         fitted = decomposed.target - decomposed.hold_out.residual(decomposed.target, np.array([alpha]))[0]

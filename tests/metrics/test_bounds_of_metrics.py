@@ -209,7 +209,7 @@ def test_cutoffs_are_any_whole_number_that_a_machine_counts_to():
 
 
 @pytest.mark.parametrize(("empty", "value"), [("zero", 0.5), ("one", 1.0), ("skip", 1.0)])
-@pytest.mark.parametrize("name", ["ndcg", "map", "mrr", "err", "precision@1"])
+@pytest.mark.parametrize("name", ["ndcg", "average_precision", "reciprocal_rank", "err", "precision@1"])
 def test_queries_without_a_relevant_row_count_what_they_are_said_to(name, empty, value):
     y, scores, qid = [1, 0, 0, 0], [2, 1, 2, 1], [0, 0, 1, 1]
     alone = get_metric(name, empty=empty)([1, 0], [2, 1])

@@ -111,7 +111,7 @@ def problem(queries=40, size=8, seed=0):
     return y, y + rng.normal(size=y.size), y + 2 * rng.normal(size=y.size), qid
 
 
-@pytest.mark.parametrize("metric", ["ndcg@5", "map", "pairwise_error"])
+@pytest.mark.parametrize("metric", ["ndcg@5", "average_precision", "pairwise_error"])
 def test_an_interval_is_that_of_the_queries_that_count(metric):
     y, scores, _, qid = problem()
     y[qid == 3] = 0  # no pair, nothing relevant
@@ -217,7 +217,7 @@ def test_weights_are_copies_of_rows(several):
             astuple(bootstrap_interval(y, a, qid, metric="concordance", n_resamples=50))[:3], rel=1e-9
         )
     with pytest.raises(InvalidInputError, match="does not take sample_weight"):
-        bootstrap_interval(y, a, qid, metric="map", sample_weight=weight)
+        bootstrap_interval(y, a, qid, metric="average_precision", sample_weight=weight)
 
 
 @pytest.mark.parametrize(

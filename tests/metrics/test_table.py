@@ -21,9 +21,9 @@ EVERYTHING = [
     get_metric("auc", relevant=2),
     get_metric("ndcg", empty="zero"),
     get_metric("ndcg@3", empty="zero", ties="stable"),
-    get_metric("map@3", empty="zero"),
+    get_metric("average_precision@3", empty="zero"),
     get_metric("precision@2", empty="zero"),
-    get_metric("mrr", empty="zero", ties="stable"),
+    get_metric("reciprocal_rank", empty="zero", ties="stable"),
     get_metric("err@4", empty="one", max_grade=4),
     get_metric("mean_ndcg"),
     get_metric("mean_ndcg", convention=None, empty="zero"),
@@ -109,9 +109,9 @@ def test_describe_tells_conventions_apart():
 
 
 OTHER_NAMES = {
-    "average_precision": "map",
-    "average_precision@10": "map@10",
-    "reciprocal_rank": "mrr",
+    "map": "average_precision",
+    "MAP@10": "average_precision@10",
+    "mrr": "reciprocal_rank",
     "preference_error": "pairwise_error",
     "roc_auc": "auc",
     "NDCG@5": "ndcg@5",
@@ -149,11 +149,11 @@ def test_lookup():
 def test_evaluate_encodes_once_and_names_what_it_returns():
     y, scores, qid = [1, 0, 1, 0], [2, 1, 0, 1], ["a", "a", "b", "b"]
     result = evaluate(y, scores, qid)
-    assert list(result) == ["pairwise_error", "ndcg@10", "map"]
+    assert list(result) == ["pairwise_error", "ndcg@10", "average_precision"]
     assert result["pairwise_error"] == 0.5
     assert evaluate(y, scores, check_qid(qid, 4)) == result
     with pytest.raises(InvalidInputError, match="list of names"):
-        evaluate(y, scores, qid, metrics="map")
+        evaluate(y, scores, qid, metrics="average_precision")
 
 
 @pytest.mark.parametrize("kind", [list, pd.Series, pl.Series])

@@ -10,8 +10,16 @@ from sklearn.metrics import ndcg_score
 
 import oracles
 from rankwise.exceptions import InvalidInputError, UndefinedMetricError
-from rankwise.metrics import average_precision, err, get_metric, mean_ndcg, ndcg, per_query, precision
-from rankwise.metrics import reciprocal_rank as mrr
+from rankwise.metrics import (
+    average_precision,
+    err,
+    get_metric,
+    mean_ndcg,
+    ndcg,
+    per_query,
+    precision,
+    reciprocal_rank,
+)
 from strategies import rankings
 
 CUTOFFS = st.sampled_from([None, 1, 2, 3, 5, 100])
@@ -23,8 +31,8 @@ DISCOUNTS = st.sampled_from(["log2", "letor"])
 GRADED = {
     "ndcg": (ndcg, oracles.ndcg_of_list),
     "err": (partial(err, max_grade=4), oracles.err_of_list),
-    "map": (average_precision, oracles.average_precision_of_list),
-    "mrr": (mrr, oracles.reciprocal_rank_of_list),
+    "average_precision": (average_precision, oracles.average_precision_of_list),
+    "reciprocal_rank": (reciprocal_rank, oracles.reciprocal_rank_of_list),
 }
 
 

@@ -70,8 +70,10 @@ MODELS = {
     "cg": RankRLS(np.float64(0.3), solver="cg", precondition="jacobi", max_iter=np.int64(30)),
     "early": RankRLS(0.0, early_stopping=True, scoring=get_metric("ndcg@5", gain="linear")),
     "cv": RankRLSCV(alphas=np.logspace(-2, 2, 5)),
-    "cv-list": RankRLSCV(alphas=[0.5, 2], cv=KFold(3, shuffle=True, random_state=1), scaling=[0.0, 0.25]),
-    "cv-range": RankRLSCV(alphas=range(1, 4), cv=QueryKFold(3), scoring="map"),
+    "cv-list": RankRLSCV(
+        alphas=[0.5, 2], cv=KFold(3, shuffle=True, random_state=1), penalty_power=[0.0, 0.25]
+    ),
+    "cv-range": RankRLSCV(alphas=range(1, 4), cv=QueryKFold(3), scoring="average_precision"),
     "cv-exact": RankRLSCV(cv="leave-query-out", method="tikhonov"),
     "kernel": KernelRankRLS(),
     "kernel-sparse": (

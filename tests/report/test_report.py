@@ -109,12 +109,12 @@ def test_storage_does_not_matter(storage):
 def test_figures_are_those_of_the_metrics():
     X, y, qid = searches()
     model = RankRLS().fit(X, y, qid=qid)
-    report = Report(model, X, y, qid, metrics=["map", "pairwise_error"])
+    report = Report(model, X, y, qid, metrics=["average_precision", "pairwise_error"])
     for figure in report.evidence.figures:
         assert figure.model == bootstrap_interval(y, model.predict(X), qid, metric=figure.name)
     # The expectation over random orders, by drawing some.
     rng = np.random.default_rng(0)
-    drawn = [get_metric("map")(y, rng.random(y.size), qid) for _ in range(300)]
+    drawn = [get_metric("average_precision")(y, rng.random(y.size), qid) for _ in range(300)]
     random = report.evidence.figures[0].random.value
     assert random == pytest.approx(np.mean(drawn), abs=4 * np.std(drawn) / np.sqrt(300))
 
@@ -227,14 +227,16 @@ def test_what_was_tried_is_listed_and_the_winner_marked():
             "chosen": True,
         },
     ]
-    page = Report(model, X, y, qid, choice={"metric": "map", "judged_by": "vali.txt", "tried": tried}).html()
+    page = Report(
+        model, X, y, qid, choice={"metric": "average_precision", "judged_by": "vali.txt", "tried": tried}
+    ).html()
     balanced(page)
     (table,) = re.findall(r'<table class="tried">.*?</table>', page, flags=re.DOTALL)
     first, second = re.findall(r"<tr.*?</tr>", table.partition("<tbody>")[2], flags=re.DOTALL)
     assert visible_words(first).split() == ["rls,", "none", "2", "1,500", "0.5000"]
     assert visible_words(second).split()[:5] == ["RankSVM", "&lt;hinge&gt;", "★", "chosen", "1"]
     assert visible_words(second).split()[5:] == ["–", "0.7500", "±", "0.0125"]
-    assert "2 candidates tried, judged on vali.txt by map, higher is better" in " ".join(
+    assert "2 candidates tried, judged on vali.txt by average_precision, higher is better" in " ".join(
         visible_words(page).replace(" ,", ",").split()
     )
 
@@ -374,8 +376,8 @@ def test_scores_and_weights_of_a_page_have_the_same_decimals():
 def test_what_no_page_can_say_is_refused():
     X, y, qid = searches()
     model = RankRLS().fit(X, y, qid=qid)
-    with pytest.raises(InvalidInputError, match="metrics='map' is no list"):
-        Report(model, X, y, qid, metrics="map")
+    with pytest.raises(InvalidInputError, match="metrics='average_precision' is no list"):
+        Report(model, X, y, qid, metrics="average_precision")
     with pytest.raises(InvalidInputError, match="several outputs"):
         Report(RankRLS().fit(X, np.column_stack([y, -y]), qid=qid), X, y, qid)
     with pytest.raises(InvalidInputError, match="title=3 is not"):

@@ -24,7 +24,9 @@ def section(page, identity):
 
 
 def test_two_models_stand_side_by_side():
-    page = Report(MODEL, X, Y, QID, metrics=["ndcg@10", "map"], against=WORSE, against_name="old.rw").html()
+    page = Report(
+        MODEL, X, Y, QID, metrics=["ndcg@10", "average_precision"], against=WORSE, against_name="old.rw"
+    ).html()
     balanced(page)
     shown = section(page, "against")
     expected = compare_rankings(Y, MODEL.predict(X), WORSE.predict(X), QID, metric="ndcg@10")

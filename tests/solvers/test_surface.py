@@ -26,9 +26,9 @@ def evaluated(objective, validation, scorer):
     return Scored(objective.graph, rows=as_design(validation.X), scorers=[scorer])
 
 
-def surface_of(objective, alphas, scored=None, scaling=0.0, **options):
+def surface_of(objective, alphas, scored=None, penalty_power=0.0, **options):
     scored = Scored(objective.graph) if scored is None else scored
-    return ColumnSurface(Columns(objective.design, scaling), scored, alphas, **options)
+    return ColumnSurface(Columns(objective.design, penalty_power), scored, alphas, **options)
 
 
 FOREVER = Rule(steps=10**9)
@@ -51,19 +51,21 @@ def test_every_alpha_after_every_step_is_its_conjugate_gradient_iterate(keep_bas
             np.testing.assert_allclose(run.coefficients(0, alpha, step), expected, rtol=1e-8, atol=1e-10)
 
 
-@pytest.mark.parametrize("scaling", [0.0, 0.25, 0.5])
+@pytest.mark.parametrize("penalty_power", [0.0, 0.25, 0.5])
 @pytest.mark.parametrize("keep_basis", [True, False])
-def test_converged_alphas_equal_direct_solves(scaling, keep_basis):
+def test_converged_alphas_equal_direct_solves(penalty_power, keep_basis):
     """A wrong shift silently gives another model: compare with the penalty written out."""
     problem, objective = problem_and_objective(1)
-    scale = prior_scale(objective, scaling)
+    scale = prior_scale(objective, penalty_power)
     scaled = ScaledObjective(objective, scale)
-    run = surface_of(objective, ALPHAS, scaling=scaling, tol=1e-11, max_iter=500, keep_basis=keep_basis)
+    run = surface_of(
+        objective, ALPHAS, penalty_power=penalty_power, tol=1e-11, max_iter=500, keep_basis=keep_basis
+    )
     assert run.advance(FOREVER)
     pairs = label_pairs(problem.y, problem.qid)
     H = problem.X.T @ pairs.laplacian @ problem.X
     for index, alpha in enumerate(ALPHAS):
-        penalty = alpha * np.diag(np.diag(H) ** (2 * scaling))
+        penalty = alpha * np.diag(np.diag(H) ** (2 * penalty_power))
         expected = np.linalg.lstsq(H + penalty, problem.X.T @ pairs.pull, rcond=None)[0]
         step = int(run.tables[0].converged_at[index])
         actual = run.coefficients(0, alpha, step)
@@ -101,19 +103,19 @@ def test_validation_scores_move_with_the_coefficients():
     storage=[np.asarray, sp.csr_matrix],
     queries=[1, 8],
     options=[{}, {"ties": "exclude"}, {"ties": "exclude", "cost": "relative"}],
-    scaling=[0.0, 0.25],
+    penalty_power=[0.0, 0.25],
 )
-def test_folds_in_lockstep_equal_separate_fits(storage, queries, options, scaling):
+def test_folds_in_lockstep_equal_separate_fits(storage, queries, options, penalty_power):
     problem = make_problem(4, rows=60, features=6, queries=queries)
     encoded = check_qid(problem.qid, 60)
     design = as_design(storage(problem.X))
     fold = units_of_rows(problem.y, encoded).folds(3, seed=0)
     whole = label_graph(problem.y, encoded, **options)
-    scale = prior_scale(SquaredObjective(design, whole), scaling)
+    scale = prior_scale(SquaredObjective(design, whole), penalty_power)
     pairs = {"ties": "include", "cost": "magnitude", "query_weight": "size", **options}
     data = Problem(design, LabelPairs(problem.y, encoded, None, None, **pairs))
     plan = Plan.of_folds(fold)
-    metric, coordinates = get_metric("pairwise_error"), Columns(design, scaling)
+    metric, coordinates = get_metric("pairwise_error"), Columns(design, penalty_power)
     (scored,) = _scored(data, plan, metric, "folds", coordinates)
     run = coordinates.surface(scored, ALPHAS, tol=1e-12, max_iter=500)
     run.advance(Rule(steps=5))

@@ -151,7 +151,9 @@ def test_figures_are_those_of_refits(case):
     np.testing.assert_allclose(model.coef_, whole.coef_, rtol=1e-9, atol=1e-12 * np.abs(whole.coef_).max())
 
 
-@pytest.mark.parametrize("scoring", ["ndcg@3", "map", "kendall_tau", "concordance", "mrr"])
+@pytest.mark.parametrize(
+    "scoring", ["ndcg@3", "average_precision", "kendall_tau", "concordance", "reciprocal_rank"]
+)
 def test_any_metric_scores_held_out_rows(scoring):
     rows, columns, D, T, Y = kernels("random", "linear")
     Y = np.round(np.abs(Y))

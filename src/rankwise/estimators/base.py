@@ -115,7 +115,7 @@ class Ranker(FittedRanker):
     keeps_basis_: bool
     method_: str
     n_products_: int
-    scaling_: float
+    penalty_power_: float
     surface_: Floats
     unpenalised_: Floats
 

@@ -70,8 +70,8 @@ class RankRLS(LinearRanker):
         η of "gdm"; by default the best that needs no knowledge of the spectrum.
     momentum : float, default=0.9
         μ of "gdm".
-    scaling : float, default=0.0
-        Penalise ``w'D^(2 scaling)w``, ``D = diag(X'LX)``, instead of ``w'w``: a prior that expects smaller
+    penalty_power : float, default=0.0
+        Penalise ``w'D^(2 penalty_power)w``, ``D = diag(X'LX)``, instead of ``w'w``: a prior that expects smaller
         coefficients of columns that vary much. 0 is off, 0.25 often helps on text.
     early_stopping : bool, default=False
         Stop the solver when held-out rows are no longer ranked better, and keep its best iterate: of conjugate
@@ -143,7 +143,7 @@ class RankRLS(LinearRanker):
         "learning_rate": [POSITIVE, None],
         "momentum": [SHARE],
         "precondition": [StrOptions({"jacobi"}), None],
-        "scaling": [Real],
+        "penalty_power": [Real],
         "solver": [StrOptions({"auto", *SOLVERS})],
     }
 
@@ -160,7 +160,7 @@ class RankRLS(LinearRanker):
         max_iter: int | None = None,
         learning_rate: float | None = None,
         momentum: float = MOMENTUM,
-        scaling: float = 0.0,
+        penalty_power: float = 0.0,
         early_stopping: bool = False,
         patience: int = 10,
         scoring: str | Metric = "pairwise_error",
@@ -317,7 +317,7 @@ class RankRLS(LinearRanker):
             raise InvalidInputError(
                 "positive with alpha=0 leaves no gap to prove.", "use a small alpha such as 1e-8."
             )
-        return LeastSquares(self.solver, float(self.alpha), float(self.scaling), options, restriction)
+        return LeastSquares(self.solver, float(self.alpha), float(self.penalty_power), options, restriction)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -64,7 +64,7 @@ class RankRLSCV(LinearRanker):
         together. With ``cv="leave-pair-out"`` of listed pairs, a fold is all comparisons of two rows, and "folds"
         counts every two rows alike: the `weight` of their pairs matters between them only when pooled. Pooled scores of
         rows are shifted so that a fold's training rows have the same mean score as mean label.
-    scaling : float or list of float, default=0.0
+    penalty_power : float or list of float, default=0.0
         As in `RankRLS`; from a list the best is chosen.
     query_weight, ties, cost
         As in `RankRLS`.
@@ -102,7 +102,7 @@ class RankRLSCV(LinearRanker):
     choices_ : dict
         For each method, the ``(alpha, iteration, value)`` it reads from the surface; a list over outputs if
         there are several. "tikhonov" is exact only where the run went on until every alpha converged.
-    scaling_ : float
+    penalty_power_ : float
     method_ : str
     cv_ : str
         A description of the validation. With folds, at most about 20,000 held-out rows (whole queries) or pairs score.
@@ -137,7 +137,7 @@ class RankRLSCV(LinearRanker):
         scoring: str | Metric = "pairwise_error",
         method: str = "auto",
         averaging: str = "folds",
-        scaling: ArrayLike = 0.0,
+        penalty_power: ArrayLike = 0.0,
         query_weight: str = "size",
         ties: str = "include",
         cost: str = "magnitude",
@@ -173,7 +173,7 @@ class RankRLSCV(LinearRanker):
             tried = [choose_exactly(space, problem, plan, metric, self.averaging, alphas) for space in spaces]
             best = int(np.argmin([one.error for one in tried]))
             selection = replace(tried[best], choices={"tikhonov": tried[best].chosen})
-            selection = selection.with_facts(scaling_=powers[best], n_iter_=0, n_products_=0)
+            selection = selection.with_facts(penalty_power_=powers[best], n_iter_=0, n_products_=0)
             self.method_, self._runs = "tikhonov", ()
         else:
             self.method_ = "hybrid" if self.method == "auto" else self.method
@@ -181,7 +181,7 @@ class RankRLSCV(LinearRanker):
             reading = Reading(metric, self.method_, self.averaging, self.patience, tol, self.max_iter)
             coordinates: list[Coordinates] = [Columns(problem.design, power) for power in powers]
             selection, best_one = reading.choose(problem, plan, alphas, coordinates)
-            selection = selection.with_facts(scaling_=powers[coordinates.index(best_one.coordinates)])
+            selection = selection.with_facts(penalty_power_=powers[coordinates.index(best_one.coordinates)])
             self._runs = best_one.columns
         self._keep(selection, problem)
 
@@ -192,7 +192,7 @@ class RankRLSCV(LinearRanker):
             raise InvalidInputError(
                 "positive, prior and column_penalty have models that are fitted one by one: there is neither a surface "
                 "nor a closed form.",
-                "use cv=5 or an eval_set, method='auto' and one value of scaling.",
+                "use cv=5 or an eval_set, method='auto' and one value of penalty_power.",
             )
         plan = self._held_out(problem, eval_set)
         options = SolverOptions(tol=self.tol, max_iter=self.max_iter)
@@ -204,13 +204,14 @@ class RankRLSCV(LinearRanker):
         n_iter = max(one.n_iter for one in solutions)
         notices = fit.notices(solutions)
         selection = replace(selection, choices={"tikhonov": selection.chosen}, notices=notices)
-        self._keep(selection.with_facts(scaling_=powers[0], n_iter_=n_iter, n_products_=0), problem)
+        self._keep(selection.with_facts(penalty_power_=powers[0], n_iter_=n_iter, n_products_=0), problem)
 
     def _powers(self) -> list[float]:
-        powers = np.atleast_1d(as_array("scaling", self.scaling))
+        powers = np.atleast_1d(as_array("penalty_power", self.penalty_power))
         if powers.size == 0 or powers.dtype.kind not in "iuf" or not np.isfinite(powers).all():
             raise InvalidInputError(
-                f"scaling={self.scaling!r} is not a number or a list of numbers.", "use 0 (off) or 0.25."
+                f"penalty_power={self.penalty_power!r} is not a number or a list of numbers.",
+                "use 0 (off) or 0.25.",
             )
         return [float(power) for power in powers]
 

@@ -64,7 +64,7 @@ class LeastSquares:
 
     solver: str
     alpha: float
-    scaling: float = 0.0
+    penalty_power: float = 0.0
     options: SolverOptions = field(default_factory=SolverOptions)
     restriction: Restriction | None = None
 
@@ -72,7 +72,7 @@ class LeastSquares:
         """Return the same with "auto" decided; raise where the solver cannot be used."""
         n_features = design.shape[1]
         by_diagonal = self.solver in {"gdm", "stochastic"}
-        if self.options.precondition is not None or self.scaling != 0 or by_diagonal:
+        if self.options.precondition is not None or self.penalty_power != 0 or by_diagonal:
             require_diagonal(design)
         if self.solver == "auto":
             solver = choose_solver(design, forms_matrix=forms_matrix)
@@ -94,10 +94,10 @@ class LeastSquares:
         return self
 
     def scaled(self, objective: QuadraticObjective) -> QuadraticObjective:
-        """Return an objective in the units of columns that `scaling` gives them."""
-        if self.scaling == 0:
+        """Return an objective in the units of columns that `penalty_power` gives them."""
+        if self.penalty_power == 0:
             return objective
-        return ScaledObjective(objective, prior_scale(objective, self.scaling))
+        return ScaledObjective(objective, prior_scale(objective, self.penalty_power))
 
     def solve(self, objective: QuadraticObjective) -> Solution:
         """Find the minimum of an objective plus the penalty; `notices` reports solutions that miss the tolerance."""
@@ -113,8 +113,8 @@ class LeastSquares:
         """Solve in coordinates in which the penalty is ``α‖u‖²``; see `Restriction`."""
         n_features = objective.n_features
         origin, scale = restriction.origin(n_features), restriction.scale(n_features)
-        if self.scaling != 0:
-            scale = scale * prior_scale(objective, self.scaling)
+        if self.penalty_power != 0:
+            scale = scale * prior_scale(objective, self.penalty_power)
         moved = MovedQuadratic(objective, origin, scale)
         is_out = restriction.unpenalised
         if is_out is not None and isinstance(objective, SquaredObjective):

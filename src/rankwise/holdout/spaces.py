@@ -104,7 +104,7 @@ def _of_unlike(X: Floats, graph: PairGraph, factor: Factor, finish: Finish) -> D
 
 @dataclass(frozen=True)
 class ColumnSpace:
-    """The columns of X under a value of `scaling`: from ``X'LX``, or for more columns than rows the linear kernel."""
+    """The columns of X under a `penalty_power`: from ``X'LX``, or for more columns than rows the linear kernel."""
 
     design: Design
     X: Matrix

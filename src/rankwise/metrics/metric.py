@@ -42,12 +42,12 @@ class Given(NamedTuple):
 # Starting threads costs as much time as sorting some thousand rows.
 _ROWS_A_THREAD = 8_000
 
-# Names of our functions that are not in the table, and names that others use.
+# Names that others use.
 _OTHER_NAMES = {
-    "average_precision": "map",
-    "mean_average_precision": "map",
-    "reciprocal_rank": "mrr",
-    "mean_reciprocal_rank": "mrr",
+    "map": "average_precision",
+    "mean_average_precision": "average_precision",
+    "mrr": "reciprocal_rank",
+    "mean_reciprocal_rank": "reciprocal_rank",
     "rank_ic": "spearman",
     "roc_auc": "auc",
     "preference_error": "pairwise_error",
@@ -339,15 +339,14 @@ class MetricFunction(Protocol):
         """Return the metric of one score per row."""
 
 
-def metric(kind: Kind, name: str = "", **options: Any) -> Callable[[Callable[[], None]], MetricFunction]:
+def metric(kind: Kind, **options: Any) -> Callable[[Callable[[], None]], MetricFunction]:
     """Enter a metric with its options and their defaults in the table, and make its function.
 
-    Decorates an empty function, of which the name and the docstring are taken; `name` is that in the table where it is
-    another one.
+    Decorates an empty function, of which the name and the docstring are taken.
     """
 
     def made(described: Callable[[], None]) -> MetricFunction:
-        base = name or described.__name__
+        base = described.__name__
         _KINDS[base] = kind
         METRICS[base] = Metric(base, options)
 
@@ -373,7 +372,7 @@ def get_metric(name: str | Metric, **options: object) -> Metric:
     Parameters
     ----------
     name : str or Metric
-        A name in `METRICS`, such as ``"pairwise_error"``, ``"ndcg@10"``, ``"map"`` or ``"precision@5"``.
+        A name in `METRICS`, such as ``"pairwise_error"``, ``"ndcg@10"``, ``"average_precision"`` or ``"precision@5"``.
     **options
         Options of the metric's function, such as ``gain="linear"`` or ``convention="letor4"``.
 
@@ -388,7 +387,7 @@ def get_metric(name: str | Metric, **options: object) -> Metric:
     >>> metric = get_metric("ndcg@10", gain="linear")
     >>> metric.name, metric.greater_is_better
     ('ndcg@10', True)
-    >>> get_metric("mrr").describe()  # doctest: +ELLIPSIS
+    >>> get_metric("reciprocal_rank").describe()  # doctest: +ELLIPSIS
     'MRR: 1 / position of the first relevant row; relevant means label >= 1; tied scores averaged ...'
     """
     if isinstance(name, Metric):
@@ -461,7 +460,7 @@ def evaluate(
     scores: ArrayLike,
     qid: Grouping = None,
     *,
-    metrics: Iterable[str | Metric] = ("pairwise_error", "ndcg@10", "map"),
+    metrics: Iterable[str | Metric] = ("pairwise_error", "ndcg@10", "average_precision"),
 ) -> dict[str, float]:
     """Evaluate several metrics, encoding the query ids once.
 

@@ -188,7 +188,7 @@ def _prepare_err(options: Options, given: Given) -> Evaluator:
 def _prepare_map(options: Options, given: Given) -> Evaluator:
     worth = _relevance(options, given)
     n_relevant = np.add.reduceat(worth, given.queries.offsets[:-1])
-    return _evaluator("map", options, _core.summed_precision, worth, given, divisor=n_relevant)
+    return _evaluator("average_precision", options, _core.summed_precision, worth, given, divisor=n_relevant)
 
 
 def _prepare_precision(options: Options, given: Given) -> Evaluator:
@@ -198,7 +198,7 @@ def _prepare_precision(options: Options, given: Given) -> Evaluator:
 
 
 def _prepare_mrr(options: Options, given: Given) -> Evaluator:
-    return _evaluator("mrr", options, _core.reciprocal_rank, _relevance(options, given), given)
+    return _evaluator("reciprocal_rank", options, _core.reciprocal_rank, _relevance(options, given), given)
 
 
 def _relevance(options: Options, given: Given) -> Doubles:
@@ -338,7 +338,6 @@ def err() -> None:
 
 @metric(
     Kind(_check, _prepare_map, _map_words),
-    "map",
     relevant=1,
     k=None,
     ties="average",
@@ -403,7 +402,7 @@ def precision() -> None:
     """
 
 
-@metric(Kind(_check, _prepare_mrr, _mrr_words), "mrr", relevant=1, k=None, ties="average", empty="skip")
+@metric(Kind(_check, _prepare_mrr, _mrr_words), relevant=1, k=None, ties="average", empty="skip")
 def reciprocal_rank() -> None:
     """Mean reciprocal rank: one over the position of the first relevant row, mean over queries.
 

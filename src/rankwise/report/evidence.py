@@ -150,7 +150,14 @@ def suitable_metrics(labels: Floats, n_queries: int) -> tuple[str, ...]:
     """Name the metrics that mean something for labels of this kind: grades, or real numbers."""
     grades = is_graded(labels)
     if grades and n_queries > 1:
-        return ("ndcg@10", "map", "mrr", "precision@5", "pairwise_error", "kendall_tau")
+        return (
+            "ndcg@10",
+            "average_precision",
+            "reciprocal_rank",
+            "precision@5",
+            "pairwise_error",
+            "kendall_tau",
+        )
     if grades:
         return ("pairwise_error", "ndcg", "kendall_tau")
     return ("pairwise_error", "kendall_tau")
@@ -164,7 +171,7 @@ class ByLabels:
     ) -> None:
         if metrics is not None and not isinstance(metrics, (list, tuple)):
             raise InvalidInputError(
-                f"metrics={metrics!r} is no list.", "pass names, such as ['ndcg@10', 'map']."
+                f"metrics={metrics!r} is no list.", "pass names, such as ['ndcg@10', 'average_precision']."
             )
         named = suitable_metrics(y, len(queries)) if metrics is None else metrics
         if not named:
@@ -361,7 +368,7 @@ def title_of(metric: str) -> str:
     """Write a metric as a heading: abbreviations in capitals."""
     words = metric.replace("_", " ")
     head, at, cutoff = words.partition("@")
-    return (head.upper() if head in {"ndcg", "map", "mrr", "err", "auc"} else head.capitalize()) + at + cutoff
+    return (head.upper() if head in {"ndcg", "err", "auc"} else head.capitalize()) + at + cutoff
 
 
 def in_words(metric: str) -> str:
@@ -398,9 +405,9 @@ def meaning(figure: Figure) -> str:
     if base == "precision":
         length = int(cutoff or 10)
         return f"Of the first {length} rows of a query {number(round(value * length, 1))} are relevant."
-    if base == "mrr" and value > 0:
+    if base == "reciprocal_rank" and value > 0:
         return f"The first relevant row stands typically at place {number(round(1 / value, 1))}."
-    if base in {"ndcg", "map"} and figure.random.value < 1:
+    if base in {"ndcg", "average_precision"} and figure.random.value < 1:
         way = (value - figure.random.value) / (1 - figure.random.value)
         return f"1 would be the best possible order; the model goes {way:.0%} of the way there from a random one."
     return ""

@@ -446,7 +446,7 @@ class Surface(ABC):
 
 @dataclass(frozen=True)
 class Columns:
-    """Coordinates of a surface: coefficients of the columns of X, in the units that `scaling` gives them."""
+    """Coordinates of a surface: coefficients of the columns of X, in the units that `penalty_power` gives them."""
 
     design: Design
     power: float = 0.0

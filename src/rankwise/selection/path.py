@@ -330,7 +330,7 @@ def _read_surface(
     tol = min(float(fit.options.tol), EXACT)
     reading = Reading(metric, "hybrid", "folds", patience, tol, fit.options.max_iter, default=())
     with np.errstate(over="ignore", invalid="ignore"):
-        coordinates = Columns(problem.design, fit.scaling)
+        coordinates = Columns(problem.design, fit.penalty_power)
         found = reading.grow(problem, plan, np.array([fit.alpha]), coordinates)
         coefs = found.models()
         if not np.any(coefs):  # nothing was learned: nothing to learn, or numbers that a first step shows

@@ -51,7 +51,7 @@ WRITTEN = (
     "keeps_basis_",
     "n_iter_",
     "n_products_",
-    "scaling_",
+    "penalty_power_",
     "surface_",
     "unpenalised_",
 )

@@ -34,7 +34,7 @@ _MAX_ITER = 1000
 
 @dataclass
 class Surfaces:
-    """The surfaces of one system of coordinates: of a value of `scaling`, or of a kernel.
+    """The surfaces of one system of coordinates: of a value of `penalty_power`, or of a kernel.
 
     Attributes
     ----------

@@ -156,14 +156,14 @@ def require_diagonal(design: Design) -> None:
     n_features = design.shape[1]
     if not design.has_rows and not fits_direct(n_features):
         raise UnsuitableSolverError(
-            "precondition and scaling need the diagonal of X'LX, which for a LinearOperator comes only with the "
+            "precondition and penalty_power need the diagonal of X'LX, which for a LinearOperator comes only with the "
             f"whole matrix of {n_features} × {n_features}.",
-            "use precondition=None and scaling=0, or pass a dense or sparse X.",
+            "use precondition=None and penalty_power=0, or pass a dense or sparse X.",
         )
 
 
 def column_scale(design: Design, graph: PairGraph, power: float) -> Floats:
-    """Return the units of the columns under a value of `scaling`."""
+    """Return the units of the columns under a value of `penalty_power`."""
     require_diagonal(design)
     return prior_scale(SquaredObjective(design, graph), power)
 

@@ -59,7 +59,7 @@ def run(options: argparse.Namespace) -> int:
         for arguments in (
             ["inspect", paths[0]],
             ["fit", paths[0], "--eval-set", paths[1], "-o", model],
-            ["evaluate", model, paths[2], "--metrics", "ndcg@10,map,pairwise_error"],
+            ["evaluate", model, paths[2], "--metrics", "ndcg@10,average_precision,pairwise_error"],
             ["report", model, paths[2], "-o", str(page), *(["--force"] if options.force else [])],
         ):
             shown = [argument.replace(f"{folder}/", "") for argument in arguments]

@@ -23,11 +23,11 @@ if TYPE_CHECKING:
 __all__ = ["add_arguments", "run"]
 
 _GRADED = (
-    "ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "ndcg", "map", "mrr", "precision@1", "precision@5", "precision@10",
-    "err", "pairwise_error", "concordance", "kendall_tau",
+    "ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "ndcg", "average_precision", "reciprocal_rank",
+    "precision@1", "precision@5", "precision@10", "err", "pairwise_error", "concordance", "kendall_tau",
 )  # fmt: skip
 _ANY = ("pairwise_error", "concordance", "kendall_tau")  # these also take weights of rows
-_WITH_CONVENTION = ("ndcg", "map", "precision", "mean_ndcg")
+_WITH_CONVENTION = ("ndcg", "average_precision", "precision", "mean_ndcg")
 _OF_PAIRS = "share of the listed preferences that the scores contradict; tied scores count one half"
 
 
@@ -36,7 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.epilog = (
         "examples:\n"
         "  rankwise evaluate model.rw test.txt\n"
-        "  rankwise evaluate model.rw test.txt --against old.rw --metrics ndcg@10,map\n"
+        "  rankwise evaluate model.rw test.txt --against old.rw --metrics ndcg@10,average_precision\n"
         "  rankwise evaluate model.rw test.txt --per-query queries.csv --json\n"
         "  rankwise evaluate --qrels judged.txt --run ranked.run --run theirs.run"
     )
@@ -62,7 +62,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--metrics",
         type=names,
         metavar="A,B",
-        help="such as ndcg@10,map; by default all that suit the labels",
+        help="such as ndcg@10,average_precision; by default all that suit the labels",
     )
     add("--convention", choices=("letor3", "letor4"), help="count as the scripts of the LETOR benchmarks do")
     add("--per-query", metavar="FILE", help="write the values of every query as CSV; - is standard output")

@@ -43,14 +43,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "  rankwise fit train.txt --eval-set vali.txt -o model.rw\n"
         "  rankwise fit train.parquet --label grade --qid search -o model.rw\n"
         "  rankwise fit duels.csv --items items.csv -o model.rw\n"
-        "  rankwise fit train.txt --methods rls,curves --scoring map --time-limit 5m -o model.rw\n"
+        "  rankwise fit train.txt --methods rls,curves --scoring average_precision --time-limit 5m -o model.rw\n"
         "  rankwise fit train.txt --target solr -o model.rw"
     )
     add_data(parser, model=False)
     add_output(parser, "the model file")
     add = parser.add_argument_group("choosing (by default everything is chosen)").add_argument
     add("--eval-set", action="append", metavar="FILE", help="rows to score candidates on, instead of folds")
-    add("--scoring", metavar="METRIC", help="the metric to choose by, such as ndcg@10, map or pairwise_error")
+    add(
+        "--scoring",
+        metavar="METRIC",
+        help="the metric to choose by, such as ndcg@10 or average_precision",
+    )
     add(
         "--methods", type=names, metavar="A,B",
         help="rls (squared loss), svm (hinge), svm-squared, logistic (preferences), curves, surfaces, kernel",

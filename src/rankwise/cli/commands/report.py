@@ -23,7 +23,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_data(parser, model=True)
     add_output(parser, "the page (report.html)", default="report.html")
     parser.add_argument(
-        "--metrics", type=names, metavar="A,B", help="such as ndcg@10,map; the page leads with the first"
+        "--metrics",
+        type=names,
+        metavar="A,B",
+        help="such as ndcg@10,average_precision; the page leads with the first",
     )
     parser.add_argument(
         "--against", metavar="MODEL", help="show another model beside it, with paired differences"
