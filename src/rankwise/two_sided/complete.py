@@ -34,7 +34,7 @@ class _Target:
     """A right-hand side in the two bases."""
 
     def __init__(self, Y: Floats, rows: Basis, columns: Basis) -> None:
-        U, V = rows.vectors, columns.vectors
+        self.Y, U, V = Y, rows.vectors, columns.vectors
         in_rows = U.T @ Y
         self.inner = in_rows @ V  # A
         self.projected = Y @ V
@@ -115,8 +115,12 @@ class Table:
         _, solved = self._solve(alpha)
         if not self.one_ranking:
             return solved[0].weighted
-        totals = [one.dual(self.columns).sum() for one in solved]
+        totals = self._totals(solved[1].dual(self.columns))
         return np.asarray(solved[0].weighted - totals[0] / totals[1] * solved[1].weighted)
+
+    def _totals(self, ones: Floats) -> list[float]:
+        """Return the sums of the dual coefficients, ``1'Sy = y'S1``; those of y may be large and cancel."""
+        return [float(np.vdot(ones, target.Y)) for target in self._targets]
 
     def without_row(self, alpha: float) -> Floats:
         """Return the same for each row by the model of the other rows."""
@@ -131,11 +135,12 @@ class Table:
             found = [self._function(one.weighted) - own * one.rotated for one in solved]
         if self.one_ranking:
             ones = solved[1]
+            whole = self._totals(ones.dual(self.columns))
             totals = [
-                one.dual(self.columns).sum()
+                total
                 - (ones.rotated * one.rotated / leverage).sum(axis=1)
                 - alpha * (ones.outside * one.outside).sum(axis=1)
-                for one in solved
+                for total, one in zip(whole, solved, strict=True)
             ]
             found[0] -= (totals[0] / totals[1])[:, None] * found[1]
         return found[0]
@@ -154,8 +159,9 @@ class Table:
         dual = [one.dual(self.columns) for one in solved]
         scores = [self._function(one.weighted) @ X.T for one in solved]
         if self.one_ranking:
-            total, ones = dual[1].sum(), dual[1]
-            beta = dual[0].sum() / total
+            ones = dual[1]
+            along, total = self._totals(ones)
+            beta = along / total
             dual[0], scores[0] = dual[0] - beta * ones, scores[0] - beta * scores[1]
             diagonal -= np.square(ones) / total
         change = dual[0] / diagonal
