@@ -28,7 +28,7 @@ def test_gains_are_those_of_cells_beyond_lines():
     slope, curvature = rng.normal(size=300), rng.uniform(0.5, 2, size=300)
     sides = plan_knots(X, check_qid(None, 300), 8, 4).sides
     cells = np.stack([cells_of(side, X[:, side.column]) for side in sides])
-    ranked = rank_pairs(sides, cells, slope, curvature)
+    ranked = rank_pairs(sides, np.zeros(4, bool), cells, slope, curvature)
     assert (np.diff(ranked.gains) <= 0).all()
     for (a, b), gain in zip(ranked.pairs, ranked.gains, strict=True):
         np.testing.assert_allclose(gain, plain_gain(cells[a], cells[b], slope, curvature, 4), rtol=1e-5)
@@ -40,4 +40,8 @@ def test_the_pair_that_acts_together_comes_first():
     slope = X[:, 1] * X[:, 4] + 3 * X[:, 0] + rng.normal(size=2000)  # a strong main effect that was left over
     sides = plan_knots(X, check_qid(None, 2000), 8, 5).sides
     cells = np.stack([cells_of(side, X[:, side.column]) for side in sides])
-    assert rank_pairs(sides, cells, slope, np.ones(2000)).pairs[0].tolist() == [1, 4]
+    varies, of_query = np.zeros(5, bool), np.arange(5) >= 3
+    ranked = [rank_pairs(sides, which, cells, slope, np.ones(2000)) for which in (varies, of_query)]
+    assert [one.pairs[0].tolist() for one in ranked] == [[1, 4]] * 2
+    assert [3, 4] in ranked[0].pairs.tolist()
+    assert [3, 4] not in ranked[1].pairs.tolist()  # no pair of rows sees two columns of the query

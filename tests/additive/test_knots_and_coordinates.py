@@ -75,6 +75,7 @@ def test_columns_that_are_constant_inside_queries_get_no_curve():
     plan = plan_knots(X, check_qid(qid, 5), 8, 5)
     assert plan.constant.tolist() == [0, 2, 3]
     assert [curve.column for curve in plan.curves] == [1]
+    assert [side.column for side in plan.sides] == [0, 1, 3]  # the other one is always missing
 
 
 def test_many_rows_have_the_knots_of_some_and_their_own_extremes(monkeypatch):

@@ -102,7 +102,7 @@ def plain_objective(model, X, y, qid):
     """The objective of the curves and surfaces of a model, over listed pairs, as a function of coordinates."""
     data = model._labelled(X, y, qid, None, None)
     blueprint = model._blueprints(data).at(model.n_knots, model.surface_knots)
-    number = {curve.column: place for place, curve in enumerate(blueprint.plan.curves)}
+    number = {side.column: place for place, side in enumerate(blueprint.plan.sides)}
     pairs = [(number[a], number[b]) for a, b in model.interactions_]
     layout = blueprint.layout(pairs)
     Z = hat_matrix(X, layout.terms) @ layout.coordinates.to_values(np.eye(layout.coordinates.n_coordinates))
@@ -111,9 +111,10 @@ def plain_objective(model, X, y, qid):
     return layout, D, listed.weight / listed.weight.sum()
 
 
-def test_the_model_is_the_minimum_over_listed_pairs():
+@pytest.mark.parametrize("interactions", [1, [(0, 4), (1, 2)]], ids=["best", "a column of the query"])
+def test_the_model_is_the_minimum_over_listed_pairs(interactions):
     X, y, qid = make(rows=60)
-    model = AdditiveRanker(1e-2, n_knots=4, interactions=1, tol=1e-12).fit(X, y, qid=qid)
+    model = AdditiveRanker(1e-2, n_knots=4, interactions=interactions, tol=1e-12).fit(X, y, qid=qid)
     layout, D, weight = plain_objective(model, X, y, qid)
 
     def value(u):
@@ -124,8 +125,27 @@ def test_the_model_is_the_minimum_over_listed_pairs():
         value, np.zeros(D.shape[1]), jac=True, method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-9}
     )
     expected = hat_matrix(X, layout.terms) @ layout.coordinates.to_values(oracle.x)
-    found = model.predict(X)
-    np.testing.assert_allclose(found - found.mean(), expected - expected.mean(), atol=1e-4)
+    # The main effect of a column of the query is dropped; inside queries nothing changes.
+    difference = pd.Series(model.predict(X) - expected)
+    np.testing.assert_allclose(difference - difference.groupby(qid).transform("mean"), 0, atol=1e-4)
+
+
+def test_columns_of_the_query_act_through_surfaces():
+    rng = np.random.default_rng(0)
+    qid, X = np.repeat(np.arange(60), 10), rng.normal(size=(600, 4))
+    X[:, 3] = np.repeat(rng.integers(1, 5, size=60), 10)
+    y = X[:, 0] * (X[:, 3] - 2.5) + 0.3 * X[:, 1]
+    for ranker in (AdditiveRanker(interactions=1), AdditiveRankerCV(cv=3, interactions=[0, 1])):
+        model = ranker.fit(X, y, qid=qid)
+        assert model.interactions_.tolist() == [[0, 3]]
+        assert [curve.column for curve in model.curves_] == [0, 1, 2]
+        assert model.score(X, y, qid=qid) > 0.9
+        (surface,) = model.surfaces_
+        rows = (X[:, 3:] == surface.knots[1]).astype(float)
+        lines = np.array([np.interp(X[:, 0], surface.knots[0], line) for line in surface.values.T])  # noqa: PD011
+        np.testing.assert_allclose(
+            (rows.T * lines).sum(axis=1), 0, atol=1e-4
+        )  # no main effect of the query's column
 
 
 def step_sizes(layout, u):
@@ -387,7 +407,7 @@ def test_more_surfaces_are_tried_once_grids_are_finer():
     X, y, qid = make(rows=1000)
     y = y + np.sin(8 * X[:, 0]) * np.sin(8 * X[:, 1]) + X[:, 0] * X[:, 2]
     options = {"n_knots": 8, "surface_knots": [4, 9], "interactions": [0, 1, 2, 3]}
-    model = AdditiveRankerCV(cv=3, random_state=1, **options).fit(X, y, qid=qid)
+    model = AdditiveRankerCV(cv=3, random_state=1, **options).fit(X[:, :4], y, qid=qid)
     results = model.cv_results_
     assert model.surface_knots_ == 9
     chosen = results["surface_knots"] == 9
@@ -498,7 +518,6 @@ WRONG = {
     "selective": {"selective": 1.5},
     "losses": {"loss": np.zeros(2)},
     "no pair": {"interactions": [(1, 1)]},
-    "constant column": {"interactions": [(1, 4)]},
     "unknown column": {"categorical": ["kind"]},
     "far column": {"categorical": [5]},
     "monotone": {"monotone": {0: 2}},
@@ -529,6 +548,10 @@ def test_more_mistakes_end_in_a_remedy():
         AdditiveRanker(monotone={0: 1}, penalty="ridge").fit(X, y, qid=qid)
     with pytest.raises(InvalidInputError, match=r"constant inside each query.*Hint"):
         AdditiveRanker().fit(X[:, 4:], y, qid=qid)
+    with pytest.raises(InvalidInputError, match=r"both columns are constant inside every query.*Hint"):
+        AdditiveRanker(interactions=[(4, 5)]).fit(np.column_stack([X, -X[:, 4]]), y, qid=qid)
+    with pytest.raises(InvalidInputError, match=r"column 5 has one value everywhere.*Hint"):
+        AdditiveRanker(interactions=[(0, 5)]).fit(np.column_stack([X, np.ones(50)]), y, qid=qid)
     with pytest.raises(InvalidInputError, match=r"2 columns.*Hint: fit one model per column"):
         AdditiveRanker().fit(X, np.column_stack([y, y]), qid=qid)
     with pytest.raises(InvalidInputError, match=r"infinity.*Hint"):

@@ -76,13 +76,13 @@ class Blueprint:
         return self.layout(())
 
     def layout(self, pairs: Sequence[tuple[int, int]]) -> Layout:
-        """Return the layout of all curves and of surfaces for these pairs of curves."""
+        """Return the layout of all curves and of surfaces for these pairs of sides."""
         terms = self.terms(pairs)
         coordinates = self.coordinates(terms)
         return Layout(terms, coordinates, encode(self.X, terms, coordinates, self.n_threads))
 
     def terms(self, pairs: Sequence[tuple[int, int]]) -> Terms:
-        """Return all curves, and surfaces for these pairs of curves."""
+        """Return all curves, and surfaces for these pairs of sides."""
         sides = self.plan.sides
         return Terms(self.plan.curves, tuple(Surface(sides[a], sides[b]) for a, b in pairs))
 
@@ -91,7 +91,7 @@ class Blueprint:
         return PenaltyCoordinates(terms, self.plan.masses, self._side_masses, self.penalty, self.directions)
 
     def sizes(self, pairs: Sequence[tuple[int, int]]) -> list[int]:
-        """Return the number of coordinates of every curve, and of surfaces for these pairs of curves."""
+        """Return the number of coordinates of every curve, and of surfaces for these pairs of sides."""
         return self.coordinates(self.terms(pairs)).sizes
 
     def forget_curves(self) -> None:
@@ -100,14 +100,15 @@ class Blueprint:
             self.__dict__.pop(name, None)
 
     def rank_pairs(self, slope: Floats, curvature: Floats) -> RankedPairs:
-        """Rank the pairs of curves that may get a surface by their estimated gain, from the slopes of the loss."""
-        sides, cells = list(self._coarse.values()), self._cells
-        found = rank_pairs(sides, cells, slope, curvature, self.n_threads)
+        """Rank the pairs of sides that may get a surface by their estimated gain, from the slopes of the loss."""
+        sides = list(self._coarse.values())
+        is_constant = np.isin([side.column for side in sides], self.plan.constant)
+        found = rank_pairs(sides, is_constant, self._cells, slope, curvature, self.n_threads)
         return RankedPairs(np.array(list(self._coarse), dtype=np.int64)[found.pairs], found.gains)
 
     @cached_property
     def _coarse(self) -> dict[int, Curve]:
-        """The coarse knots by which pairs are ranked, for each curve that may be part of a surface."""
+        """The coarse knots by which pairs are ranked, for each side that may be part of a surface."""
         free = {n: side for n, side in enumerate(self.plan.sides) if side.column not in self.directions}
         found = {number: coarse(side) for number, side in free.items()}
         return {number: side for number, side in found.items() if side is not None}
@@ -256,7 +257,7 @@ class AdditiveFit:
         self._blueprint.forget_curves()
 
     def rank_pairs(self, coef: Floats) -> RankedPairs:
-        """Rank the pairs of curves where the curves have these coefficients."""
+        """Rank the pairs of sides where the curves have these coefficients."""
         return self._blueprint.rank_pairs(*self._training.slopes(self._blueprint.curves.design.dot(coef)))
 
 

@@ -26,12 +26,12 @@ _JITTER = 1e-9
 
 @dataclass(frozen=True)
 class RankedPairs:
-    """Pairs of curves, the one with the largest gain first.
+    """Pairs of sides, the one with the largest gain first.
 
     Attributes
     ----------
     pairs : (pairs, 2) int64
-        Numbers of curves, the smaller first.
+        Numbers of sides, the smaller first.
     gains : (pairs,) float64
         About how much the mean loss would fall.
     """
@@ -69,25 +69,29 @@ def cells_of(side: Curve, x: npt.NDArray[np.floating]) -> npt.NDArray[np.uint8]:
 
 def rank_pairs(
     sides: Sequence[Curve],
+    is_constant: npt.NDArray[np.bool_],
     cells: npt.NDArray[np.uint8],
     slope: Floats,
     curvature: Floats,
     n_threads: int = 1,
 ) -> RankedPairs:
-    """Rank all pairs of columns by their gain.
+    """Rank pairs of columns by their gain, all but those of two columns that are constant inside queries.
 
     Parameters
     ----------
     sides : sequence of Curve
         `coarse` curves, of at most `MOST_BINS` values.
+    is_constant : (sides,) bool
+        Which sides are constant inside every query.
     cells : (sides, rows) uint8
         `cells_of` each of them.
     slope, curvature : (rows,) float64
         The first and second derivative of the mean loss with respect to every row's score.
     """
     width = max((side.n_values for side in sides), default=0)
-    n_sides = len(sides)
-    first, second = (side.astype(np.int64) for side in np.triu_indices(n_sides, 1))
+    first, second = np.array(np.triu_indices(len(sides), 1), dtype=np.int64)
+    seen = ~(is_constant[first] & is_constant[second])
+    first, second = first[seen], second[seen]
     gains = np.zeros(first.size)
     for start in range(0, first.size, _PAIRS):
         pairs = slice(start, start + _PAIRS)

@@ -25,19 +25,20 @@ _FIRST_LOOK = 4096  # rows
 
 @dataclass(frozen=True)
 class KnotPlan:
-    """The curves of the columns that vary inside queries, and the columns that do not.
+    """The curves of the columns that vary inside queries, and the sides of surfaces.
 
     Attributes
     ----------
     curves : tuple of Curve
     sides : tuple of Curve
-        The sides of surfaces: the same columns with fewer knots.
+        The sides of surfaces, with fewer knots: the columns of the curves, and those that vary between queries only.
     masses : tuple of (n_values,) float64
         The approximate weight of the rows at each value of a curve: that of an interval goes half to either knot.
     side_masses : tuple of (n_values,) float64
         The same for the sides.
     constant : (columns,) int64
-        Columns that are the same in all rows of each query: no ranking inside queries depends on them alone.
+        Columns that are the same in all rows of each query: no ranking inside queries depends on them alone, so that
+        they get no curve.
     """
 
     curves: tuple[Curve, ...]
@@ -84,16 +85,19 @@ def plan_knots(
     thinned = _Thinned.of(X) if weight is None and X.shape[0] >= 2 * SAMPLED_ROWS else None
     for column, looked_at in _columns(X, rows) if thinned is None else thinned.columns():
         whole = looked_at if thinned is None else X[:, column]
-        if _is_constant(whole if order is None else whole[order], is_inside):
+        is_constant = _is_constant(whole if order is None else whole[order], is_inside)
+        if is_constant:
             constant.append(column)
-            continue
         x = whole if column in levels else looked_at  # rare levels too
         is_missing = np.isnan(x)
         has_missing = bool(is_missing.any())
         seen = ~is_missing if has_missing else slice(None)
         values, mass = _distinct(x[seen], None if own is None else own[seen])
         absent = float(is_missing.sum() if own is None else own[is_missing].sum())
-        for target, spread, n_most in ((curves, masses, n_knots), (sides, side_masses, n_side_knots)):
+        if is_constant and values.size + has_missing < 2:
+            continue
+        made = [(curves, masses, n_knots), (sides, side_masses, n_side_knots)]
+        for target, spread, n_most in made[is_constant:]:
             is_levels = column in levels
             is_knot = _most_frequent(mass) if is_levels else _knots_among(mass, n_most)
             is_cut = is_levels and not is_knot.all()

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from rankwise.additive.knots import KnotPlan
 from rankwise.data.containers import as_array
 from rankwise.data.validation import check_choice, list_names
-from rankwise.design.terms import Curve
 from rankwise.exceptions import InvalidInputError
 
 __all__ = [
@@ -91,13 +91,13 @@ def check_interactions(given: Any) -> None:
 
 def read_surfaces(
     given: Iterable[Any],
-    curves: Sequence[Curve],
+    plan: KnotPlan,
     directions: Mapping[int, int],
     n_columns: int,
     names: Sequence[str],
 ) -> list[tuple[int, int]]:
-    """Return listed pairs of columns as pairs of curves, each once."""
-    number = {curve.column: place for place, curve in enumerate(curves)}
+    """Return listed pairs of columns as pairs of sides, each once."""
+    number = {side.column: place for place, side in enumerate(plan.sides)}
     pairs = []
     for pair in given:
         columns = read_columns("interactions", pair, n_columns, names)
@@ -105,10 +105,15 @@ def read_surfaces(
             raise InvalidInputError(
                 f"interactions has {pair!r}, which is no pair of columns.", "list pairs such as [(0, 3)]."
             )
+        if all(column in plan.constant for column in columns):
+            raise InvalidInputError(
+                f"interactions has {pair!r}, but both columns are constant inside every query.",
+                "leave that pair out.",
+            )
         for column in columns:
             if column not in number:
                 raise InvalidInputError(
-                    f"interactions has {pair!r}, but column {column} is constant inside every query.",
+                    f"interactions has {pair!r}, but column {column} has one value everywhere.",
                     "leave that pair out.",
                 )
             if column in directions:

@@ -2,7 +2,8 @@
 
 A sum of a surface and two curves can be written in many ways, because an effect of one column may be part of either.
 The purified surface is 0 on average along each of its lines under the training rows. Its main effects are added to the
-curves of its columns, which get the surface's knots beside their own, so the scores do not change.
+curves of its columns, which get the surface's knots beside their own, so the scores do not change. A column that is
+constant inside every query has no curve; its main effect, which no pair sees, is dropped.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def purified(terms: Terms, values: Floats, masses: Sequence[Floats]) -> tuple[Fl
     Parameters
     ----------
     terms : Terms
-        Every column of a surface has a curve, with its knots among others (`with_knots_of_surfaces`).
+        Curves have the knots of surfaces among others (`with_knots_of_surfaces`).
     values : (n_values,) float64
     masses : sequence of (n_values of the term,) float64
         The weight that the training rows give to each value, term by term.
@@ -59,8 +60,9 @@ def purified(terms: Terms, values: Floats, masses: Sequence[Floats]) -> tuple[Fl
         effects = main_effects(grid, masses[number].reshape(shape))
         grid -= effects[0][:, None] + effects[1]
         for side, effect in zip((surface.first, surface.second), effects, strict=True):
-            place, curve = curve_of[side.column]
-            values[terms.values_of(place)] += _on_curve(side, effect, curve)
+            if side.column in curve_of:
+                place, curve = curve_of[side.column]
+                values[terms.values_of(place)] += _on_curve(side, effect, curve)
     constant = 0.0
     for number in range(len(terms.curves)):
         own = values[terms.values_of(number)]

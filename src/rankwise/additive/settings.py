@@ -63,7 +63,7 @@ class Wanted:
     n_knots, surface_knots : sequence of int
     counts : sequence of int
         Numbers of surfaces. Without 0, models of curves alone are fitted but not chosen.
-    fixed : list of pairs of curves, or None
+    fixed : list of pairs of sides, or None
         Surfaces of every model; no others are then added.
     rounds : Rounds
         The maximum number of rounds in which the penalty is adapted.

@@ -90,7 +90,7 @@ class AdditiveRanker(AdditiveModel):
         The same of pairs of columns, the most important first, without main effects of either column: along each line
         of its grid, a surface is 0 on average. `predict` is the sum of curves and surfaces.
     constant_columns_ : ndarray of int
-        Columns that are the same in all rows of each query, which get no curve.
+        Columns that are the same in all rows of each query: they get no curve, and surfaces with other columns.
     interactions_ : ndarray of shape (surfaces, 2)
         The pairs of columns that have a surface.
     terms_ : Terms
@@ -173,7 +173,7 @@ class AdditiveRanker(AdditiveModel):
     def _choose_count(self, problem: AdditiveProblem, knots: Knots, eval_set: Plan | None) -> int:
         """Return how many surfaces lower the error of held-out rows."""
         splits = self._splits(problem, eval_set)
-        if not splits or len(problem.blueprints.at(*knots).plan.curves) < 2:
+        if not splits or len(problem.blueprints.at(*knots).plan.sides) < 2:
             return 0
         wanted = Wanted(Ladder([float(self.alpha)]), knots[:1], knots[1:], AUTO_COUNTS)
         return Search(problem.blueprints, splits, wanted, problem.tol).run().n_pairs

@@ -165,12 +165,12 @@ class AdditiveModel(Ranker):
         return AdditiveProblem(data, blueprints, self.loss, float(self.tol), self.max_iter)
 
     def _listed_surfaces(self, blueprint: Blueprint) -> list[tuple[int, int]] | None:
-        """Return the pairs of curves that the caller listed; None where a number of them is to be chosen."""
+        """Return the pairs of sides that the caller listed; None where a number of them is to be chosen."""
         if not lists_pairs(self.interactions):
             return None
         names = getattr(self, "feature_names_in_", ())
         return read_surfaces(
-            self.interactions, blueprint.plan.curves, blueprint.directions, blueprint.X.shape[1], names
+            self.interactions, blueprint.plan, blueprint.directions, blueprint.X.shape[1], names
         )
 
     def _finish(self, layout: Layout, solution: Solution, blueprints: Blueprints) -> list[Notice]:
