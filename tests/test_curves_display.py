@@ -55,6 +55,8 @@ def test_curves_and_surfaces_are_drawn_as_they_are(model, tmp_path):
 def test_a_page_may_be_short(model):
     display = CurvesDisplay.from_estimator(model, n_curves=2, n_surfaces=0, figure=mpl.figure.Figure())
     assert len(display.axes_) == 2
+    assert repr(display) == "<CurvesDisplay: 2 curves and 0 surfaces>"
+    assert display.curves[0].name in display._repr_html_()
 
 
 def test_other_models_are_refused():

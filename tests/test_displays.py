@@ -65,11 +65,9 @@ def test_the_surface_and_the_choices(model, tmp_path):
 @pytest.mark.parametrize("method", ["hybrid", "tikhonov"])
 def test_nothing_is_cut_off_and_the_colours_stand_beside_the_surface(method):
     fitted = RankRLSCV(cv=3, method=method).fit(X, Y)
-    title = "What this is, in letters that reach well beyond the surface they name\nand go on"
-    display = SurfaceDisplay.from_estimator(fitted, title=title)
+    display = SurfaceDisplay.from_estimator(fitted)
     display.figure_.canvas.draw()
     legend = display.legend_
-    assert legend.get_title().get_text() == title
     box = legend.get_window_extent()
     whole = display.figure_.bbox
     assert whole.x0 <= box.x0 < box.x1 <= whole.x1
@@ -110,7 +108,7 @@ def test_the_legend_says_whether_tikhonovs_choice_is_final(method):
 )
 def test_any_grid_can_be_drawn(alphas, tmp_path):
     fitted = RankRLSCV(alphas, scoring="concordance").fit_pairs(X, PAIRS)
-    surface = SurfaceDisplay.from_estimator(fitted, levels=3)
+    surface = SurfaceDisplay.from_estimator(fitted)
     assert "concordance (higher is better)" in surface.colorbar_.ax.get_ylabel()
     surface.figure_.savefig(tmp_path / "surface.png")
     curves = ConvergenceDisplay.from_estimator(fitted)
@@ -127,8 +125,6 @@ def test_several_outputs_are_drawn_one_at_a_time(tmp_path):
         np.testing.assert_array_equal(display.surface.values[1:], fitted.surface_[output][:, :n_iter])
         display.figure_.savefig(tmp_path / "surface.png")
         ConvergenceDisplay.from_estimator(fitted, output=output)
-    with pytest.raises(InvalidInputError, match="not one of the 2 outputs"):
-        SurfaceDisplay.from_estimator(fitted, output=2)
 
 
 def test_curves_of_chosen_alphas(model):
@@ -211,12 +207,18 @@ def test_pages_and_pictures_read_every_model(model, of_pairs, has_surface):
 def test_refusals(model):
     with pytest.raises(NotFittedError):
         SurfaceDisplay.from_estimator(RankRLSCV())
-    with pytest.raises(InvalidInputError, match="the model has one output"):
-        ConvergenceDisplay.from_estimator(model, output=1)
     with pytest.raises(InvalidInputError, match=r"not in the grid.*model\.alphas_"):
         ConvergenceDisplay.from_estimator(model, [3.0])
-    with pytest.raises(InvalidInputError, match="no alpha but 0"):
+    with pytest.raises(InvalidInputError, match="no regularisation surface"):
         SurfaceDisplay.from_estimator(RankRLSCV([0.0]).fit(X, Y))
+
+
+def test_displays_tell_about_themselves(model):
+    for kind in (SurfaceDisplay, ConvergenceDisplay):
+        display = kind.from_estimator(model)
+        assert f"chosen: alpha {model.alpha_:g}, iteration {model.best_iteration_}" in repr(display)
+        assert "\n" not in repr(display)
+        assert display._repr_html_().count("<tr>") == 2 + model.alphas_.size
 
 
 def test_without_matplotlib_the_remedy_is_named(model, monkeypatch):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from rankwise import KernelRankRLSCV, RankRLSCV, RankSVMCV
+from rankwise.displays.regularisation import Reading
 from rankwise.persistence import load, save
-from rankwise.report.choice import read_curve
 from rankwise.selection.grids import POWERS_OF_TWO, alphas_beyond, worth_keeping
 
 DECADES = tuple(10.0**-power for power in range(1, 7))
@@ -126,7 +126,7 @@ def test_several_outputs_and_gammas_share_a_grid(tmp_path):
     assert model.alphas_.size > len(POWERS_OF_TWO)
     assert np.nanmin(model.cv_errors_) == model.best_score_
     save(model, tmp_path / "model.rw")
-    curve = read_curve(load(tmp_path / "model.rw"))
+    curve = Reading.of(load(tmp_path / "model.rw"))
     assert np.isfinite(curve.values).all()
     assert curve.values.min() == model.best_score_
 

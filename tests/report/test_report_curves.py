@@ -54,7 +54,7 @@ def test_parts_of_scores_add_up(fitted, report):
 
 def test_pictures_agree_with_the_model(fitted, report):
     model, X, _, qid = fitted
-    parts, pictures = report.parts, report._pictures
+    parts, pictures = report.parts, report.pictures
     rows = np.arange(len(X))
     marks = marks_of(parts, pictures, rows)
     added = parts.of(rows)

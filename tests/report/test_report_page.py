@@ -57,7 +57,7 @@ def page(tmp_path_factory, fitted):
     model, X, y, qid, names = fitted
     path = tmp_path_factory.mktemp("page") / "report.html"
     Report(
-        model, X, y, qid, feature_names=names, title=HOSTILE, command=HOSTILE, source=HOSTILE, choice=TRIED
+        model, X, y, qid, feature_names=names, title=HOSTILE, command=HOSTILE, source=HOSTILE, notes=TRIED
     ).save(path)
     return path
 
@@ -369,7 +369,9 @@ def test_paper_gets_every_query_opened(browser, page):
 def test_each_command_to_reproduce_stands_by_itself(browser, fitted, tmp_path):
     model, X, y, qid, _ = fitted
     commands = ["rankwise fit a.txt -o '</code>.rw'", "rankwise report '</code>.rw' 'two\nlines.txt'"]
-    Report(model, X, y, qid, command=commands).save(tmp_path / "report.html")
+    Report(model, X, y, qid, notes={"command": commands[0]}, command=commands[1]).save(
+        tmp_path / "report.html"
+    )
     browser.open(tmp_path / "report.html")
     assert [block.get_property("textContent") for block in browser.all("#settings pre code")] == commands
     boxes = [block.rect for block in browser.all("#settings pre")]

@@ -52,7 +52,7 @@ def test_a_table_is_shown_by_its_own_columns(made):
     assert "Turku" in page
     for line in encoder.describe():
         assert line.split(":")[0] in page
-    with pytest.raises(InvalidInputError, match="leave feature_names out"):
+    with pytest.raises(InvalidInputError, match="give one name per column"):
         Report(model, TABLE, Y, QID, feature_names=list(TABLE))
 
 

@@ -19,17 +19,17 @@ def make(seed=0, n_queries=30):
 
 def test_shares_of_grades_equal_counting_query_by_query():
     y, qid, scores = make()
-    top = look_at_top(y, encode_queries(qid), scores)
+    curve, grades, shares = look_at_top(y, encode_queries(qid), scores)
     for position in range(10):
         found = []
         for query in np.unique(qid):
             own = np.flatnonzero(qid == query)
             ranked = own[np.argsort(-scores[own])]
             found += list(y[ranked[position : position + 1]])
-        expected = [np.mean(np.array(found) == grade) for grade in top.grades]
-        np.testing.assert_allclose(top.shares[position], expected)
-    assert [k for k, _ in top.ndcg][:5] == [1, 2, 3, 5, 10]
-    for k, value in top.ndcg:
+        expected = [np.mean(np.array(found) == grade) for grade in grades]
+        np.testing.assert_allclose(shares[position], expected)
+    assert [k for k, _ in curve][:5] == [1, 2, 3, 5, 10]
+    for k, value in curve:
         assert value == ndcg(y, scores, qid, k=k)
 
 

@@ -7,10 +7,8 @@ intervals and tiers. matplotlib is imported when something is drawn:
 ``pip install rankwise[report]``.
 """
 
-from rankwise.displays.candidates import CandidatesDisplay
-from rankwise.displays.convergence import ConvergenceDisplay
 from rankwise.displays.curves import CurvesDisplay
-from rankwise.displays.leaderboard import LeaderboardDisplay
-from rankwise.displays.surface import SurfaceDisplay
+from rankwise.displays.intervals import CandidatesDisplay, LeaderboardDisplay
+from rankwise.displays.regularisation import ConvergenceDisplay, SurfaceDisplay
 
 __all__ = ["CandidatesDisplay", "ConvergenceDisplay", "CurvesDisplay", "LeaderboardDisplay", "SurfaceDisplay"]

@@ -11,9 +11,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.additive.shapes import FittedCurve, FittedSurface
-from rankwise.data.validation import check_number
-from rankwise.displays.reading import import_pyplot
+from rankwise.displays.drawing import Display
 from rankwise.exceptions import InvalidInputError
+from rankwise.explanations.explanation import import_pyplot
 from rankwise.formula.view import ModelView
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ _COLUMNS = 4
 _LARGEST = 4.0  # how often the scale of the strongest curve may be enlarged for a weak one
 
 
-@dataclass
-class CurvesDisplay:
+@dataclass(repr=False)
+class CurvesDisplay(Display):
     """Plot the contributions of columns and pairs of columns to the score, the most important first.
 
     Weak curves are enlarged, up to four times the scale of the strongest; below each, a histogram shows the
@@ -91,21 +91,12 @@ class CurvesDisplay:
                 f"{type(ranker).__name__} has no curves.",
                 "pass a fitted AdditiveRanker or AdditiveRankerCV.",
             )
-        for name, count in (("n_curves", n_curves), ("n_surfaces", n_surfaces)):
-            check_number(name, count, minimum=0, remedy="use a whole number such as 4")
-        if not (figure is None or hasattr(figure, "add_gridspec")):
-            raise InvalidInputError(
-                f"figure={figure!r} is not a figure.", "pass a figure of matplotlib, or leave it out."
-            )
-        curves = sorted(ranker.curves_, key=lambda curve: -curve.importance)[: int(n_curves)]
-        surfaces = ranker.surfaces_[: int(n_surfaces)]
-        prepared = [part for part in (view.encoder, *view.steps) if part is not None]
-        if prepared:  # which named the columns of the ranker
-            names: Any = None
-            for part in prepared:
-                names = part.get_feature_names_out(None if hasattr(part, "feature_names_in_") else names)
-            curves = [replace(one, name=str(names[one.column])) for one in curves]
-            surfaces = [replace(one, names=tuple(str(names[at]) for at in one.columns)) for one in surfaces]
+        curves = sorted(ranker.curves_, key=lambda curve: -curve.importance)[:n_curves]
+        surfaces = ranker.surfaces_[:n_surfaces]
+        names = view.names_after()
+        if names is not None:
+            curves = [replace(one, name=names[one.column]) for one in curves]
+            surfaces = [replace(one, names=tuple(names[at] for at in one.columns)) for one in surfaces]
         return cls(curves, surfaces).plot(figure=figure)
 
     def plot(self, *, figure: Figure | None = None) -> CurvesDisplay:
@@ -140,6 +131,13 @@ class CurvesDisplay:
         if mesh is not None:
             figure.colorbar(mesh, ax=self.axes_[len(self.curves) :], label="added to the score", shrink=0.8)
         return self
+
+    def _table(self) -> tuple[str, list[str], list[list[str]]]:
+        shapes = {one.name: one.importance for one in self.curves}
+        shapes |= {" × ".join(one.names): one.importance for one in self.surfaces}
+        rows = [[name, f"{importance:.4g}"] for name, importance in shapes.items()]
+        about = f"{len(self.curves)} curves and {len(self.surfaces)} surfaces"
+        return about, ["columns", "importance"], rows
 
 
 def _draw_curve(ax: Axes, curve: FittedCurve) -> None:

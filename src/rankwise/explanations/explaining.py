@@ -8,10 +8,9 @@ from typing import NamedTuple
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.pipeline import make_pipeline
 
 from rankwise.arrays import ArrayLike, Floats, Matrix, MatrixLike, is_sparse
-from rankwise.data.containers import as_array, as_rows
+from rankwise.data.containers import as_rows
 from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.explanations.explanation import Explanation, Part
@@ -19,7 +18,6 @@ from rankwise.formula.folding import folded
 from rankwise.formula.formula import Column, Formula, Table
 from rankwise.formula.reading import formula_of, rows_for
 from rankwise.formula.view import ModelView
-from rankwise.model_selection import predict_scores
 
 __all__ = ["contributions", "explain", "explain_pair"]
 
@@ -173,18 +171,13 @@ def _explained(
 ) -> tuple[_Contributions, Matrix, list[int]]:
     """Return the contributions to the scores of some rows, the rows as the model takes them, and their numbers."""
     view = ModelView.of(model)
-    if _has_trees(view.ranker):
-        X: Matrix = as_rows("X", given if view.encoder is None else view.encoder.transform(given))
+    if view.has_trees:
+        X: Matrix = as_rows("X", view.numbers(given))
         chosen = _chosen(X.shape[0], rows)
         return _by_masking(view, X, chosen, names), X, chosen
     formula, X = _read(model, given, qid, names, output)
     chosen = _chosen(X.shape[0], rows)
     return contributions(formula, X, qid, chosen), X, chosen
-
-
-def _has_trees(ranker: object) -> bool:
-    parts = [ModelView.of(part).ranker for part in getattr(ranker, "rankers_", ())]
-    return hasattr(ranker, "roots_") or any(map(_has_trees, parts))
 
 
 def _by_masking(
@@ -196,20 +189,19 @@ def _by_masking(
     """
     rows = np.asarray(X.toarray() if is_sparse(X) else X, dtype=np.float64)
     others = rows[np.unique(np.linspace(0, len(rows) - 1, _OTHER_ROWS).astype(np.int64))]
-    model = view.ranker if not view.steps else make_pipeline(*view.steps, view.ranker)
     own = rows[list(chosen)]
     values = np.zeros((len(own), rows.shape[1] + 1))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "X does not have valid feature names", UserWarning)
-        scores, constant = predict_scores(model, own), float(np.mean(predict_scores(model, others)))
+        scores, constant = view.predict(own), float(np.mean(view.predict(others)))
         for column in range(rows.shape[1]):
             masked = np.repeat(own, len(others), axis=0)
             masked[:, column] = np.tile(others[:, column], len(own))
-            values[:, column] = scores - predict_scores(model, masked).reshape(len(own), -1).mean(axis=1)
+            values[:, column] = scores - view.predict(masked).reshape(len(own), -1).mean(axis=1)
     values[:, -1] = scores - constant - values.sum(axis=1)
-    called = view.names(rows.shape[1], names)
+    called = view.names(rows.shape[1], names, of_numbers=True)
     inputs = [((column,),) for column in range(rows.shape[1])]
-    return _Contributions([*map(str, called), "columns together"], [*inputs, ()], values, constant)
+    return _Contributions([*called, "columns together"], [*inputs, ()], values, constant)
 
 
 def _read(
@@ -237,17 +229,13 @@ def _read(
 
 
 def _chosen(n_rows: int, rows: Sequence[int] | None) -> list[int]:
-    if rows is None:
-        return list(range(n_rows))
-    given = as_array("rows", rows)
-    if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
-        raise InvalidInputError(f"{rows!r} are no row numbers.", f"name rows from 0 to {n_rows - 1}.")
-    for row in given.tolist():
+    chosen = range(n_rows) if rows is None else rows
+    for row in chosen:
         if not -n_rows <= row < n_rows:
             raise InvalidInputError(
                 f"There is no row {row} of {n_rows}.", f"name rows from 0 to {n_rows - 1}."
             )
-    return [row % n_rows for row in given.tolist()]
+    return [int(row) % n_rows for row in chosen]
 
 
 def _parts(found: _Contributions, numbers: Floats, table: Table, rows: Sequence[int]) -> tuple[Part, ...]:

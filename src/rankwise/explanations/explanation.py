@@ -6,6 +6,7 @@ import html
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from rankwise.exceptions import MissingPackageError
@@ -13,7 +14,7 @@ from rankwise.exceptions import MissingPackageError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Explanation", "Part"]
+__all__ = ["Explanation", "Part", "html_table", "import_pyplot"]
 
 _WIDTH = 24  # letters of the longest bar in text
 
@@ -99,18 +100,14 @@ class Explanation:
         """Return it as a table in HTML that needs nothing else; everything from outside is escaped."""
         rows = self._rows(n_parts)
         largest = max(abs(number) for _, _, number in rows) or 1.0
-        body = "".join(
-            f'<tr><td>{html.escape(name)}</td><td style="text-align:right">{html.escape(value)}</td>'
-            f'<td style="text-align:right">{number:+.4g}</td><td><div style="height:.7em;width:'
-            f'{8 * abs(number) / largest:.2f}em;background:{"#2a78b5" if number > 0 else "#c0504d"}"></div></td></tr>'
-            for name, value, number in rows
-        )
-        return (
-            f'<table class="rankwise-explanation"><caption>{html.escape(self.title)}</caption>'
-            f"<thead><tr><th>column</th><th>value</th><th>contribution</th><th></th></tr></thead><tbody>{body}</tbody>"
-            f'<tfoot><tr><th>total</th><td></td><th style="text-align:right">{self.total:+.4g}</th><td></td></tr>'
-            "</tfoot></table>"
-        )
+        bars = [
+            f'<div style="height:.7em;width:{8 * abs(number) / largest:.2f}em;'
+            f'background:{"#2a78b5" if number > 0 else "#c0504d"}"></div>'
+            for *_, number in rows
+        ]
+        cells = [[name, value, f"{number:+.4g}"] for name, value, number in rows]
+        head = ["column", "value", "contribution"]
+        return html_table(self.title, head, [*cells, ["total", "", f"{self.total:+.4g}"]], [*bars, ""])
 
     _repr_html_ = to_html
 
@@ -122,15 +119,9 @@ class Explanation:
         ax : matplotlib axes, optional
         n_parts : int
         """
-        try:
-            import matplotlib.pyplot as plt  # noqa: PLC0415
-        except ImportError as error:
-            raise MissingPackageError(
-                "A picture needs the package matplotlib.", "install it: pip install 'rankwise[report]'."
-            ) from error
         rows = self._rows(n_parts)
         if ax is None:
-            _, ax = plt.subplots(figsize=(6, 0.6 + 0.3 * len(rows)))
+            _, ax = import_pyplot().subplots(figsize=(6, 0.6 + 0.3 * len(rows)))
         labels = [f"{name} = {value}" if value else name for name, value, _ in rows]
         numbers = [number for _, _, number in rows]
         ax.barh(range(len(rows)), numbers, color=["C0" if number > 0 else "C3" for number in numbers])
@@ -149,6 +140,31 @@ class Explanation:
         if self.constant or not rows:
             rows.append(("constant", "", self.constant))
         return rows
+
+
+def html_table(
+    title: str, head: Sequence[str], rows: Sequence[Sequence[str]], bars: Sequence[str] | None = None
+) -> str:
+    """Return a table in HTML that needs nothing else; all but the markup of bars is escaped."""
+    heads = "".join(f"<th>{html.escape(one)}</th>" for one in head)
+    lines = ""
+    for row, bar in zip(rows, bars or [""] * len(rows), strict=True):
+        first, *others = map(html.escape, row)
+        cells = "".join(f'<td style="text-align:right">{cell}</td>' for cell in others)
+        lines += f"<tr><td>{first}</td>{cells}{f'<td>{bar}</td>' if bars else ''}</tr>"
+    top = f"<caption>{html.escape(title)}</caption><thead><tr>{heads}</tr></thead>"
+    return f'<table class="rankwise">{top}<tbody>{lines}</tbody></table>'
+
+
+def import_pyplot() -> ModuleType:
+    """Import matplotlib, or say how to get it."""
+    try:
+        import matplotlib.pyplot as plt  # noqa: PLC0415 - only when something is drawn
+    except ImportError as error:
+        raise MissingPackageError(
+            "Pictures need matplotlib, which is not installed.", "pip install 'rankwise[report]'."
+        ) from error
+    return plt
 
 
 def shown(values: Sequence[object]) -> str:

@@ -14,13 +14,14 @@ from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike, RandomSource,
 from rankwise.data.containers import as_rows
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_count, check_level, check_numbers, check_qid, read_seed
+from rankwise.explanations.explanation import html_table
 from rankwise.formula.view import ModelView
 from rankwise.metrics import Metric, bootstrap_mean, get_metric
 
 __all__ = ["FeatureImportance", "feature_importance"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class FeatureImportance:
     """The permutation importance of each column.
 
@@ -56,16 +57,26 @@ class FeatureImportance:
     intervals: Floats
     losses: Floats
 
+    def _rows(self) -> list[list[str]]:
+        """Return the columns, the most important first, as cells."""
+        order = np.argsort(-self.importances, kind="stable").tolist()
+        both = [(self.names[at], self.importances[at], *self.intervals[at]) for at in order]
+        return [[name, f"{value:+.4f}", f"[{low:+.4f}, {high:+.4f}]"] for name, value, low, high in both]
+
+    def _title(self) -> str:
+        return f"loss of {self.metric} ({self.score:.4f}) by shuffling inside queries"
+
+    def __repr__(self) -> str:
+        (name, value, _), *_ = self._rows()
+        return f"<importance of {len(self.names)} columns by {self.metric}; largest: {name}, {value}>"
+
     def __str__(self) -> str:
         width = max(map(len, self.names))
-        order = np.argsort(-self.importances, kind="stable")
-        lines = [f"loss of {self.metric} ({self.score:.4f}) by shuffling inside queries"]
-        for at in order.tolist():
-            low, high = self.intervals[at]
-            lines.append(
-                f"  {self.names[at].ljust(width)}  {self.importances[at]:+.4f}  [{low:+.4f}, {high:+.4f}]"
-            )
-        return "\n".join(lines)
+        lines = [f"  {name.ljust(width)}  {value}  {interval}" for name, value, interval in self._rows()]
+        return "\n".join([self._title(), *lines])
+
+    def _repr_html_(self) -> str:
+        return html_table(self._title(), ["column", "loss", "interval"], self._rows())
 
 
 def feature_importance(
@@ -117,8 +128,6 @@ def feature_importance(
     check_count("n_repeats", n_repeats, optional=False)
     check_level(level)
     view = ModelView.of(model)
-    if feature_names is None and view.encoder is not None:
-        feature_names = [str(name) for name in view.encoder.feature_names_in_]
     metric = get_metric(scoring)
     X = as_rows("X", X)
     queries, labels = check_qid(qid, shape_of(X)[0]), check_numbers("y", y, shape_of(X)[0])

@@ -38,25 +38,26 @@ def formula_of(
         Which one, where the model has several.
     """
     view = model if isinstance(model, ModelView) else ModelView.of(model)
-    if hasattr(view.ranker, "rankers_"):  # the mean of several
-        each = [ModelView.of(one) for one in view.ranker.rankers_]
-        views = [replace(view, steps=(*view.steps, *one.steps), ranker=one.ranker) for one in each]
+    if view.of_mean:
+        views = [replace(view, steps=(*view.steps, *one.steps), ranker=one.ranker) for _, one in view.of_mean]
         parts = [formula_of(one, feature_names, output=output) for one in views]
-        return weighted_sum(parts, view.ranker.weights_.tolist())
+        return weighted_sum(parts, [weight for weight, _ in view.of_mean])
     table, dates = (None, ()) if view.encoder is None else inputs_of(view.encoder)
     n_inputs = _n_inputs(view) if table is None else len(table)
     columns: list[Column] = [Column(number) for number in range(n_inputs)]
     for step in (view.encoder, *view.steps):
         columns = columns_after(step, columns)
-    names = _names(view, n_inputs, table if feature_names is None else feature_names)
+    names = view.names(n_inputs, table if feature_names is None else feature_names)
+    if len(set(names)) != len(names):
+        raise InvalidInputError("Two columns have the same name.", "give every column a name of its own.")
     is_text = tuple(_texts(columns, n_inputs))
-    ranker, formula = view.ranker, Formula(names, is_text, dates=dates)
+    ranker, formula = view.ranker, Formula(tuple(names), is_text, dates=dates)
     if isinstance(ranker, KernelRanker):
         return replace(formula, kernel=_kernel(ranker, columns, output))
     if isinstance(ranker, AdditiveModel):
         terms, surfaces = _additive(ranker, columns)
         return replace(formula, terms=terms, surfaces=surfaces)
-    if hasattr(ranker, "roots_"):
+    if view.has_trees:
         raise InvalidInputError(
             "Boosted trees have no formula in columns, and are not exported.",
             "fit AutoRanker with prefer='readable'.",
@@ -150,15 +151,6 @@ def _n_inputs(view: ModelView) -> int:
             "No step of the model says how many columns it takes.", "fit the pipeline as a whole."
         )
     return found[0]
-
-
-def _names(view: ModelView, n_inputs: int, given: Sequence[str] | None) -> tuple[str, ...]:
-    if given is None and not any(hasattr(part, "feature_names_in_") for part in (*view.steps, view.ranker)):
-        return tuple(f"x{number}" for number in range(n_inputs))
-    names = view.names(n_inputs, given)
-    if len(set(names)) != len(names):
-        raise InvalidInputError("Two columns have the same name.", "give every column a name of its own.")
-    return tuple(names)
 
 
 def _texts(columns: Sequence[Column], n_inputs: int) -> list[bool]:

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import ArrayLike, Floats, MatrixLike
 from rankwise.data.validation import check_names
 from rankwise.exceptions import InvalidInputError
+from rankwise.losses import LOSSES
+from rankwise.model_selection import predict_scores
+from rankwise.preprocessing import QueryScaler
 from rankwise.preprocessing.table_encoder import TableEncoder
 
 __all__ = ["ModelView"]
@@ -31,19 +33,24 @@ class ModelView:
     steps : tuple of transformers
         Applied to the rows in turn; those that take `qid` get it.
     ranker : estimator
+    calibration : two lists of float, or None
+        Of the `AutoRanker` that chose the model.
     """
 
     encoder: TableEncoder | None
     steps: tuple[BaseEstimator, ...]
     ranker: BaseEstimator
+    calibration: Sequence[Sequence[float]] | None = None
 
     @classmethod
     def of(cls, model: Any) -> ModelView:
         """View a fitted ranker, a fitted pipeline that ends in one, or the best estimator of a search."""
         chosen = getattr(model, "best_estimator_", None)
         if chosen is not None:
-            view = cls.of(chosen)
-            return replace(view, encoder=getattr(model, "encoder_", None) or view.encoder)
+            view, calibration = cls.of(chosen), getattr(model, "calibration_", None)
+            return replace(
+                view, encoder=getattr(model, "encoder_", None) or view.encoder, calibration=calibration
+            )
         parts = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
         *steps, ranker = [step for step in parts if step is not None and step != "passthrough"]
         if not hasattr(ranker, "predict"):
@@ -55,18 +62,42 @@ class ModelView:
         encoder = steps.pop(0) if steps and isinstance(steps[0], TableEncoder) else None
         return cls(encoder, tuple(steps), ranker)
 
+    @property
+    def of_mean(self) -> list[tuple[float, ModelView]]:
+        """The models of a mean and their weights; nothing for another model."""
+        models = map(ModelView.of, getattr(self.ranker, "rankers_", ()))
+        return list(zip(np.asarray(getattr(self.ranker, "weights_", ())).tolist(), models, strict=False))
+
+    @property
+    def has_trees(self) -> bool:
+        """Whether the model has boosted trees, which have no formula in columns."""
+        return hasattr(self.ranker, "roots_") or any(one.has_trees for _, one in self.of_mean)
+
+    @property
+    def needs_queries(self) -> bool:
+        """Whether a row can only be scored together with the others of its query."""
+        scales = any(isinstance(step, QueryScaler) for step in self.steps)
+        return scales or any(one.needs_queries for _, one in self.of_mean)
+
+    @property
+    def is_probability(self) -> bool:
+        """Whether differences of scores are log odds."""
+        loss = getattr(self.ranker, "loss_", None)
+        return loss in LOSSES and LOSSES[loss].is_probability
+
     def numbers(self, X: MatrixLike) -> MatrixLike:
         """Return the rows as numbers, before the steps."""
         return X if self.encoder is None else self.encoder.transform(X)
 
-    def predict(self, X: MatrixLike, qid: ArrayLike | None) -> Floats:
+    def predict(self, X: MatrixLike, qid: ArrayLike | None = None) -> Floats:
         """Return the scores of rows of numbers."""
-        for step in self.steps:
-            X = _with_qid(step.transform, X, qid)
-        return np.asarray(_with_qid(self.ranker.predict, X, qid), dtype=np.float64)
+        model = make_pipeline(*self.steps, self.ranker) if self.steps else self.ranker
+        return np.asarray(predict_scores(model, X, qid), dtype=np.float64)
 
-    def names(self, n_columns: int, given: Sequence[str] | None) -> list[str]:
-        """Return a name for each column: the caller's, the model's own, or its number."""
+    def names(self, n_columns: int, given: Sequence[str] | None, *, of_numbers: bool = False) -> list[str]:
+        """Return a name for each column, or for each number that an encoder makes: given, the model's own, or x0, …."""
+        if given is None and of_numbers and self.encoder is not None:
+            return [str(name) for name in self.encoder.get_feature_names_out()]
         if given is not None:
             names = check_names("feature_names", given)
             if len(names) != n_columns:
@@ -75,21 +106,22 @@ class ModelView:
                     "give one name per column, in the order of the columns.",
                 )
             return names
-        for part in (*self.steps, self.ranker):
+        for part in (self.encoder, *self.steps, self.ranker):
             own = getattr(part, "feature_names_in_", None)
             if own is not None and len(own) == n_columns:
                 return [str(name) for name in own]
-        return [f"column {number}" for number in range(n_columns)]
+        return [f"x{number}" for number in range(n_columns)]
+
+    def names_after(self, given: Sequence[str] | None = None) -> list[str] | None:
+        """Return the names of the columns that the ranker sees; None where nothing prepares or names them."""
+        names: Any = given
+        for part in (self.encoder, *self.steps):
+            if part is not None:
+                names = part.get_feature_names_out(None if hasattr(part, "feature_names_in_") else names)
+        return None if names is None else [str(name) for name in names]
 
     def describe(self) -> str:
         """Return the model in a few words, such as ``StandardScaler, RankRLSCV``."""
-        names = [type(part).__name__ for part in (*self.steps, self.ranker)]
-        models = getattr(self.ranker, "rankers_", None)
-        if models is not None:
-            names[-1] += f" of {'; '.join(ModelView.of(model).describe() for model in models)}"
-        return ", ".join(names)
-
-
-def _with_qid(method: Callable[..., Any], X: MatrixLike, qid: ArrayLike | None) -> Any:
-    takes_qid = qid is not None and "qid" in inspect.signature(method).parameters
-    return method(X, qid=qid) if takes_qid else method(X)
+        names = ", ".join(type(part).__name__ for part in (*self.steps, self.ranker))
+        models = "; ".join(one.describe() for _, one in self.of_mean)
+        return f"{names} of {models}" if models else names

@@ -64,9 +64,8 @@ def board_page(
     return whole_page(
         title,
         f'<p class="lead">{text(lead)}</p><div class="tiles">{head}</div>',
-        "".join(section(key, label, body) for key, (label, body) in sections.items() if body),
+        {label: section(key, label, body) for key, (label, body) in sections.items() if body},
         {},
-        links={key: label for key, (label, body) in sections.items() if body},
     )
 
 

@@ -2,74 +2,64 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from rankwise.arrays import ArrayLike, Floats, MatrixLike
+from rankwise.arrays import Floats
 from rankwise.data.queries import Queries
-from rankwise.data.validation import check_numbers
-from rankwise.formula.view import ModelView
 from rankwise.metrics import Comparison, Interval, get_metric
 from rankwise.metrics.comparison import p_text
-from rankwise.report.evidence import ByPairs, Evidence, Figure, Judge, title_of, verdict
+from rankwise.report.evidence import ByLabels, ByPairs, Evidence, Figure, Judge, title_of, verdict
 from rankwise.report.markup import brackets, decimals, details, listing, name, number, section, text
 
-__all__ = ["Against", "against_section", "compare", "read_other"]
+__all__ = ["against_section"]
 
 _QUERIES = 5  # on either side that are named
 
 
-@dataclass(frozen=True)
-class Against:
-    """The comparison with a second model.
-
-    Attributes
-    ----------
-    name : str
-        Its display name.
-    rows : list of (Figure, Interval, Comparison)
-        Each figure of the first model, the interval of the second, and the paired comparison.
-    moved : list of (query, difference)
-        Queries on which the first model is most ahead and most behind, by the first metric.
-    same_order : float
-        The share of pairs of rows that both models order alike.
-    """
-
-    name: str
-    rows: list[tuple[Figure, Interval, Comparison]]
-    moved: list[tuple[str, float]]
-    same_order: float
-
-
-def read_other(
-    other: object, called: str | None, X: MatrixLike, qid: ArrayLike | None, n_rows: int
-) -> tuple[Floats, str]:
-    """Return the scores and the display name of another model."""
-    if not hasattr(other, "predict"):
-        return check_numbers("against", other, n_rows), called or "the other model"
-    view = ModelView.of(other)
-    scores = view.predict(view.numbers(X), qid)
-    return check_numbers("the scores of against", scores, n_rows), called or view.describe()
-
-
-def compare(called: str, judge: Judge, scores: tuple[Floats, Floats], evidence: Evidence) -> Against:
-    """Compare two models by the metrics of the page, pair by pair or query by query."""
+def against_section(
+    names: tuple[str, str], judge: Judge, scores: tuple[Floats, Floats], evidence: Evidence
+) -> str:
+    """Show two models metric by metric, with paired differences."""
+    own, called = names
+    if own == called:
+        own, called = f"{own} (this one)", f"{called} (the other)"
     rows = [
         (figure, judge.interval(figure.metric, scores[1]), judge.compare(figure.metric, *scores))
         for figure in evidence.figures
     ]
+    first, other, compared = rows[0]
+    moved = ""
     if isinstance(judge, ByPairs):
         sides = [np.sign(one[judge.pairs[:, 0]] - one[judge.pairs[:, 1]]) for one in scores]
-        return Against(called, rows, [], float(np.average(sides[0] == sides[1], weights=judge.weight)))
-    metric, queries = judge.metrics[0], judge.queries
-    first, second = (metric.prepare(judge.y, queries).per_query(one) for one in scores)
+        same_order = float(np.average(sides[0] == sides[1], weights=judge.weight))
+        seen = "the same pairs, and pairs that share an item count as dependent"
+    else:
+        same_order = _same_order(*scores, judge.queries)
+        seen = "the same queries" if first.model.unit == "queries" else "the same rows"
+        moved = _moved(own, judge, scores) if len(judge.queries) > 1 else ""
+    head = ["Metric", f"#{own}", f"#{called}", "#difference", "#p", "better on"]
+    body = (
+        verdict(first, compared, (name(own), name(called)), other)
+        + f"<p>The two order {same_order:.0%} of the pairs of rows alike.</p>"
+        + listing("Two models", head, [_row(*row) for row in rows], "beside")
+        + f'<p class="note">Differences are paired: both models see {seen}. '
+        f"Brackets: {first.model.level:.0%} intervals of the difference; where they do not hold 0, the two can be told "
+        "apart. p: how often a difference as large arises by chance.</p>"
+    )
+    return section("against", f"Against {called}", body + moved)
+
+
+def _moved(own: str, judge: ByLabels, scores: tuple[Floats, Floats]) -> str:
+    """List the queries on which the first model is most ahead and most behind, by the first metric."""
+    metric, ids = judge.metrics[0], judge.queries.ids
+    first, second = (judge.per_query(metric, one) for one in scores)
     better = 1.0 if metric.greater_is_better else -1.0
     difference = np.where(first.counted, better * (first.values - second.values), 0.0)
     order = np.argsort(-difference, kind="stable")
-    named = [*order[:_QUERIES], *order[-_QUERIES:]] if len(queries) > 2 * _QUERIES else list(order)
-    moved = [(str(queries.ids[at]), float(difference[at])) for at in named if difference[at] != 0]
-    return Against(called, rows, moved if len(queries) > 1 else [], _same_order(*scores, queries))
+    named = [*order[:_QUERIES], *order[-_QUERIES:]] if ids.size > 2 * _QUERIES else order
+    lines = [(f"query {name(ids[at])}", _signed(difference[at])) for at in named if difference[at] != 0]
+    title = f"Queries on which {name(own)} is most ahead, and most behind"
+    return details(title, listing("Queries", ["query", "#ahead by"], lines)) if lines else ""
 
 
 def _same_order(first: Floats, second: Floats, queries: Queries) -> float:
@@ -78,31 +68,6 @@ def _same_order(first: Floats, second: Floats, queries: Queries) -> float:
     if all(np.unique(codes[queries.codes == code]).size < 2 for code in range(len(queries))):
         return 1.0
     return float(get_metric("concordance")(codes, first, queries))
-
-
-def against_section(against: Against, own: str) -> str:
-    """Show both models metric by metric, with paired differences."""
-    first, other, compared = against.rows[0]
-    same = {
-        "pairs": "the same pairs, and pairs that share an item count as dependent",
-        "queries": "the same queries",
-    }
-    head = ["Metric", f"#{own}", f"#{against.name}", "#difference", "#p", "better on"]
-    body = (
-        verdict(first, compared, (name(own), name(against.name)), other)
-        + f"<p>The two order {against.same_order:.0%} of the pairs of rows alike.</p>"
-        + listing("Two models", head, [_row(*row) for row in against.rows], "beside")
-        + f'<p class="note">Differences are paired: both models see {same.get(first.model.unit, "the same rows")}. '
-        f"Brackets: {first.model.level:.0%} intervals of the difference; where they do not hold 0, the two can be told "
-        "apart. p: how often a difference as large arises by chance.</p>"
-    )
-    if against.moved:
-        lines = [(f"query {name(query)}", _signed(value)) for query, value in against.moved]
-        body += details(
-            f"Queries on which {name(own)} is most ahead, and most behind",
-            listing("Queries", ["query", "#ahead by"], lines),
-        )
-    return section("against", f"Against {against.name}", body)
 
 
 def _signed(value: float) -> str:

@@ -7,17 +7,15 @@ phone and on paper.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
 from rankwise.arrays import Floats
 from rankwise.data.wording import how_many
-from rankwise.displays.reading import Reading
+from rankwise.displays.regularisation import Reading
 from rankwise.report.markup import number, text
 
 __all__ = [
-    "AlphaCurve",
     "alpha_curve",
     "alpha_name",
     "axis",
@@ -38,18 +36,6 @@ _SHADES = 24
 _SIGNS = {"hybrid": "★", "tikhonov": "◆", "early-stopping": "●"}
 _LINES = 5  # beside alpha = 0: as many as can be told apart by colour and by dashes
 _GAP = 0.35  # sets alpha = 0 apart from the grid, in rows
-
-
-@dataclass(frozen=True)
-class AlphaCurve:
-    """The value of a metric for every alpha."""
-
-    alphas: Floats
-    values: Floats
-    chosen: float
-    metric: str
-    greater_is_better: bool
-    judged_by: str
 
 
 def alpha_name(alpha: float) -> str:
@@ -173,7 +159,7 @@ def _palette() -> list[str]:
 
 def choice_sentence(table: Reading) -> str:
     """Say in a line where the choice stands."""
-    alpha, step, value = table.choices[table.chosen]
+    alpha, step, value = table.choice
     return f"alpha {alpha_name(alpha)}, iteration {step}: {table.metric} {number(value)} (the choice)"
 
 
@@ -211,23 +197,23 @@ def curves(table: Reading) -> tuple[str, list[int]]:
     )
 
 
-def alpha_curve(curve: AlphaCurve) -> str:
+def alpha_curve(table: Reading) -> str:
     """Draw a value for each alpha, where there are no iterations to show."""
-    positive = curve.alphas > 0
-    alphas, values = curve.alphas[positive], curve.values[positive]
+    positive = table.alphas > 0
+    alphas, values = table.alphas[positive], table.values[positive, 0]
     where, (low, high) = np.log2(alphas), _padded(values, 0.08)
     points = [
         (span(where[0], where[-1], x), 100 - span(low, high, y)) for x, y in zip(where, values, strict=True)
     ]
     drawn = '<polyline class="line chosen" points="' + " ".join(f"{x:.2f},{y:.2f}" for x, y in points) + '"/>'
     dots = "".join(
-        f'<span class="dot{" chosen" if alpha == curve.chosen else ""}" style="left:{x:.2f}%;top:{y:.2f}%" '
+        f'<span class="dot{" chosen" if alpha == table.choice[0] else ""}" style="left:{x:.2f}%;top:{y:.2f}%" '
         f'title="alpha {text(alpha_name(alpha))}: {number(value)}"></span>'
         for (x, y), alpha, value in zip(points, alphas, values, strict=True)
     )
     named = [(x, alpha_name(alpha)) for (x, _), alpha in zip(points, alphas, strict=True)]
     marks = named[:: max(1, -(-len(named) // 7))]
-    return _line_plot(drawn, (low, high), marks, ("alpha", f"held-out {curve.metric}"), "alphas", dots)
+    return _line_plot(drawn, (low, high), marks, ("alpha", f"held-out {table.metric}"), "alphas", dots)
 
 
 def _padded(values: Floats, share: float) -> tuple[float, float]:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse
 
 from rankwise.arrays import Floats, InMemory, MatrixLike, is_sparse
 from rankwise.data.queries import Queries
@@ -30,9 +30,10 @@ from rankwise.metrics.intervals import mean_over_pairs
 from rankwise.metrics.pairwise import wrong_pairs
 from rankwise.report.charts import span
 from rankwise.report.duels import record_errors
-from rankwise.report.markup import brackets, decimals, details, listing, name, number, section, text
+from rankwise.report.markup import bar, brackets, decimals, details, listing, name, number, section, text
 
 __all__ = [
+    "OF_PAIRS",
     "ByLabels",
     "ByPairs",
     "Evidence",
@@ -55,24 +56,7 @@ _SURE = 0.05
 _CUTOFFS = (1, 2, 3, 5, 10, 20, 50)
 _POSITIONS = 10
 _GRADES = 5  # shades there are
-
-
-@dataclass(frozen=True)
-class Top:
-    """The rows at the top of the queries.
-
-    Attributes
-    ----------
-    ndcg : list of (cutoff, NDCG)
-    grades : list of float
-        From the best to the worst.
-    shares : array of shape (positions, grades)
-        How many of the rows at a position have a grade, as a share.
-    """
-
-    ndcg: list[tuple[int, float]]
-    grades: list[float]
-    shares: Floats
+OF_PAIRS = "share of the listed preferences that the scores contradict; tied scores count one half"
 
 
 @dataclass(frozen=True)
@@ -82,8 +66,6 @@ class Figure:
     Attributes
     ----------
     metric : Metric
-    describe : str
-        The convention in words.
     model : Interval
     random : Interval
         That of a random order, in expectation.
@@ -96,7 +78,6 @@ class Figure:
     """
 
     metric: Metric
-    describe: str
     model: Interval
     random: Interval
     single: Interval | None = None
@@ -136,61 +117,52 @@ class Evidence:
     per_query : PerQuery or None
         The first metric, query by query; None for preferences.
     best_column : tuple (column, sign) or None
-    top : Top or None
-        The top of the queries, for grades inside queries.
+    conventions : list of str
+        The convention of each figure in words.
     """
 
     figures: list[Figure]
     per_query: PerQuery | None
     best_column: tuple[int, int] | None
-    top: Top | None = None
-
-
-def suitable_metrics(labels: Floats, n_queries: int) -> tuple[str, ...]:
-    """Name the metrics that mean something for labels of this kind: grades, or real numbers."""
-    grades = is_graded(labels)
-    if grades and n_queries > 1:
-        return (
-            "ndcg@10",
-            "average_precision",
-            "reciprocal_rank",
-            "precision@5",
-            "pairwise_error",
-            "kendall_tau",
-        )
-    if grades:
-        return ("pairwise_error", "ndcg", "kendall_tau")
-    return ("pairwise_error", "kendall_tau")
+    conventions: list[str]
 
 
 class ByLabels:
     """Judges scores by labels inside queries; the page leads with the first metric."""
 
     def __init__(
-        self, y: Floats, queries: Queries, metrics: Sequence[str | Metric] | None, seed: int
+        self,
+        y: Floats,
+        queries: Queries,
+        metrics: Sequence[str | Metric] | None,
+        seed: int = 0,
+        weight: Floats | None = None,
     ) -> None:
-        if metrics is not None and not isinstance(metrics, (list, tuple)):
-            raise InvalidInputError(
-                f"metrics={metrics!r} is no list.", "pass names, such as ['ndcg@10', 'average_precision']."
-            )
-        named = suitable_metrics(y, len(queries)) if metrics is None else metrics
-        if not named:
-            raise InvalidInputError("metrics is empty.", "name at least one, such as 'ndcg@10'.")
+        named: Any = [metrics] if isinstance(metrics, str) else metrics or suitable_metrics(y, len(queries))
         self.metrics, self.y, self.queries, self._seed = list(map(get_metric, named)), y, queries, seed
+        self._weight = weight
 
-    def figure(self, metric: Metric, scores: Floats) -> Figure:
-        """Return the figure of scores, beside a random order."""
-        # Tied scores are averaged over all orders: exactly the expectation of a random order.
-        random = self.interval(metric, np.zeros(self.y.size))
-        return Figure(metric, metric.describe(), self.interval(metric, scores), random)
+    def describe(self, metric: Metric) -> str:
+        """Return the convention of a metric in words."""
+        return metric.describe()
 
     def interval(self, metric: Metric, scores: Floats) -> Interval:
         """Return the metric of scores with its interval."""
-        return bootstrap_interval(self.y, scores, self.queries, metric=metric, random_state=self._seed)
+        how: dict[str, Any] = {"sample_weight": self._weight, "random_state": self._seed}
+        return bootstrap_interval(self.y, scores, self.queries, metric=metric, **how)
 
     def compare(self, metric: Metric, one: Floats, other: Floats) -> Comparison:
         """Compare two scores, query by query."""
-        return compare_rankings(self.y, one, other, self.queries, metric=metric, random_state=self._seed)
+        how: dict[str, Any] = {"sample_weight": self._weight, "random_state": self._seed}
+        return compare_rankings(self.y, one, other, self.queries, metric=metric, **how)
+
+    def per_query(self, metric: Metric, scores: Floats) -> PerQuery:
+        """Return the metric of every query."""
+        return metric.prepare(self.y, self.queries, sample_weight=self._weight).per_query(scores)
+
+    def baselines(self, metric: Metric) -> dict[str, Interval]:
+        """Return the metric of a random order: tied scores are averaged over all orders."""
+        return {"random": self.interval(metric, np.zeros(self.y.size))}
 
     def values(self, block: Floats) -> Floats:
         """Return the first metric of each column."""
@@ -198,7 +170,7 @@ class ByLabels:
 
     def column(self, X: InMemory, best: tuple[int, int]) -> Floats:
         """Score each query by the column that ranks best on the other queries, so that the choice is not rewarded."""
-        scores = _signed_column(X, best)
+        scores = best[1] * take_columns(X, best[0])
         if len(self.queries) < _FOLDS:
             return scores
         fold = self.queries.codes % _FOLDS
@@ -210,7 +182,7 @@ class ByLabels:
             except InvalidInputError:  # too little is left to evaluate a column on
                 continue
             if chosen is not None:
-                scores[own] = _signed_column(X, chosen)[own]
+                scores[own] = chosen[1] * take_columns(X, chosen[0])[own]
         return scores
 
 
@@ -223,16 +195,9 @@ class ByPairs:
         self.pairs = np.column_stack([checked.winner, checked.loser])
         self.metrics, self._n_rows = [get_metric("pairwise_error")], n_rows
 
-    def figure(self, metric: Metric, scores: Floats) -> Figure:
-        """Return the figure of scores, beside a random order and the records of the items."""
-        record = record_errors(self.pairs, self.weight, self._n_rows)
-        return Figure(
-            metric,
-            "Pairwise error: share of the listed preferences that the scores contradict; tied scores count one half",
-            self.interval(metric, scores),
-            Interval(0.5, np.nan, np.nan, 0.95, len(self.pairs), "pairs"),
-            record=None if record is None else mean_over_pairs(record, self.pairs, self.weight),
-        )
+    def describe(self, metric: Metric) -> str:
+        """Return the convention of the error in words."""
+        return f"Pairwise error: {OF_PAIRS}"
 
     def interval(self, metric: Metric, scores: Floats) -> Interval:
         """Return the error of scores with its interval."""
@@ -243,38 +208,48 @@ class ByPairs:
         wrong = [wrong_pairs(scores, self.pairs) for scores in (one, other)]
         return compare_over_pairs(wrong[0], wrong[1], self.pairs, self.weight)
 
+    def baselines(self, metric: Metric) -> dict[str, Interval | None]:
+        """Return the error of a random order, and of the records of the items."""
+        random = Interval(0.5, np.nan, np.nan, 0.95, len(self.pairs), "pairs")
+        record = record_errors(self.pairs, self.weight, self._n_rows)
+        known = None if record is None else mean_over_pairs(record, self.pairs, self.weight)
+        return {"random": random, "record": known}
+
     def values(self, block: Floats) -> Floats:
         """Return the error of each column."""
         return np.array([np.average(wrong_pairs(x, self.pairs), weights=self.weight) for x in block.T])
 
     def column(self, X: InMemory, best: tuple[int, int]) -> Floats:
         """Return the best column, which was chosen on the same pairs."""
-        return _signed_column(X, best)
+        return best[1] * take_columns(X, best[0])
 
 
 Judge = ByLabels | ByPairs
 
 
+def suitable_metrics(labels: Floats, n_queries: int) -> tuple[str, ...]:
+    """Name the metrics that mean something for labels of this kind: grades, or real numbers."""
+    if not is_graded(labels):
+        return ("pairwise_error", "kendall_tau")
+    if n_queries == 1:
+        return ("pairwise_error", "ndcg", "kendall_tau")
+    named = "ndcg@10 average_precision reciprocal_rank precision@5 pairwise_error kendall_tau"
+    return tuple(named.split())
+
+
 def evaluate(judge: Judge, given: MatrixLike, scores: Floats) -> Evidence:
     """Measure scores beside the baselines."""
     X: InMemory = given.tocsr() if is_sparse(given) else np.asarray(given)
-    best = best_column(judge, X)
-    figures = [judge.figure(metric, scores) for metric in judge.metrics]
-    if best is not None:
-        column = judge.column(X, best)
-        figures = [
-            replace(
-                figure,
-                single=judge.interval(figure.metric, column),
-                against_single=judge.compare(figure.metric, scores, column),
-            )
-            for figure in figures
-        ]
-    if isinstance(judge, ByPairs):
-        return Evidence(figures, None, best)
-    y, queries = judge.y, judge.queries
-    top = look_at_top(y, queries, scores) if is_graded(y) and len(queries) > 1 else None
-    return Evidence(figures, judge.metrics[0].prepare(y, queries).per_query(scores), best, top)
+    best, figures = best_column(judge, X), []
+    column = None if best is None else judge.column(X, best)
+    for metric in judge.metrics:
+        beside: dict[str, Any] = judge.baselines(metric)
+        if column is not None:
+            beside["single"] = judge.interval(metric, column)
+            beside["against_single"] = judge.compare(metric, scores, column)
+        figures.append(Figure(metric, judge.interval(metric, scores), **beside))
+    values = judge.per_query(judge.metrics[0], scores) if isinstance(judge, ByLabels) else None
+    return Evidence(figures, values, best, list(map(judge.describe, judge.metrics)))
 
 
 def best_column(judge: Judge, X: InMemory) -> tuple[int, int] | None:
@@ -295,71 +270,62 @@ def best_column(judge: Judge, X: InMemory) -> tuple[int, int] | None:
     return found
 
 
-def _signed_column(X: InMemory, chosen: tuple[int, int]) -> Floats:
-    return chosen[1] * take_columns(X, np.array([chosen[0]]))[:, 0]
-
-
 def columns_to_try(X: InMemory) -> npt.NDArray[np.int64]:
     """Choose columns for a baseline: all, or those that are filled most where that would take too long."""
-    n_rows, n_columns = X.shape
-    count = min(_COLUMNS_TRIED, max(20, _NUMBERS_TRIED // max(int(n_rows), 1)))
-    if n_columns <= count:
-        return np.arange(n_columns)
-    if is_sparse(X):
-        filled = np.bincount(scipy.sparse.coo_matrix(X).col, minlength=n_columns)
-        return np.sort(np.argsort(-filled, kind="stable")[:count])
-    return np.arange(count)
+    count = min(_COLUMNS_TRIED, max(20, _NUMBERS_TRIED // max(int(X.shape[0]), 1)))
+    filled = np.diff(X.tocsc().indptr) if is_sparse(X) else np.zeros(X.shape[1])
+    return np.sort(np.argsort(-filled, kind="stable")[:count])
 
 
-def take_columns(X: InMemory, columns: npt.NDArray[np.int64]) -> Floats:
-    """Return some columns of a matrix or data frame as numbers."""
-    if is_sparse(X):
-        return np.asarray(X[:, columns].toarray(), dtype=np.float64)
-    return np.asarray(X[:, columns], dtype=np.float64)
+def take_columns(X: InMemory, columns: Any) -> Floats:
+    """Return one column or some of a matrix as numbers."""
+    block = X[:, np.atleast_1d(columns)]
+    found = np.asarray(block.toarray() if is_sparse(block) else block, dtype=np.float64)
+    return found[:, 0] if np.ndim(columns) == 0 else found
 
 
-def look_at_top(y: Floats, queries: Queries, scores: Floats) -> Top | None:
-    """Summarise the top of the queries; None if there are more grades than shades."""
+def look_at_top(
+    y: Floats, queries: Queries, scores: Floats
+) -> tuple[list[tuple[int, float]], list[float], Floats] | None:
+    """Return NDCG at some cutoffs, the grades from the best on, and their shares at each position of the top.
+
+    None where labels are no grades, there is one ranking, or there are more grades than shades.
+    """
     grades = np.unique(y)[::-1]
-    if grades.size > _GRADES:
+    if not is_graded(y) or len(queries) == 1 or grades.size > _GRADES:
         return None
     longest = int(queries.sizes.max())
-    cutoffs = [k for k in _CUTOFFS if k < longest]
-    curve = [(k, float(ndcg(y, scores, queries.codes, k=k))) for k in (*cutoffs, longest)[: len(_CUTOFFS)]]
+    cutoffs = [*(k for k in _CUTOFFS if k < longest), longest][: len(_CUTOFFS)]
+    curve = [(k, float(ndcg(y, scores, queries.codes, k=k))) for k in cutoffs]
     # Tied scores in the order of their rows: a picture of many queries does not show it.
     order = np.lexsort((-scores, queries.codes))
-    codes = queries.codes[order]
-    position = np.arange(y.size) - np.flatnonzero(np.r_[True, codes[1:] != codes[:-1]])[codes]
+    position = np.arange(y.size) - queries.offsets[queries.codes[order]]
     first = position < _POSITIONS
-    grade = np.searchsorted(-grades, -y[order])
     counts = np.zeros((min(_POSITIONS, longest), grades.size))
-    np.add.at(counts, (position[first], grade[first]), 1.0)
-    return Top(curve, grades.tolist(), counts / counts.sum(axis=1, keepdims=True))
+    np.add.at(counts, (position[first], np.searchsorted(-grades, -y[order][first])), 1.0)
+    return curve, grades.tolist(), counts / counts.sum(axis=1, keepdims=True)
 
 
-def top_pictures(top: Top) -> str:
-    """Draw both."""
-    figures = "".join(
-        f'<tr><th scope="row">NDCG@{k}</th><td class="n">{decimals(value)}</td><td class="w"><div class="length">'
-        f'<i style="width:{100 * value:.1f}%"></i></div></td></tr>'
-        for k, value in top.ndcg
-    )
-    shades = [f"grade g{round(4 * (1 - at / max(len(top.grades) - 1, 1)))}" for at in range(len(top.grades))]
-    rows = ""
-    for position, shares in enumerate(top.shares, 1):
+def top_pictures(y: Floats, queries: Queries, scores: Floats) -> str:
+    """Draw NDCG at some cutoffs, and the grades in the top ten."""
+    found = look_at_top(y, queries, scores)
+    if found is None:
+        return ""
+    curve, grades, shares = found
+    cutoffs = [(f"NDCG@{k}", decimals(value), bar(value)) for k, value in curve]
+    shades = [f"grade g{round(4 * (1 - at / max(len(grades) - 1, 1)))}" for at in range(len(grades))]
+    rows = []
+    for position, own in enumerate(shares, 1):
         parts = "".join(
             f'<span class="{shade}" style="width:{100 * share:.1f}%" title="grade {number(grade)}: {share:.0%}"></span>'
-            for shade, grade, share in zip(shades, top.grades, shares, strict=True)
+            for shade, grade, share in zip(shades, grades, own, strict=True)
             if share > 0
         )
-        rows += f'<tr><th scope="row" class="n">{position}</th><td><div class="stack">{parts}</div></td></tr>'
-    legend = " ".join(
-        f'<span class="{shade}">{number(grade)}</span>'
-        for shade, grade in zip(shades, top.grades, strict=True)
-    )
+        rows.append((str(position), f'<div class="stack">{parts}</div>'))
+    legend = " ".join(f'<span class="{s}">{number(g)}</span>' for s, g in zip(shades, grades, strict=True))
     return (
-        '<div class="columns top"><div><h3>At every cutoff</h3><table><tbody>'
-        f"{figures}</tbody></table></div><div><h3>Grades in the top ten</h3><table><tbody>{rows}</tbody></table>"
+        f'<div class="columns top"><div><h3>At every cutoff</h3>{listing("NDCG", ["", "#", "~"], cutoffs)}</div>'
+        f"<div><h3>Grades in the top ten</h3>{listing('Grades', ['#', '~'], rows)}"
         f'<p class="note">Shares of grades {legend} at each position, over all queries.</p></div></div>'
     )
 
@@ -431,7 +397,8 @@ def metrics_section(evidence: Evidence, best_name: str | None) -> str:
     if rows[1:]:  # folded on a phone, so that queries come soon
         others = details(f"{len(rows) - 1} more metrics", listing("More metrics", head, rows[1:], "metrics"))
         shown += others.replace("<details>", '<details class="wide">')
-    meanings = "".join(f"<li>{text(one.describe)}. {text(meaning(one))}</li>" for one in evidence.figures)
+    told = zip(evidence.conventions, map(meaning, evidence.figures), strict=True)
+    meanings = "".join(f"<li>{text(words)}. {text(more)}</li>" for words, more in told)
     return section(
         "metrics",
         "How good it is",

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 __all__ = [
     "LONG",
     "alike",
+    "bar",
     "brackets",
     "counted",
     "decimals",
@@ -127,6 +128,11 @@ def listing(
         lines += "</tr>"
     top = "".join(f"<th{own}>{name(one)}</th>" for own, one in zip(kinds, heads, strict=True))
     return table(label, top, lines, kind)
+
+
+def bar(share: float) -> str:
+    """Draw a share as a bar."""
+    return f'<div class="length"><i style="width:{100 * share:.1f}%"></i></div>'
 
 
 def details(summary: str, body: str) -> str:

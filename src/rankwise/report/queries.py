@@ -10,12 +10,12 @@ import numpy as np
 from rankwise.arrays import Floats, Ints
 from rankwise.data.queries import Queries
 from rankwise.data.wording import how_many
-from rankwise.displays.reading import Reading
+from rankwise.displays.regularisation import Reading
 from rankwise.json_values import Json
 from rankwise.metrics import PerQuery
 from rankwise.report.charts import alpha_name, curves, histogram, span
 from rankwise.report.columns import Parts
-from rankwise.report.evidence import Evidence, title_of, top_pictures
+from rankwise.report.evidence import Evidence, title_of
 from rankwise.report.markup import alike, counted, decimals, name, number, plain, section, table, text
 
 __all__ = [
@@ -180,7 +180,7 @@ class RowNaming:
         return f'<span class="grade g{step}">{number(label)}</span>'
 
 
-def queries_section(evidence: Evidence, opened: Sequence[OpenQuery], naming: RowNaming) -> str:
+def queries_section(evidence: Evidence, opened: Sequence[OpenQuery], naming: RowNaming, top: str) -> str:
     """Show the distribution over queries, and the best and worst ones."""
     per_query = evidence.per_query
     order = "" if naming.has_names else '<p class="note">Rows count from 0, in the order of the data.</p>'
@@ -204,7 +204,7 @@ def queries_section(evidence: Evidence, opened: Sequence[OpenQuery], naming: Row
         f"<p>{title} of {how_many(values.size, 'queries')}: a quarter lie below {decimals(quartiles[0], 3)}, half "
         f"below {decimals(quartiles[1], 3)}, three quarters below {decimals(quartiles[2], 3)}.{note}</p>"
         + histogram(values, float(values.mean()), f"{title} of a query")
-        + (top_pictures(evidence.top) if evidence.top is not None else "")
+        + top
     )
     return section("queries", "Query by query", body)
 
@@ -284,8 +284,8 @@ def embedded_data(
         "columns": 0 if parts is None else len(parts.names),
         "marks": marks,
     }
-    if surface is not None:
-        step = surface.choices[surface.chosen][1]
+    if surface is not None and surface.is_surface:
+        step = surface.choice[1]
         data["surface"] = {
             "alphas": [alpha_name(value) for value in surface.alphas],
             "steps": surface.steps.tolist(),

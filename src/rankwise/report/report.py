@@ -19,6 +19,7 @@ from rankwise.data.containers import as_rows
 from rankwise.data.queries import Queries, one_query
 from rankwise.data.summary import is_graded, label_counts, summarise
 from rankwise.data.validation import check_names, check_numbers, check_qid, read_seed
+from rankwise.displays.regularisation import Reading
 from rankwise.exceptions import InvalidInputError
 from rankwise.files import replacing
 from rankwise.formula.folding import folded
@@ -27,11 +28,11 @@ from rankwise.formula.tables import rows_as_read
 from rankwise.formula.view import ModelView
 from rankwise.json_values import Json
 from rankwise.metrics import Metric
-from rankwise.report.against import against_section, compare, read_other
+from rankwise.report.against import against_section
 from rankwise.report.charts import alpha_name
-from rankwise.report.choice import alpha_of, choice_section, read_curve, read_surface
+from rankwise.report.choice import alpha_of, choice_section
 from rankwise.report.columns import Parts, columns_section, marks_of, pictures_of, pictures_section
-from rankwise.report.duels import duels_section, look_at_duels, probability_of
+from rankwise.report.duels import duels_section, probability_of
 from rankwise.report.evidence import (
     ByLabels,
     ByPairs,
@@ -40,6 +41,7 @@ from rankwise.report.evidence import (
     evaluate,
     in_words,
     metrics_section,
+    top_pictures,
     verdict,
 )
 from rankwise.report.markup import (
@@ -55,10 +57,13 @@ from rankwise.report.markup import (
     plain,
     section,
     text,
+    without_folders,
 )
 from rankwise.report.queries import RowNaming, embedded_data, open_queries, queries_section, why_section
 
 __all__ = ["Report", "whole_page"]
+
+_STEPS = 90  # iterations that a table shows at most
 
 
 class Report:
@@ -85,24 +90,20 @@ class Report:
     row_names : sequence of str, optional
         Names of the rows, such as the ids of items or documents; by default they are numbered from 0.
     title : str, optional
-    command : str or sequence of str, optional
-        The commands that make this page; shown as they are, each on its own line.
-    settings : mapping, optional
-        More lines for the settings, before the model's parameters.
+    command : str, optional
+        The command that makes this page, shown as it is.
     source : str, optional
         Where the rows come from, such as the names of their files.
-    choice : mapping, optional
-        The candidates: ``"tried"``, a list of mappings with ``"description"`` (or ``"method"`` and
+    notes : mapping, optional
+        The notes of a model file that `rankwise fit` wrote: its ``"command"``, ``"train"`` and ``"valid"``, which
+        describe the data; the candidates ``"tried"``, a list of mappings with ``"description"`` (or ``"method"`` and
         ``"scaling"``), ``"alpha"``, ``"iterations"``, ``"value"``, ``"standard_error"`` and ``"chosen"``;
         ``"metric"`` and ``"judged_by"``; ``"constant"``, the metric of a constant score, and ``"is_clear"``, whether
         some candidate is clearly better.
-        The notes of a model file that `rankwise fit` wrote have this shape.
     against : fitted ranker, Pipeline, or array-like of shape (rows,), optional
         Another model of the same rows, or its scores: a section shows both, with paired differences.
     against_name, own_name : str, optional
         Their display names in that section; by default descriptions of the models.
-    calibration : two lists of float, optional
-        The ``calibration_`` of the `AutoRanker` that chose the model; by default the model's own.
     random_state : int, RandomState, Generator or None, default=0
         Seeds the bootstrap and the paired tests.
 
@@ -132,127 +133,103 @@ class Report:
         feature_names: Sequence[str] | None = None,
         row_names: Sequence[object] | None = None,
         title: str | None = None,
-        command: str | Sequence[str] | None = None,
-        settings: Mapping[str, object] | None = None,
+        command: str | None = None,
         source: str | None = None,
-        choice: Mapping[str, Json] | None = None,
+        notes: Mapping[str, Json] | None = None,
         against: object = None,
         against_name: str | None = None,
         own_name: str | None = None,
-        calibration: Sequence[Sequence[float]] | None = None,
         random_state: RandomSource = 0,
     ) -> None:
         if (y is None) == (pairs is None):
             raise InvalidInputError("A report needs either labels or pairs.", "pass y, or pairs, not both.")
-        _check_kinds(str, "a text", title=title, source=source, own_name=own_name)
-        _check_kinds(Mapping, "a dictionary", settings=settings, choice=choice)
-        self._view = view = ModelView.of(model)
-        settings = dict(settings or {})
-        if view.encoder is not None:
-            if feature_names is not None:
-                raise InvalidInputError(
-                    "The model makes other columns of the table's, and names them after those.",
-                    "leave feature_names out.",
-                )
-            settings = {"columns": "; ".join(view.encoder.describe()), **settings}
-            feature_names = [str(one) for one in view.encoder.get_feature_names_out()]
+        view = ModelView.of(model)
         # Figures and baselines are about the numbers that the ranker gets.
         numbers = as_rows("X", view.numbers(X))
-        self.scores = view.predict(numbers, qid)
-        if self.scores.ndim != 1:
+        self.scores = scores = view.predict(numbers, qid)
+        if scores.ndim != 1:
             raise InvalidInputError("The model has several outputs.", "report on models of one output each.")
-        n_rows, seed = self.scores.size, read_seed(random_state)
-        self._row_names = _checked_row_names(row_names, n_rows)
-        labels, queries = None, one_query(n_rows)
-        names = view.names(shape_of(numbers)[1], feature_names)
+        called = None if row_names is None else check_names("row_names", row_names)
+        if called is not None and len(called) != scores.size:
+            raise InvalidInputError(
+                f"row_names has {len(called)} entries, but X has {scores.size} rows.",
+                "give one name per row, in the order of the rows.",
+            )
+        names = view.names(shape_of(numbers)[1], feature_names, of_numbers=True)
+        thing = "row" if pairs is None or called is None else "item"
+        labels, queries = None, one_query(scores.size)
         judge: Judge
         if pairs is not None:
-            judge = ByPairs(pairs, weight, n_rows)
+            judge = ByPairs(pairs, weight, scores.size)
         else:
-            labels = check_numbers("y", y, n_rows)
-            queries = check_qid(qid, n_rows)
-            judge = ByLabels(labels, queries, metrics, seed)
-        self.evidence = evaluate(judge, numbers, self.scores)
-        self.parts = _parts(view, X, numbers, names, qid, queries)
-        best = self.evidence.best_column
-        self._best = None if best is None else names[best[0]]
-        self.opened = open_queries(self.parts, self.scores, labels, queries, self.evidence, self._row_names)
-        self._pictures = [] if self.parts is None else pictures_of(self.parts)
-        thing = "row" if pairs is None or row_names is None else "item"
-        self._naming = RowNaming(thing, row_names is not None, *_range_of(labels))
-        self._own_name = own_name or view.describe()
-        self._duels, self._other = None, None
-        if isinstance(judge, ByPairs):
-            chances = probability_of(view.ranker, calibration or getattr(model, "calibration_", None))
-            self._duels = look_at_duels(judge.pairs, judge.weight, self.scores, chances, self._row_names)
+            labels, queries = check_numbers("y", y, scores.size), check_qid(qid, scores.size)
+            judge = ByLabels(labels, queries, metrics, read_seed(random_state))
+        self.evidence = evidence = evaluate(judge, numbers, scores)
+        self.parts = parts = _parts(view, X, numbers, names, qid, queries)
+        self.opened = opened = open_queries(parts, scores, labels, queries, evidence, called)
+        self.pictures = [] if parts is None else pictures_of(parts)
+        table, naming = Reading.of(view.ranker), RowNaming(thing, called is not None, *_range_of(labels))
+        table = None if table is None else table.thinned(_STEPS)
+        facts = _data_facts(numbers, labels, queries, None if pairs is None else shape_of(pairs)[0], thing)
+        best = None if evidence.best_column is None else names[evidence.best_column[0]]
+        top = "" if labels is None else top_pictures(labels, queries, scores)
+        sections = {
+            "Columns": columns_section(parts),
+            "How good": metrics_section(evidence, best),
+            "Ranking" if len(queries) == 1 else "Queries": queries_section(evidence, opened, naming, top),
+            "Why A above B": why_section(opened, parts),
+        }
+        marks = []
+        if parts is not None and self.pictures:
+            sections["Curves"] = pictures_section(parts, self.pictures)
+            rows = [np.array([row.row for row in query.rows], dtype=np.int64) for query in opened]
+            marks = [marks_of(parts, self.pictures, own) for own in rows]
         if against is not None:
-            other, called = read_other(against, against_name, X, qid, n_rows)
-            if called == self._own_name:
-                self._own_name, called = f"{called} (this one)", f"{called} (the other)"
-            self._other = compare(called, judge, (self.scores, other), self.evidence)
-        self._facts = _data_facts(
-            numbers, labels, queries, None if pairs is None else shape_of(pairs)[0], thing
+            other, theirs = _read_other(against, X, qid, scores.size)
+            both = own_name or view.describe(), against_name or theirs
+            sections["Two models"] = against_section(both, judge, (scores, other), evidence)
+        if isinstance(judge, ByPairs):
+            duels = judge.pairs, judge.weight, scores, probability_of(view)
+            sections["Wins and losses"] = duels_section(*duels, called, thing)
+        sections["Choice"] = choice_section(table, view, notes or {})
+        sections["Data"] = _data_section(facts, [] if labels is None else label_counts(labels), source)
+        sections["Settings"] = _settings_section(view, notes or {}, command)
+        self._page = whole_page(
+            title or f"Report of {view.describe()}",
+            f"{_lead(view)}{_tiles(evidence, facts)}{_verdict(evidence, best)}",
+            sections,
+            embedded_data(table, opened, parts, naming, marks),
         )
-        self._source, self._choice, self._settings = source, choice, settings
-        self._grades = [] if labels is None else label_counts(labels)
-        self._title = title or f"Report of {view.describe()}"
-        commands = [command] if isinstance(command, str) else () if command is None else command
-        self._commands = [one for one in check_names("command", commands) if one]
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the page to a file; one that is there is replaced, and never left half-written."""
         with replacing(path) as stream:
-            stream.write(self.html().encode())
+            stream.write(self._page.encode())
 
     def html(self) -> str:
         """Return the page."""
-        view, evidence, parts = self._view, self.evidence, self.parts
-        surface = read_surface(view.ranker)
-        is_one = evidence.per_query is None or len(evidence.per_query) == 1
-        sections = {
-            "columns": ("Columns", columns_section(parts)),
-            "metrics": ("How good", metrics_section(evidence, self._best)),
-            "queries": (
-                "Ranking" if is_one else "Queries",
-                queries_section(evidence, self.opened, self._naming),
-            ),
-            "why": ("Why A above B", why_section(self.opened, parts)),
-            "curves": ("Curves", parts and self._pictures and pictures_section(parts, self._pictures)),
-            "against": ("Two models", self._other and against_section(self._other, self._own_name)),
-            "duels": ("Wins and losses", self._duels and duels_section(self._duels, self._naming.thing)),
-            "choice": ("Choice", choice_section(surface, read_curve(view.ranker), view.ranker, self._choice)),
-            "data": ("Data", _data_section(self._facts, self._grades, self._source)),
-            "settings": ("Settings", _settings_section(self._settings, _parameters(view), self._commands)),
-        }
-        marks = []
-        if parts is not None and self._pictures:
-            rows = [np.array([row.row for row in query.rows], dtype=np.int64) for query in self.opened]
-            marks = [marks_of(parts, self._pictures, own) for own in rows]
-        return whole_page(
-            self._title,
-            f"{_lead(view)}{_tiles(evidence, self._facts)}{self._verdict()}",
-            "".join(str(body) for _, body in sections.values() if body),
-            embedded_data(surface, self.opened, parts, self._naming, marks),
-            links={anchor: label for anchor, (label, body) in sections.items() if body},
-        )
-
-    def _verdict(self) -> str:
-        """Say in one sentence whether the model beats the best single column."""
-        first = self.evidence.figures[0]
-        if first.against_single is None or self._best is None:
-            return ""
-        best = f"the best single column, {name(self._best)}"
-        return verdict(first, first.against_single, ("the model", best), first.single)
+        return self._page
 
     def _repr_html_(self) -> str:
         """Show the page in a notebook, in a frame of its own."""
-        return f'<iframe srcdoc="{escape(self.html())}" style="width:100%;height:80vh;border:0"></iframe>'
+        return f'<iframe srcdoc="{escape(self._page)}" style="width:100%;height:80vh;border:0"></iframe>'
 
 
-def _check_kinds(kind: type, what: str, **given: object) -> None:
-    for key, value in given.items():
-        if not isinstance(value, kind | None):
-            raise InvalidInputError(f"{key}={value!r} is not {what}.", f"pass {what}, or leave it out.")
+def _read_other(other: object, X: MatrixLike, qid: ArrayLike | None, n_rows: int) -> tuple[Floats, str]:
+    """Return the scores of another model, or those given, and its description."""
+    if not hasattr(other, "predict"):
+        return check_numbers("against", other, n_rows), "the other model"
+    view = ModelView.of(other)
+    return check_numbers("the scores of against", view.predict(view.numbers(X), qid), n_rows), view.describe()
+
+
+def _verdict(evidence: Evidence, best: str | None) -> str:
+    """Say in one sentence whether the model beats the best single column."""
+    first = evidence.figures[0]
+    if first.against_single is None or best is None:
+        return ""
+    names = "the model", f"the best single column, {name(best)}"
+    return verdict(first, first.against_single, names, first.single)
 
 
 def _range_of(labels: Floats | None) -> tuple[float, float]:
@@ -281,18 +258,6 @@ def _parts(
     return None
 
 
-def _checked_row_names(names: Sequence[object] | None, n_rows: int) -> list[str] | None:
-    if names is None:
-        return None
-    names = check_names("row_names", names)
-    if len(names) != n_rows:
-        raise InvalidInputError(
-            f"row_names has {len(names)} entries, but X has {n_rows} rows.",
-            "give one name per row, in the order of the rows.",
-        )
-    return names
-
-
 def _parameters(view: ModelView) -> dict[str, object]:
     """Return the parameters of a model and of its preprocessing, as text."""
     found: dict[str, object] = {}
@@ -305,8 +270,8 @@ def _parameters(view: ModelView) -> dict[str, object]:
             key: value for key, value in vars(part).items() if key.endswith("_") and not key.startswith("_")
         }
         found |= {f"{kind}.{key}": one for key, one in fitted.items() if isinstance(one, str | int | float)}
-    for at, one in enumerate(getattr(view.ranker, "rankers_", ()), 1):  # of a mean
-        found |= {f"{at}. {key}": value for key, value in _parameters(ModelView.of(one)).items()}
+    for at, (_, one) in enumerate(view.of_mean, 1):
+        found |= {f"{at}. {key}": value for key, value in _parameters(one).items()}
     return found
 
 
@@ -346,7 +311,7 @@ def _tiles(evidence: Evidence, facts: Mapping[str, str]) -> str:
 
 def _lead(view: ModelView) -> str:
     """Describe the model in one line."""
-    alpha, steps, _ = alpha_of(view.ranker)
+    alpha, steps, _ = alpha_of(view)
     words = [view.describe()]
     words += [] if alpha is None else [f"alpha {alpha_name(alpha)}"]
     words += [] if steps is None else [counted(steps, "iteration")]
@@ -375,31 +340,36 @@ def _pairs(facts: Mapping[str, object], kind: str = "facts") -> str:
     return f'<table class="{kind}"><tbody>{rows}</tbody></table>' if facts else ""
 
 
-def _settings_section(
-    settings: Mapping[str, object], parameters: Mapping[str, object], commands: Sequence[str]
-) -> str:
+def _settings_section(view: ModelView, notes: Mapping[str, Json], command: str | None) -> str:
     """List the parameters, and how to make this page again: one block per command, so that each can be copied."""
+    settings: dict[str, object] = {}
+    if view.encoder is not None:
+        settings["columns"] = "; ".join(view.encoder.describe())
+    for title, key in (("trained on", "train"), ("validated on", "valid"), ("chosen by", "metric")):
+        if notes.get(key):
+            settings[title] = without_folders(str(notes[key]))
     blocks = "".join(
-        f'<div class="command"><pre><code>{lines(command)}</code></pre>'
+        f'<div class="command"><pre><code>{lines(without_folders(str(one)))}</code></pre>'
         '<button type="button" class="copy" hidden>Copy</button></div>'
-        for command in commands
+        for one in (notes.get("command"), command)
+        if one
     )
     again = f"<h3>To reproduce</h3>{blocks}" if blocks else ""
-    listed = details(
-        "Parameters of the model", f'<div class="scroll">{_pairs(parameters, "facts long")}</div>'
+    listed = f'<div class="scroll">{_pairs(_parameters(view), "facts long")}</div>'
+    return section(
+        "settings", "Settings", _pairs(settings) + again + details("Parameters of the model", listed)
     )
-    return section("settings", "Settings", _pairs(settings) + again + listed)
 
 
-def whole_page(title: str, head: str, body: str, data: dict[str, Json], *, links: Mapping[str, str]) -> str:
-    """Put everything together."""
+def whole_page(title: str, head: str, sections: Mapping[str, str], data: dict[str, Json]) -> str:
+    """Put everything together; sections are named by their links, and begin with their id."""
     style, script = (
         files("rankwise.report").joinpath(f"page.{kind}").read_text("utf-8") for kind in ("css", "js")
     )
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     # Only our own script runs, whatever a file's feature names hold, and nothing is fetched.
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:"
-    anchors = "".join(f'<a href="#{anchor}">{label}</a>' for anchor, label in links.items())
+    anchors = "".join(f'<a href="#{one.split(chr(34))[1]}">{label}</a>' for label, one in sections.items())
     written = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -407,6 +377,7 @@ def whole_page(title: str, head: str, body: str, data: dict[str, Json], *, links
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f'<link rel="icon" href="data:,"><title>{text(plain(title))}</title><style>{style}</style></head><body>'
         f'<header><h1>{name(title)}</h1>{head}<nav aria-label="Sections">{anchors}</nav></header>'
-        f"<main>{body}</main><footer>Written by rankwise {text(rankwise.__version__)} on {written}.</footer>"
+        f"<main>{''.join(sections.values())}</main>"
+        f"<footer>Written by rankwise {text(rankwise.__version__)} on {written}.</footer>"
         f'<script type="application/json" id="embedded">{embed(data)}</script><script>{script}</script></body></html>\n'
     )

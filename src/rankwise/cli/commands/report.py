@@ -39,21 +39,11 @@ def run(options: argparse.Namespace) -> int:
     """Evaluate the model and write the page."""
     from rankwise.cli.reading import naming, read_data, read_model, score
     from rankwise.report import Report
-    from rankwise.report.markup import without_folders
 
     model = read_model(options.model)
     data = read_data(options.data, options, model, wants_items=True)
     other = None if options.against is None else read_model(options.against)
     beside = None if other is None else score(other, read_data(options.data, options, other))
-    notes = {
-        key: without_folders(str(value)) if isinstance(value, str) else value
-        for key, value in model.notes.items()
-    }
-    settings = {
-        title: notes[key]
-        for title, key in (("trained on", "train"), ("validated on", "valid"), ("chosen by", "metric"))
-        if notes.get(key)
-    }
     pairs, weight = (None, None) if data.pairs is None else data.decided()
     files = [*options.data, *([] if options.items is None else [options.items])]
     short = ["standard input" if path == "-" else Path(path).name for path in files]
@@ -70,14 +60,12 @@ def run(options: argparse.Namespace) -> int:
             feature_names=model.names(),
             row_names=None if data.item_ids is None else list(data.item_ids),
             title=options.title or f"{Path(options.model).name} on {', '.join(short[:_NAMED])}{more}",
-            command=[str(line) for line in (notes.get("command"), without_folders(options.line)) if line],
-            settings=settings,
+            command=options.line,
             source=", ".join(short),
-            choice=notes,
+            notes=model.notes,
             against=beside,
             against_name=None if other is None else Path(other.path).name,
             own_name=Path(options.model).name,
-            calibration=getattr(model.estimator, "calibration_", None),
         )
     page = report.html().encode()
     with output_stream(options.output) as stream:
