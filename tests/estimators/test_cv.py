@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from sklearn.base import clone
-from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut, ShuffleSplit
+from sklearn.model_selection import GroupKFold, KFold, LeaveOneGroupOut
 
 from all_pairs import pairwise
 from rankwise import KernelRankRLS, KernelRankRLSCV, RankRLS, RankRLSCV, RankSVM, RankSVMCV
@@ -32,7 +32,6 @@ FITS = {
     "QueryKFold": (QueryKFold(3), f"the test sets of {QueryKFold(3)}", MissingQueriesError),
     "LeaveOneGroupOut": (LeaveOneGroupOut(), f"the test sets of {LeaveOneGroupOut()}", MissingQueriesError),
     "list": (GIVEN, "the test sets of 3 given splits", "the test sets of 3 given splits"),
-    "overlapping": (ShuffleSplit(5, test_size=0.5, random_state=0), InvalidInputError, InvalidInputError),
     "too many folds": (KFold(31), InvalidInputError, InvalidInputError),
     "31": (31, InvalidInputError, InvalidInputError),
     "1": (1, InvalidInputError, InvalidInputError),

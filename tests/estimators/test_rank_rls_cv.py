@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import GroupKFold, KFold, ShuffleSplit
+from sklearn.model_selection import GroupKFold, KFold
 
 from rankwise import RankRLS, RankRLSCV
 from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError
@@ -333,11 +333,6 @@ def test_a_splitter_by_query_needs_queries():
     problem = noisy(21)
     with pytest.raises(MissingQueriesError, match=r"splits by query.*Hint: "):
         RankRLSCV(GRID, cv=GroupKFold(3)).fit(problem.X, problem.y)
-
-
-def test_a_splitter_whose_test_sets_overlap():
-    with pytest.raises(InvalidInputError, match=r"holds rows out twice.*Hint: use KFold"):
-        RankRLSCV(cv=ShuffleSplit(3, test_size=0.5, random_state=0)).fit(X6, Y6)
 
 
 @pytest.mark.parametrize("estimator", [RankRLSCV(GRID), RankRLS(early_stopping=True)])

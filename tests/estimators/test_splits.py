@@ -22,7 +22,7 @@ BAD = {
     "integer": [(FIRST * 1.0, SECOND * 1.0)],
     "unpack": [(FIRST, SECOND, FIRST)],
     "shape": [(FIRST[:, None], SECOND[:, None])],
-    "leaves one out of both sides": [(np.repeat(FIRST, 2), FIRST[:0])],
+    "has an empty test set": [(np.repeat(FIRST, 2), FIRST[:0])],
 }
 
 

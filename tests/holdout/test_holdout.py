@@ -28,6 +28,7 @@ from rankwise.holdout.groups import solve_in_lockstep
 from rankwise.pairs.factor import LabelFactor
 from rankwise.pairs.labels import label_graph
 from rankwise.pairs.listed import PreferencePairs
+from rankwise.pairs.plan import Plan
 from rankwise.pairs.preferences import preference_graph
 from rankwise.runtime.threads import LARGE_MATRIX
 from rankwise.solvers.direct import DualSpectrum
@@ -281,7 +282,7 @@ def test_an_offset_of_all_labels_changes_nothing(weighted):
 
 
 def factored(graph, group):
-    return PreferencePairs(None, graph).factored(graph, group)
+    return PreferencePairs(None, graph).factored(graph, Plan.of_folds(group))
 
 
 @given(st.lists(st.tuples(st.integers(0, 8), st.integers(1, 2)), min_size=6, max_size=24))

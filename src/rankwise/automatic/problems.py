@@ -150,10 +150,11 @@ class LabelledRows:
     queries : Queries
     weight : (rows,) float64 or None
     metric : Metric
-    fold : (rows,) int32
-        The fold that holds a row out; -1 for rows that always train.
+    fold : (rows,) int64
+        The fold that a row scores; -1 for rows that score none.
     block : (rows,) int64
         In one ranking: the block of the row inside its fold.
+    cv : list of (train, test), or None where an evaluation set scores
     cv_description : str
     scored : tuple (y, Queries, block), optional
         The labels and queries of an evaluation set, which then scores instead of folds.
@@ -164,15 +165,11 @@ class LabelledRows:
     queries: Queries
     weight: Floats | None
     metric: Metric
-    fold: npt.NDArray[np.int32]
+    fold: Ints
     block: Ints
+    cv: Splits | None
     cv_description: str
     scored: tuple[Floats, Queries, Ints] | None = None
-
-    @cached_property
-    def cv(self) -> Splits | None:
-        """The folds as a list of (train, test); None where an evaluation set scores."""
-        return None if self.scored is not None else splits_of(self.fold)
 
     @property
     def n_rows(self) -> int:
@@ -207,7 +204,7 @@ class LabelledRows:
         if self.scored is not None and scored is not None:
             return np.asarray(model.predict(scored))
         return self._in_place(
-            [self._without(test, estimator, X, by_rank=by_rank) for _, test in self.cv or ()]
+            [self._scores(*split, estimator, X, by_rank=by_rank) for split in self.cv or ()]
         )
 
     def assembled(self, parts: Sequence[Floats]) -> Floats | None:
@@ -224,17 +221,14 @@ class LabelledRows:
             scores[test] = part
         return scores
 
-    def _without(self, test: Ints, estimator: Ranker, X: Matrix, *, by_rank: bool) -> Floats:
-        """Return the scores of some rows by the estimator, fitted to the others."""
-        others = np.ones(self.n_rows, dtype=np.bool_)
-        others[test] = False
+    def _scores(self, train: Ints, test: Ints, estimator: Ranker, X: Matrix, *, by_rank: bool) -> Floats:
+        """Return the scores of some rows by the estimator, fitted to others."""
         if bytes_of(X) <= _COPIED_BYTES:
-            rows = np.flatnonzero(others)
-            seen, y, known = X[rows], self.y[rows], None if self.known is None else self.known.subset(rows)
-            weight = None if self.weight is None else self.weight[rows]
+            seen, y, known = X[train], self.y[train], None if self.known is None else self.known.subset(train)
+            weight = None if self.weight is None else self.weight[train]
         else:
-            seen, y, known = X, self.y, self.known
-            weight = others.astype(np.float64) if self.weight is None else self.weight * others
+            seen, y, known, weight = X, self.y, self.known, np.zeros(self.n_rows)
+            weight[train] = 1.0 if self.weight is None else self.weight[train]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # stopped early on purpose
             estimator.fit(seen, ranked(y, weight) if by_rank else y, known, sample_weight=weight)
@@ -248,7 +242,7 @@ class LabelledRows:
             fold, weight = np.zeros(y.size, dtype=np.int64), None
         else:
             y, queries, block, weight = self.y, self.queries, self.block, self.weight
-            fold = self.fold.astype(np.int64)
+            fold = self.fold
         rows = np.flatnonzero(fold >= 0 if weight is None else (fold >= 0) & (weight > 0))
         y, queries, block, fold = y[rows], queries.subset(rows), block[rows], fold[rows]
         weight = None if weight is None else weight[rows]
@@ -475,18 +469,24 @@ def labelled_rows(
         scored = check_qid(qid, X_scored.shape[0])
         columns = ScaledColumns(X, ids, weight, (X_scored, scored.codes if ids is not None else None))
         block = _blocks(units_of_rows(labels, scored), 1, seed)
-        fold, none = np.full(queries.n_rows, -1, dtype=np.int32), np.zeros(queries.n_rows, dtype=np.int64)
-        return LabelledRows(columns, y, queries, weight, metric, fold, none, "", (labels, scored, block))
+        fold, none = np.full(queries.n_rows, -1), np.zeros(queries.n_rows, dtype=np.int64)
+        return LabelledRows(
+            columns, y, queries, weight, metric, fold, none, None, "", (labels, scored, block)
+        )
     assigner = units_of_rows(y, queries, pairs.fold_weight)
     plan = plan_of(cv, pairs, metric, seed)
-    fold, n_folds, description = plan.groups.astype(np.int32), plan.n_folds, plan.description
+    n_folds, n_scored, description = plan.n_folds, plan.n_folds, plan.description
     if isinstance(cv, str) and cv == "auto":
         n_scored = n_scored_folds(queries.n_rows, len(queries), n_folds)
         if n_scored < n_folds:
-            fold, description = np.where(fold < n_scored, fold, -1), f"{n_scored} of {description}"
+            description = f"{n_scored} of {description}"
+    splits = [(np.flatnonzero(plan.trained(number)), plan.scoring(number)) for number in range(n_scored)]
+    fold = np.full(queries.n_rows, -1)
+    for number, (_, test) in enumerate(splits):
+        fold[test] = number
     block = np.zeros(queries.n_rows, dtype=np.int64) if ids is not None else _blocks(assigner, n_folds, seed)
     columns = ScaledColumns(X, ids, weight)
-    return LabelledRows(columns, y, queries, weight, metric, fold, block, description)
+    return LabelledRows(columns, y, queries, weight, metric, fold, block, splits, description)
 
 
 def _blocks(assigner: Units, n_folds: int, seed: int) -> Ints:

@@ -74,10 +74,11 @@ class AutoRanker(CalibratedRanker):
         that is behind by less than half a standard error of the difference. "accuracy" adds kernels, boosted trees and
         means of several models, and takes the best value. Neither takes columns scaled inside queries, which make
         `predict` need whole queries, unless they are ahead by a standard error.
-    cv : "auto", int, splitter or list of (train, test), default="auto"
+    cv : "auto", "time", int, splitter or list of (train, test), default="auto"
         Folds of whole queries, of rows where there is one ranking, or of listed pairs; "auto" makes 5, and scores on
-        one of them from 10,000 rows on, on two from 3,000 and on three from 1,000, as `AdditiveRankerCV` does. Not
-        used where there is an `eval_set`.
+        one of them from 10,000 rows on, on two from 3,000 and on three from 1,000, as `AdditiveRankerCV` does.
+        "time" sorts queries by their ids, such as dates, and scores each of 5 folds by a model of earlier queries
+        alone. Not used where there is an `eval_set`.
     methods : "auto" or list of str, default="auto"
         Exactly these are tried, whatever they cost: "rls", "svm-squared", "svm", "logistic" (pairs only), "curves",
         "surfaces", "kernel", "trees", and "average", the means of the best models of different forms.
@@ -292,7 +293,9 @@ class AutoRanker(CalibratedRanker):
         is_small = problem.n_rows <= _SMALL or (
             1 < len(problem.queries) <= _FEW_QUERIES and problem.n_rows <= _FEW_ROWS
         )
-        is_nested = is_small and problem.cv is not None and self.time_limit is None and data.design.has_rows
+        in_order = isinstance(self.cv, str) and self.cv == "time"  # folds at random would look ahead
+        may_nest = problem.cv is not None and self.time_limit is None and not in_order
+        is_nested = is_small and may_nest and data.design.has_rows
         self._expect(partial(self._nested, problem) if is_nested else self.search_.expected)
 
     def _expect(self, estimate: Callable[[], Figure]) -> None:
@@ -354,7 +357,7 @@ class AutoRanker(CalibratedRanker):
             except (NoPairsError, UndefinedMetricError):  # too few rows to choose by: constant scores
                 continue
             scores[test] = inner.predict(X[test], None if ids is None else ids[test])
-        return replace(problem, fold=fold).figure(scores)
+        return replace(problem, fold=fold.astype(np.int64)).figure(scores)
 
     def predict(self, X: MatrixLike, qid: ArrayLike | None = None, **unknown: Never) -> Floats:
         """Return a score for each row of X: higher is better.

@@ -70,11 +70,11 @@ class AdditiveRankerCV(AdditiveModel):
     interactions : int, "auto", list of int or list of pairs, default="auto"
         How many surfaces to try, in increasing order while they help: "auto" is 0, 5, 20, 80, 160. Or which pairs
         of columns have one.
-    cv : "auto", int, splitter, "leave-query-out" or "leave-pair-out", default="auto"
+    cv : "auto", "time", int, splitter, "leave-query-out" or "leave-pair-out", default="auto"
         Folds of whole queries, or of rows where there is one ranking, or of listed pairs; "auto" makes 5, and scores
         candidates on one of them from 10,000 rows on, on two from 3,000 and on three from 1,000 (on all where there
-        are fewer than 100 queries). With the
-        squared loss and no surfaces, or listed ones, hold-out can be exact, as in `RankRLSCV`, and "auto" makes it so
+        are fewer than 100 queries). "time" is that of `RankRLSCV`. With the squared loss
+        and no surfaces, or listed ones, hold-out can be exact, as in `RankRLSCV`, and "auto" makes it so
         where that is cheap. Not used where `fit` gets an `eval_set`.
     scoring, random_state : default="pairwise_error", 0
         As in `RankSVMCV`.

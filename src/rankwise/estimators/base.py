@@ -40,7 +40,7 @@ from rankwise.pairs.plan import Plan
 from rankwise.runtime.threads import one_blas_thread
 from rankwise.selection.grids import POWERS_OF_TWO, notices_of_edges
 from rankwise.selection.plan import (
-    EXACT_CV,
+    NAMED_CV,
     SCORED_ENTRIES,
     Exact,
     held_out_share,
@@ -257,7 +257,7 @@ class Ranker(FittedRanker):
         }
         check_parameters(type(self).__name__, self._parameter_constraints, given, self._defaults)
         if isinstance(given.get("cv"), str):  # which has a method split, too
-            check_choice("cv", self.cv, ("auto", *EXACT_CV))
+            check_choice("cv", self.cv, NAMED_CV)
         if "alphas" in given:
             check_alphas(self.alphas, positive=self._has_gap)
         if "scoring" in given:

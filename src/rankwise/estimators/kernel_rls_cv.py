@@ -46,7 +46,7 @@ class KernelRankRLSCV(KernelRanker):
         The grid; the default one goes on beyond its ends as in `RankRLSCV`.
     gamma : "scale", "auto", float, or a list of those, default="scale"
         As in `KernelRankRLS`; from a list the best is chosen.
-    cv : "auto", "leave-query-out", "leave-pair-out", int or splitter, default="auto"
+    cv : "auto", "time", "leave-query-out", "leave-pair-out", int or splitter, default="auto"
         As in `RankRLSCV`. "auto" leaves out queries where there are several; in one ranking pairs, up to 2000 rows, and
         else makes 10 folds; where leave-pair-out has no closed form, or not at a fair price, `cv_` says so.
     averaging, scoring : default="folds", "pairwise_error"

@@ -43,16 +43,17 @@ class RankRLSCV(LinearRanker):
         The grid; order and duplicates do not matter. The default grid goes on where the best value lies at its end
         and still becomes better, by at most as many values again on either side; another one is taken as it is, and a
         best alpha at its end is warned of.
-    cv : "auto", "leave-query-out", "leave-pair-out", int, splitter or list of (train, test), default="auto"
-        Folds of whole queries, of rows where there is one ranking, or of pairs in `fit_pairs`. The two names are exact
-        and take one decomposition for every alpha: each query, or each pair of rows of one global ranking, is scored by
-        the converged models that did not see it. Leave-pair-out takes time in proportion to the square of the rows: it
-        shows its progress on a terminal, warns beforehand from 10,000,000,000 pairs times alphas on (about 31,000 rows
-        for the default grid), and ``cv=10`` is the alternative. "auto" makes 5 folds; with ``method="tikhonov"`` and
+    cv : "auto", "time", "leave-query-out", "leave-pair-out", int, splitter or list of (train, test), default="auto"
+        Folds of whole queries, of rows where there is one ranking, or of pairs in `fit_pairs`. "time" sorts queries by
+        their ids, such as dates, and scores each of 5 folds by a model of earlier queries alone; the first sixth of the
+        queries only trains. The two names after it are exact and take one decomposition for every alpha: each query, or
+        each pair of rows of one global ranking, is scored by the converged models that did not see it.
+        Leave-pair-out takes time in proportion to the square of the rows: it shows its progress on a terminal, warns
+        beforehand from 10,000,000,000 pairs times alphas on (about 31,000 rows for the default grid), and ``cv=10`` is
+        the alternative. "auto" makes 5 folds; with ``method="tikhonov"`` and
         few columns or rows it is exact instead, and leaves out queries, pairs up to 2000 rows, else 10 folds of rows.
         Leave-pair-out has a closed form for every `query_weight` and any row weights, but not with ties left out or
-        ``cost="relative"``: "auto" then makes folds, and `cv_` says so. A scikit-learn splitter must put each row into
-        at most one test set. Not used where there is an `eval_set`.
+        ``cost="relative"``: "auto" then makes folds, and `cv_` says so. Not used where there is an `eval_set`.
     scoring : str or Metric, default="pairwise_error"
         A name of `rankwise.metrics.METRICS`. Errors are minimised and gains maximised.
     method : {"auto", "hybrid", "tikhonov", "early-stopping"}, default="auto"

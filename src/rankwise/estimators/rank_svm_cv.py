@@ -27,9 +27,9 @@ class RankSVMCV(MarginRanker, LinearRanker):
     ----------
     alphas : array-like, default=1e-1, 1e-2, ..., 1e-6
         The grid; the default one goes on beyond its ends as in `RankRLSCV`.
-    cv : "auto", int or splitter, default="auto"
-        Folds of whole queries, or of rows where there is one ranking, or of listed pairs; "auto" makes 5. Not used
-        where `fit` gets an `eval_set`.
+    cv : "auto", "time", int or splitter, default="auto"
+        Folds of whole queries, or of rows where there is one ranking, or of listed pairs; "auto" makes 5. "time" is
+        that of `RankRLSCV`. Not used where `fit` gets an `eval_set`.
     scoring : "auto", str or Metric, default="auto"
         As in `RankRLSCV`. "auto" is the pairwise error, and for ``loss="logistic"`` the log-loss of the held-out pairs:
         the order alone says nothing about the scale of the probabilities that `predict_pairs` returns.

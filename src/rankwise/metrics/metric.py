@@ -48,7 +48,6 @@ _OTHER_NAMES = {
     "mean_average_precision": "average_precision",
     "mrr": "reciprocal_rank",
     "mean_reciprocal_rank": "reciprocal_rank",
-    "rank_ic": "spearman",
     "roc_auc": "auc",
     "preference_error": "pairwise_error",
     "expected_reciprocal_rank": "err",
@@ -372,7 +371,8 @@ def get_metric(name: str | Metric, **options: object) -> Metric:
     Parameters
     ----------
     name : str or Metric
-        A name in `METRICS`, such as ``"pairwise_error"``, ``"ndcg@10"``, ``"average_precision"`` or ``"precision@5"``.
+        A name in `METRICS`, such as ``"pairwise_error"``, ``"ndcg@10"``, ``"average_precision"`` or ``"precision@5"``;
+        "rank_ic" is "spearman".
     **options
         Options of the metric's function, such as ``gain="linear"`` or ``convention="letor4"``.
 
@@ -394,6 +394,7 @@ def get_metric(name: str | Metric, **options: object) -> Metric:
         metric = name
     else:
         base, at, cutoff = name.partition("@") if isinstance(name, str) else (name, "", "")
+        base = "spearman" if base == "rank_ic" else base  # its name in finance
         if not isinstance(base, str) or base not in METRICS:
             close = get_close_matches(str(base).lower(), [*METRICS, *_OTHER_NAMES], n=1)
             meant = [_OTHER_NAMES.get(other, other) + at + cutoff for other in close]

@@ -13,12 +13,12 @@ from sklearn.model_selection import KFold, check_cv, cross_validate
 
 from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike, shape_of
 from rankwise.data.containers import readable
-from rankwise.data.validation import check_numbers
+from rankwise.data.validation import check_numbers, check_qid
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.metrics import Metric, get_metric
 from rankwise.model_selection.rankers import GROUPED, fit_ranker, predict_scores
 from rankwise.model_selection.splitters import ROUTING_HINT, QueryKFold
-from rankwise.selection.plan import read_splits
+from rankwise.selection.plan import TimeFolds, read_splits
 
 
 class RankingScorer(BaseEstimator):  # type: ignore[misc]
@@ -139,8 +139,9 @@ def cross_validate_ranker(
         Without `qid` all rows form one ranking, and folds are made of rows.
     scoring : str, Metric or list of them, default="concordance"
         As for `rankwise.metrics.get_metric`.
-    cv : int or splitter, default=5
-        A number of folds of whole queries, or a splitter; one that takes groups gets the query ids.
+    cv : int, "time" or splitter, default=5
+        A number of folds of whole queries, or a splitter; one that takes groups gets the query ids. "time" sorts
+        queries by their ids and scores each of 5 folds by a model of earlier queries.
     **options
         Passed to `sklearn.model_selection.cross_validate`.
 
@@ -178,6 +179,9 @@ def cross_validate_ranker(
     if cv is None or isinstance(cv, Integral):  # what scikit-learn would make of them divides queries
         n_folds = 5 if cv is None else int(cv)
         cv = QueryKFold(n_folds) if qid is not None else KFold(n_folds, shuffle=True, random_state=0)
+    elif isinstance(cv, str) and cv == "time":
+        groups = None if qid is None else check_qid(qid, shape_of(X)[0]).codes
+        cv = list(read_splits(TimeFolds(), range(shape_of(X)[0]), None, groups, "rows"))
     elif not hasattr(cv, "split"):
         cv = list(read_splits(check_cv(cv), range(shape_of(X)[0]), None, None, "rows"))
     with sklearn.config_context(enable_metadata_routing=True):

@@ -52,7 +52,6 @@ class LabelPairs(Pairs):
 
     entries: ClassVar[str] = "rows"
     has_blocks: ClassVar[bool] = True
-    takes_any_folds: ClassVar[bool] = False
     has_magnitudes = False
 
     def __init__(
@@ -237,27 +236,27 @@ class LabelPairs(Pairs):
         return LabelFolds(self, plan, output)
 
     def pooled_shares(self, plan: Plan, output: int) -> tuple[Floats, Floats] | None:
-        trains = plan.groups[:, None] != np.arange(plan.n_folds)
+        trains = np.column_stack([plan.trained(fold) for fold in range(plan.n_folds)])
         weight = trains * (1.0 if self.row_weight is None else self.row_weight[:, None])
         share = weight / weight.sum(axis=0)
         return share, self.columns[output] @ share
 
     # --- exact hold-out ---
 
-    def factored(self, graph: PairGraph, group: Ints | None) -> tuple[Factor, Ints | None]:
+    def factored(self, graph: PairGraph, plan: Plan | None) -> tuple[Factor, Ints | None]:
         assert graph.blocks is not None
-        return LabelFactor(graph.blocks, self.n_threads), group
+        return LabelFactor(graph.blocks, self.n_threads), None if plan is None else plan.groups
 
-    def hold_out(self, group: Ints) -> str:
-        if not self._divides(group):
+    def hold_out(self, plan: Plan) -> str:
+        if not self._divides(plan):
             return "units"
         return "rows" if self.has_closed_form else "refit"
 
-    def _divides(self, group: Ints) -> bool:
-        """Tell whether the rows of a query are in several groups."""
-        codes, first = self.queries.codes, np.full(len(self.queries), -1, dtype=np.int64)
-        first[codes] = group
-        return bool((first[codes] != group).any())
+    def _divides(self, plan: Plan) -> bool:
+        """Tell whether a fold holds out some rows of a query and trains on others."""
+        key = plan.fold * len(self.queries) + self.queries.codes[plan.held]
+        both, n_held = np.unique(key, return_counts=True)
+        return bool((n_held != self.queries.sizes[both % len(self.queries)]).any())
 
     @property
     def has_closed_form(self) -> bool:
@@ -287,7 +286,7 @@ class LabelPairs(Pairs):
     def ties_without(self, plan: Plan, code: Ints | None, X: Matrix | None) -> Ints:
         """Return for each scored row the first of those that equal it and are scored by the same model."""
         group = plan.groups
-        is_whole = not self._divides(group)
+        is_whole = not self._divides(plan)
         if X is not None:
             code = self._known_codes(X, group, code, is_whole=is_whole)
         assert code is not None
@@ -318,7 +317,8 @@ class LabelPairs(Pairs):
 class LabelFolds:
     """The graphs of folds of rows, in which a fold's own rows weigh nothing; implements `FoldGraphs`.
 
-    Graphs are kept only where the coupling needs them: eight of a large data set would take as much memory as the data.
+    Graphs are kept only where the compiled product cannot make them, for the relative coupling and for rows in several
+    folds: eight of a large data set would take as much memory as the data.
     """
 
     def __init__(self, pairs: LabelPairs, plan: Plan, output: int) -> None:
@@ -331,7 +331,7 @@ class LabelFolds:
             pull.append(graph.pull)
             degree.append(graph.blocks.degree)
             weight.append(graph.blocks.scale)
-            if graph.blocks.coupling == "relative":
+            if graph.blocks.coupling == "relative" or plan.overlaps:
                 self._kept.append(graph)
         self.pull = np.column_stack(pull)
         # Only rows that are scored need held-out scores.
@@ -344,7 +344,7 @@ class LabelFolds:
 
     @property
     def fused(self) -> tuple[QueryBlocks, Folds] | None:
-        """Blocks and folds for the fused product of a design; None for the relative coupling."""
+        """Blocks and folds for the fused product of a design; None where there is none."""
         return None if self._kept else (self._blocks, self._folds)
 
     def laplacian(self, v: Floats) -> Floats:

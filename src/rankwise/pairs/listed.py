@@ -39,7 +39,6 @@ class PreferencePairs(Pairs):
 
     entries: ClassVar[str] = "pairs"
     has_blocks: ClassVar[bool] = False
-    takes_any_folds: ClassVar[bool] = True
     several_outputs = False
     n_outputs = 1
     row_weight = None
@@ -194,10 +193,10 @@ class PreferencePairs(Pairs):
 
     # --- exact hold-out ---
 
-    def factored(self, graph: PairGraph, group: Ints | None) -> tuple[Factor, Ints | None]:
-        """Take rows as units where no two groups share one: a system of their size however many pairs there are."""
-        whole = self.whole
-        if whole.winner.size < whole.n_rows:
+    def factored(self, graph: PairGraph, plan: Plan | None) -> tuple[Factor, Ints | None]:
+        """Take rows as units where no two folds share one: a system of their size however many pairs there are."""
+        whole, group = self.whole, None if plan is None else plan.groups
+        if whole.winner.size < whole.n_rows or (plan is not None and plan.overlaps):
             return IncidenceFactor(whole), group
         if group is None:
             return ComponentFactor(whole), None
@@ -207,7 +206,7 @@ class PreferencePairs(Pairs):
         is_whole = (of_row[whole.winner] == group).all() and (of_row[whole.loser] == group).all()
         return (ComponentFactor(whole), of_row) if is_whole else (IncidenceFactor(whole), group)
 
-    def hold_out(self, group: Ints) -> str:
+    def hold_out(self, plan: Plan) -> str:
         return "units"
 
     @property

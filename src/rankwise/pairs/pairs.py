@@ -61,8 +61,6 @@ class Pairs(ABC):
         The kind of held-out entries: "rows" or "pairs".
     has_blocks : bool
         Whether pairs are inside queries, so that graphs have blocks.
-    takes_any_folds : bool
-        Whether several folds may lack the same entry.
     queries : Queries
         The queries of the rows; a single query where any two rows may be compared.
     row_weight : (rows,) float64 or None
@@ -74,7 +72,6 @@ class Pairs(ABC):
 
     entries: ClassVar[str]
     has_blocks: ClassVar[bool]
-    takes_any_folds: ClassVar[bool]
 
     queries: Queries
     row_weight: Floats | None
@@ -152,7 +149,7 @@ class Pairs(ABC):
 
     @abstractmethod
     def emptied_by(self, plan: Plan, output: int) -> Ints:
-        """Return the folds that hold out every pair of an output; there may be many folds, so not one by one."""
+        """Return the folds that hold out every pair of an output, if folds do not overlap: there may be many."""
 
     @abstractmethod
     def in_lockstep(self, plan: Plan, output: int) -> FoldGraphs:
@@ -169,15 +166,18 @@ class Pairs(ABC):
     # --- exact hold-out ---
 
     @abstractmethod
-    def factored(self, graph: PairGraph, group: Ints | None) -> tuple[Factor, Ints | None]:
-        """Return a factor of a graph that mixes no two groups of entries, and the group of each of its units."""
+    def factored(self, graph: PairGraph, plan: Plan | None) -> tuple[Factor, Ints | None]:
+        """Return a factor of a graph that mixes no two folds, and the fold of each of its units.
+
+        Units are the entries where folds overlap.
+        """
 
     @abstractmethod
-    def hold_out(self, group: Ints) -> str:
-        """Return the method that holds out groups of entries exactly.
+    def hold_out(self, plan: Plan) -> str:
+        """Return the method that holds out folds exactly.
 
-        "units" where no pair joins two groups; "rows" of one ranking that is ridge regression with a free intercept;
-        else "refit".
+        "units" where no pair joins a fold to the entries it trains on; "rows" of one ranking that is ridge regression
+        with a free intercept; else "refit".
         """
 
     @property
@@ -243,5 +243,6 @@ class Pairs(ABC):
     def require_pairs_left(self, plan: Plan) -> None:
         """Raise where a fold leaves nothing to train on: its model is 0, and closed forms leave rounding alone."""
         for output in range(self.n_outputs):
-            for fold in self.emptied_by(plan, output).tolist():
+            folds = range(plan.n_folds) if plan.overlaps else self.emptied_by(plan, output).tolist()
+            for fold in folds:
                 self.without(plan, fold, output)

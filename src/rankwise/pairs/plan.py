@@ -91,10 +91,10 @@ class Plan:
     Attributes
     ----------
     held, fold : (k,) int64
-        Fold ``fold[k]`` holds out entry ``held[k]``; sorted by fold. Several folds may hold out the same listed pair.
+        Fold ``fold[k]`` does not train on entry ``held[k]``; sorted by fold. Several folds may hold out the same entry.
     is_scored : (k,) bool
-        Whether the entry scores that fold. Rows of weight 0 do not, nor do pairs between two folds where folds are made
-        of items.
+        Whether the entry scores that fold. Rows of weight 0 do not, nor do pairs
+        between two folds where folds are made of items, nor rows that come after those that score.
     size : int
         The number of entries, held out or not.
     description : str
@@ -144,16 +144,22 @@ class Plan:
         """Whether the plan scores on an eval set."""
         return self.eval_rows is not None
 
+    @cached_property
+    def overlaps(self) -> bool:
+        """Whether several folds hold out the same entry."""
+        return bool(np.bincount(self.held).max(initial=0) > 1)
+
     @property
-    def is_divided(self) -> bool:
-        """Whether several folds hold out the same entry, or a fold does not score all entries that it holds out."""
-        return bool(np.bincount(self.held).max(initial=0) > 1) or not self.is_scored.all()
+    def repeats(self) -> bool:
+        """Whether an entry scores several folds."""
+        return self.overlaps and bool(np.bincount(self.held[self.is_scored]).max(initial=0) > 1)
 
     @cached_property
     def groups(self) -> Ints:
-        """The fold that holds out each entry, -1 for none."""
+        """The fold that each entry scores, or else one that holds it out; -1 for none."""
         group = np.full(self.size, -1, dtype=np.int64)
         group[self.held] = self.fold
+        group[self.held[self.is_scored]] = self.fold[self.is_scored]
         return group
 
     @cached_property
@@ -163,10 +169,14 @@ class Plan:
         is_scored[self.held[self.is_scored]] = True
         return np.flatnonzero(is_scored)
 
+    def without(self, fold: int) -> Ints:
+        """Return the entries that a fold does not train on."""
+        return np.asarray(self.held[self._entries(fold)])
+
     def trained(self, fold: int) -> Bools:
         """Tell which entries a fold trains on."""
         kept = np.ones(self.size, dtype=np.bool_)
-        kept[self.held[self._entries(fold)]] = False
+        kept[self.without(fold)] = False
         return kept
 
     def scoring(self, fold: int) -> Ints:

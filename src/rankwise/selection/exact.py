@@ -11,7 +11,7 @@ import numpy as np
 from rankwise.arrays import AnyArray, Floats, Ints
 from rankwise.design import matrix_rows
 from rankwise.fitting.problem import Problem
-from rankwise.holdout import groups_of, held_out_residuals
+from rankwise.holdout import HoldOut, groups_of, held_out_residuals
 from rankwise.holdout.leave_pair_out import pair_out_errors
 from rankwise.holdout.spaces import Decomposition, KernelSpace, Space, exact_bytes
 from rankwise.metrics import Metric
@@ -75,14 +75,14 @@ class _Models:
         pairs = problem.pairs
         self._space, self._problem, self._pairs, self._plan = space, problem, pairs, plan
         self._metric, self._is_pooled = metric, averaging == "pooled" and pairs.can_pool()
-        self._kind, group = "eval", None
+        self._kind = "eval"
         if not plan.has_eval_set:
             pairs.require_pairs_left(plan)
-            self._kind, group = pairs.hold_out(plan.groups), plan.groups
+            self._kind = pairs.hold_out(plan)
         self._decomposed: list[Decomposition] = []
         self._group: Ints | None = None
         for graph in pairs.graphs():
-            factor, self._group = pairs.factored(graph, group)
+            factor, self._group = pairs.factored(graph, None if plan.has_eval_set else plan)
             self._decomposed.append(space.decompose(graph, factor))
 
     def model(self, output: int, alpha: float) -> Floats:
@@ -157,11 +157,9 @@ class _Models:
 
     def _values(self, one: Decomposition, alphas: Floats, some: slice, outputs: Sequence[int]) -> Floats:
         """Return (alphas, entries, outputs) values, each entry's from the model that did not see its group."""
-        assert self._group is not None
-        target, groups = one.target[:, some], groups_of(self._group)
-        threads = self._problem.design.n_threads
+        target = one.target[:, some]
         if self._kind == "units":
-            residual = held_out_residuals(one.hold_out, target, groups, alphas, n_threads=threads)
+            residual = self._residuals(one.hold_out, target, alphas)
             predicted = np.nan_to_num(np.moveaxis(target - residual, 1, 0))  # NaN: what nothing holds out
             flat = np.ascontiguousarray(predicted).reshape(predicted.shape[0], -1)
             values = one.factor.values(flat)
@@ -169,18 +167,30 @@ class _Models:
         labels, weight = self._pairs.ridge_labels(outputs)
         # The direction that the centering removes: the root of each row's share of the weight.
         centred = one.hold_out.centred(np.asarray(np.sqrt(weight / weight.sum())))
-        residual = held_out_residuals(centred, target, groups, alphas, n_threads=threads)
+        residual = self._residuals(centred, target, alphas)
         root = np.where(weight > 0, np.sqrt(weight), 1.0)
         return np.asarray(labels - residual / root[:, None])
+
+    def _residuals(self, hold_out: HoldOut, target: Floats, alphas: Floats) -> Floats:
+        """Return (alphas, units, outputs) residuals; NaN where nothing scores."""
+        plan = self._plan
+        if not plan.overlaps:
+            assert self._group is not None
+            groups, n_threads = groups_of(self._group), self._problem.design.n_threads
+            return held_out_residuals(hold_out, target, groups, alphas, n_threads=n_threads)
+        found = np.full((alphas.size, *target.shape), np.nan)
+        for fold in range(plan.n_folds):
+            scored = plan.scoring(fold)
+            found[:, scored] = held_out_residuals(hold_out, target, [plan.without(fold)], alphas)[:, scored]
+        return found
 
     def _refits(self, alphas: Floats, outputs: Sequence[int]) -> Floats:
         """Fit once more without each fold: for graphs whose weights change when rows leave."""
         assert isinstance(self._space, KernelSpace)
         space, pairs, plan = self._space, self._pairs, self._plan
-        scores = np.empty((alphas.size, plan.size, len(outputs)))
+        scores = np.zeros((alphas.size, plan.size, len(outputs)))
         for fold in range(plan.n_folds):
-            is_trained = plan.trained(fold)
-            train, test = np.flatnonzero(is_trained), np.flatnonzero(~is_trained)
+            train, test = np.flatnonzero(plan.trained(fold)), plan.scoring(fold)
             for output in outputs:
                 pairs.without(plan, fold, output)  # raises where nothing is left
             part, across = pairs.subset(train), space.scoring(test, train)

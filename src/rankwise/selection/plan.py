@@ -13,7 +13,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from rankwise.arrays import Ints
-from rankwise.exceptions import InvalidInputError
+from rankwise.data.queries import encode_queries
+from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.fitting.notices import Notice
 from rankwise.holdout.leave_pair_out import pair_forms, refusal
 from rankwise.metrics import Metric
@@ -22,10 +23,11 @@ from rankwise.pairs.plan import Plan, Units
 from rankwise.runtime.progress import in_words
 
 __all__ = [
-    "EXACT_CV",
+    "NAMED_CV",
     "SCORED_ENTRIES",
     "Exact",
     "Plan",
+    "TimeFolds",
     "as_splitter",
     "count_folds",
     "held_out_share",
@@ -46,6 +48,7 @@ _MANY_PAIRS = 1e10  # from so many on it is worth a word beforehand
 SCORED_ENTRIES = 20_000
 _MANY_ROWS = 2000  # up to so many rows "auto" holds out every pair of one ranking
 EXACT_CV = ("leave-query-out", "leave-pair-out")
+NAMED_CV = ("auto", "time", *EXACT_CV)
 FOLDS = 5  # what "auto" makes where it leaves out neither queries nor pairs
 
 
@@ -98,15 +101,13 @@ def plan_of(
         assert units is not None
         n_folds = count_folds(cv, units.n_units, units.name)
         plan = Plan.of_folds(units.folds(n_folds, seed), f"{n_folds} folds of {units.name}{why_not}")
-    is_exact = exact is not None and (
-        exact.refits or pairs.has_closed_form or pairs.hold_out(plan.groups) == "units"
-    )
-    if plan.is_divided and (is_exact or not pairs.takes_any_folds):
+    if exact is not None and exact.refits and plan.repeats:
         raise InvalidInputError(
-            f"cv={splitter} holds {pairs.entries} out twice, or leaves one out of both sides.",
-            "use KFold, GroupKFold, QueryKFold or PreferenceKFold(by='pairs'), whose test sets do not overlap; listed "
-            "pairs take any folds with solver='cg'.",
+            f"cv={splitter} tests the same {pairs.entries} several times, and a decomposition scores each once.",
+            "use a splitter whose test sets do not overlap, such as QueryKFold, or solver='cg'.",
         )
+    has_closed_form = pairs.has_closed_form or pairs.hold_out(plan) == "units"
+    is_exact = exact is not None and (exact.refits or has_closed_form) and not plan.repeats
     plan = replace(plan, is_scored=plan.is_scored & pairs.scored_entries(plan.held), is_exact=is_exact)
     n_scored = int(plan.is_scored.sum())
     if is_exact or limit is None or n_scored <= limit:
@@ -253,10 +254,37 @@ class _Listed:
         return f"{len(self._splits)} given splits"
 
 
+class TimeFolds:
+    """Blocks of queries in the order of their ids; each block but the first is a test set of those before it."""
+
+    def split(self, X: object, y: object = None, groups: object = None) -> Iterator[tuple[Ints, Ints]]:
+        """Yield training and test positions."""
+        from sklearn.model_selection import TimeSeriesSplit  # noqa: PLC0415 - slow to import
+
+        if groups is None:
+            raise MissingQueriesError(
+                "cv='time' sorts queries by their ids, and there are none.",
+                "pass qid, or groups with fit_pairs: dates, or other ids that sort in the order of time.",
+            )
+        queries = encode_queries(np.asarray(groups))
+        if len(queries) <= FOLDS:
+            raise InvalidInputError(
+                f"cv='time' needs {FOLDS + 1} queries or more, and there are {len(queries)}.",
+                "use cv='leave-query-out' or an eval_set of later queries.",
+            )
+        for train, test in TimeSeriesSplit(FOLDS).split(queries.ids):
+            yield np.flatnonzero(queries.codes < train.size), np.flatnonzero(np.isin(queries.codes, test))
+
+    def __str__(self) -> str:
+        return f"{FOLDS} expanding windows of queries"
+
+
 def as_splitter(cv: object) -> Splitter | None:
-    """Return a splitter, or a list of (train, test) as one; None for names and numbers."""
+    """Return a splitter: "time" and a list of (train, test) as one; None for other names and numbers."""
     if isinstance(cv, (list, tuple)):
         return _Listed(cv)
+    if isinstance(cv, str) and cv == "time":
+        return TimeFolds()
     found: Splitter | None = cv if not isinstance(cv, str) and hasattr(cv, "split") else None
     return found
 
@@ -297,6 +325,10 @@ def read_splits(
                 f"cv={splitter} holds a split that is no pair of positions of {unit} ({error}).",
                 f"make every split (train, test), two arrays of positions from 0 to {n_units - 1}, or two masks.",
             ) from error
+        if not test.size:
+            raise InvalidInputError(
+                f"cv={splitter} has an empty test set.", f"test some {unit} in every split."
+            )
         if np.intersect1d(train, test, assume_unique=True).size:
             raise InvalidInputError(
                 f"cv={splitter} trains on {unit} that it tests.", "use KFold, GroupKFold or PreferenceKFold."
