@@ -279,9 +279,15 @@ def t_interval(values: np.ndarray, level: float = 0.95) -> tuple[float, float, f
     return mean, mean - half, mean + half
 
 
+def short(value: float) -> str:
+    """Return two digits without an exponent."""
+    return f"{float(f'{value:.2g}'):g}"
+
+
 def run_alone(code: str, *arguments: object) -> str:
     """Run code in a new interpreter with one thread, in which the benchmarks can be imported; return its output."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": str(HERE)}
+    path = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "PYTHONPATH": path}
     command = [sys.executable, "-c", code, *map(str, arguments)]
     done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
     return done.stdout.strip().splitlines()[-1]

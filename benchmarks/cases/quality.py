@@ -21,7 +21,7 @@ from threadpoolctl import threadpool_limits
 import data
 import letor_like
 from contenders import CONTENDERS, Rows
-from harness import Case, Figure, Results, measured, t_interval
+from harness import Case, Figure, Results, measured, short, t_interval
 from rankwise.metrics import get_metric
 
 ROWS, FOLDS, SPLITS, TEST_SHARE = 3_000, 5, 3, 0.2
@@ -137,11 +137,6 @@ def behind(best: dict, own: dict, overlap: bool) -> bool:
     share = 1 / n + (TEST_SHARE / (1 - TEST_SHARE) if overlap else 0.0)
     error = np.sqrt(share * difference.var(ddof=1))
     return bool(difference.mean() > scipy.stats.t.ppf(0.975, n - 1) * error)
-
-
-def short(value: float) -> str:
-    """Return two digits without an exponent."""
-    return f"{float(f'{value:.2g}'):g}"
 
 
 def table(results: Results, claim: str, sets: tuple[str, ...]) -> str:

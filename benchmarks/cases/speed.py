@@ -25,8 +25,17 @@ import letor_like
 import rankwise
 import rcv1like
 from drawing import picture
-from harness import Case, Figure, Results, in_turns, measured, run_alone
-from rankwise import AdditiveRanker, KernelRankRLSCV, RankRLS, RankRLSCV, RankSVM
+from harness import Case, Figure, Results, in_turns, measured, run_alone, short
+from rankwise import (
+    AdditiveRanker,
+    AdditiveRankerCV,
+    AutoRanker,
+    KernelRankRLSCV,
+    RankRLS,
+    RankRLSCV,
+    RankSVM,
+    RankSVMCV,
+)
 from rankwise.data import load_svmlight, save_svmlight
 from rankwise.metrics import evaluate, get_metric, pairwise_error
 from rankwise.model_selection import fit_ranker
@@ -431,6 +440,40 @@ def _growing(what: str, name: str, size: int) -> Callable[[], object]:
     return lambda: RankRLS(solver="cg", max_iter=20, n_threads=1).fit_pairs(X, pairs)
 
 
+SIZES = (1_000, 10_000, 100_000)
+CHOOSERS: dict[str, Callable[[], object]] = {
+    "RankRLSCV()": lambda: RankRLSCV(n_threads=1),
+    "RankSVMCV()": lambda: RankSVMCV(n_threads=1),
+    "AdditiveRankerCV()": lambda: AdditiveRankerCV(n_threads=1),
+    "KernelRankRLSCV(basis=500)": lambda: KernelRankRLSCV(basis=500),
+    "AutoRanker()": AutoRanker,
+    'AutoRanker(prefer="accuracy")': lambda: AutoRanker(prefer="accuracy"),
+}
+
+
+def how_long(contenders: tuple[str, ...], quick: bool) -> Iterator[Figure]:
+    """Seconds to choose and fit on generated search results of 46 columns."""
+    for name in contenders:
+        for rows in SIZES[: 1 if quick else None]:
+            X, y, qid = letor_like.make(600 if quick else rows, seed=7)
+            with threadpool_limits(1), measured() as cost:
+                CHOOSERS[name]().fit(X, y, qid=qid)
+            spent = {"processor_seconds": cost.processor_seconds, "peak_memory": cost.memory}
+            yield Figure(name, f"seconds at {rows}", cost.processor_seconds, **spent)
+
+
+def how_long_table(results: Results) -> str:
+    """Return a row per estimator, a column per number of rows."""
+    lines = [f"| | {' | '.join(f'{rows:,} rows' for rows in SIZES)} |", "| --- |" + " --- |" * len(SIZES)]
+    for name in CHOOSERS:
+        found = [
+            results.find("how long", "search results of 46 columns", name, f"seconds at {n}") for n in SIZES
+        ]
+        cells = [f"{short(line['value'])} s" if line else "not run" for line in found]
+        lines.append(f"| `{name}` | {' | '.join(cells)} |")
+    return "\n".join(lines)
+
+
 def turns(prepare: Callable, rounds: int, contenders: tuple[str, ...], quick: bool) -> Iterator[Figure]:
     """Time contenders in turns; `prepare` may take a folder to write in."""
     with tempfile.TemporaryDirectory() as folder:
@@ -504,6 +547,7 @@ CASES = [
     Case("curves", "parts of the recipe", tuple(ABLATION), ablation, minutes=2),
     Case("signs", "20,000 × 50 in 1,000 queries", SIGNS, constrained, minutes=1),
     Case("curves", "60,000 search results", CURVES, curves, minutes=2),
+    Case("how long", "search results of 46 columns", tuple(CHOOSERS), how_long, minutes=3),
     *(
         Case("growth", what, ("RankRLS", *(("RankSVM",) if "text" in what else ())), partial(growth, what), minutes=3)
         for what in GROWTH
@@ -592,4 +636,5 @@ TABLES = {
         tuple(f"ms, {label}" for label in CONSTRAINTS),
     ),
     "growth": growth_picture,
+    "how-long": how_long_table,
 }
