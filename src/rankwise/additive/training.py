@@ -59,9 +59,9 @@ class MarginTraining:
         """Return slope and curvature of the mean loss; the kink of a hinge counts as rounded."""
         weight = self.pairs.weight
         if self.fit.loss == "hinge":
-            point = HingeLoss().at(self.pairs, scores)
-            return point.gradient / weight, point.smoothed_hessian_diagonal(1.0) / weight
-        smooth = SquaredHingeLoss().at(self.pairs, scores)
+            point = HingeLoss(self.pairs, scores)
+            return point.gradient / weight, point.hessian_diagonal(1.0) / weight
+        smooth = SquaredHingeLoss(self.pairs, scores)
         return smooth.gradient / weight, smooth.hessian_diagonal() / weight
 
 
@@ -76,7 +76,7 @@ class _MarginSolver:
         fit = fit if tol is None else replace(fit, tol=tol)
         if not self.nonnegative.any():
             return fit.solve(self.design, pairs, alpha, start=start)
-        objective = MeanLoss(self.design, pairs, SquaredHingeLoss())
+        objective = MeanLoss(self.design, pairs, SquaredHingeLoss)
         return minimise_bounded(
             objective,
             alpha,
@@ -101,7 +101,7 @@ class SquaredTraining:
 
     def slopes(self, scores: Floats) -> tuple[Floats, Floats]:
         """Return slope and curvature of the mean loss."""
-        point = SquaredLoss().at(self.graph, scores)
+        point = SquaredLoss(self.graph, scores)
         return point.gradient / self.graph.weight, 2 * self.graph.degrees() / self.graph.weight
 
 
@@ -161,7 +161,7 @@ class _MeanSquares:
 class _MeanSquaresPoint:
     def __init__(self, objective: SquaredObjective, scores: Floats) -> None:
         self._objective, self._weight = objective, objective.graph.weight
-        self._point = SquaredLoss().at(objective.graph, scores)
+        self._point = SquaredLoss(objective.graph, scores)
 
     @property
     def value(self) -> Floats:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankwise.arrays import Floats, Ints
-from rankwise.objectives.moved import MatrixQuadratic
-from rankwise.objectives.quadratic import SquaredObjective
+from rankwise.objectives.quadratic import MatrixQuadratic, SquaredObjective
 
 __all__ = ["PassedQueries"]
 
