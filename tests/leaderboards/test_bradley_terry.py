@@ -1,5 +1,6 @@
 """BradleyTerry against explicit rows, refits and enumeration."""
 
+import csv
 import io
 import os
 from itertools import combinations
@@ -8,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.optimize import brentq
+from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 import rankwise
@@ -305,14 +308,21 @@ def test_davidson_refuses_features():
         BradleyTerry(ties="davidson").fit(board(), items={item: [item] for item in range(8)})
 
 
-@pytest.mark.real_data
-def test_agrestis_baseball():
+def columns_of(name):
+    """Read a data set of the R package BradleyTerry2, as text."""
     root = os.environ.get("RANKWISE_DATA")
-    path = Path(root or "", "pairwise-r-cran", "BradleyTerry2", "baseball.csv")
+    path = Path(root or "", "pairwise-r-cran", "BradleyTerry2", f"{name}.csv")
     if root is None or not path.exists():
         pytest.skip("set RANKWISE_DATA to the folder of the data sets")
-    home, away, won, lost = np.genfromtxt(path, delimiter=",", dtype=str, skip_header=1, unpack=True)
-    won, lost = won.astype(int), lost.astype(int)
+    with path.open(encoding="utf-8") as stream:
+        head, *lines = csv.reader(stream)
+    return dict(zip(head, np.array(lines).T, strict=True))
+
+
+@pytest.mark.real_data
+def test_agrestis_baseball():
+    home, away, *games = columns_of("baseball").values()
+    won, lost = (one.astype(int) for one in games)
     counts = {"item_a": home, "item_b": away, "wins_a": won, "wins_b": lost}
     total = won + lost
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -323,6 +333,43 @@ def test_agrestis_baseball():
     assert error == pytest.approx(0.131, abs=5e-4)
     assert model.deviance_ + 2 * full == pytest.approx(38.64, abs=5e-3)
     assert BradleyTerry(0).fit(counts).deviance_ + 2 * full == pytest.approx(44.05, abs=5e-3)
+
+
+@pytest.mark.real_data
+def test_kousgaards_sound_fields_for_flutes():
+    """Table 3 of Kousgaard (1984) has Davidson's model, on half our scale."""
+    table = columns_of("sound.fields.comparisons")
+    flute = table.pop("instrument") == "flute"
+    names = {"item_a": "field1", "item_b": "field2", "wins_a": "win1", "wins_b": "win2", "ties": "tie"}
+    counts = {ours: table[theirs][flute] for ours, theirs in names.items()}
+    published = [-0.581, -1.039, 0.347, 0.205, 0.276, 0.347, 0.311, 0.135]
+    model = BradleyTerry(0, ties="davidson").fit(counts)
+    np.testing.assert_allclose(model.strengths_ / 2, published, atol=7e-4)
+
+
+@pytest.mark.real_data
+def test_ratings_of_college_hockey():
+    """KRACH of 2009-10: a team of rating 100 would win half of a round robin."""
+    table = columns_of("icehockey")
+    games = {"item_a": table["visitor"], "item_b": table["opponent"], "score": table["result"]}
+    model = BradleyTerry(0).fit(games)
+    t = model.strengths_
+    middle = brentq(lambda s: expit(s - t).mean() - 0.5, t.min(), t.max())
+    rating = dict(zip(model.items_, 100 * np.exp(t - middle), strict=True))
+    published = {"Denver": 543.0, "Miami": 488.2, "Wisconsin": 481.3, "North Dakota": 434.2, "Yale": 159.4}
+    assert {name: rating[name] for name in published} == pytest.approx(published, rel=5e-4)
+    wins = {name: (expit(t[at] - t).sum() - 0.5) / (t.size - 1) for at, name in enumerate(model.items_)}
+    assert (wins["Denver"], wins["Miami"]) == pytest.approx((0.8145, 0.7991), abs=1e-4)
+
+
+def test_citations_of_journals():
+    """The first example of BradleyTerry2's vignette."""
+    names = np.array(["Biometrika", "Comm Statist", "JASA", "JRSS-B"])
+    cited = np.array([[714, 730, 498, 221], [33, 425, 68, 17], [320, 813, 1072, 142], [284, 276, 325, 188]])
+    a, b = np.triu_indices(4, 1)
+    counts = {"item_a": names[a], "item_b": names[b], "wins_a": cited[a, b], "wins_b": cited[b, a]}
+    t = BradleyTerry(0).fit(counts).strengths_
+    np.testing.assert_allclose(t[1:] - t[0], [-2.9491, -0.4796, 0.2690], atol=5e-5)
 
 
 @pytest.mark.parametrize("ties", ["half", "davidson"])
