@@ -66,6 +66,20 @@ class Battles:
     left_out: dict[str, int]
     unused: list[str]
 
+    def grouped(self) -> tuple[Ints, Ints]:
+        """Return one entry of each group of equal battles, and the group of each entry.
+
+        Contest columns, clusters and unequal weights keep all entries apart.
+        """
+        each = self.weight / self.units
+        if self.style.shape[1] or self.cluster is not None or (each != each[0]).any():
+            return (np.arange(each.size),) * 2
+        key = (self.first * len(self.items) + self.second) * 3 + (2 * self.score).astype(np.int64)
+        group = (np.cumsum(np.bincount(key) > 0) - 1)[key]
+        chosen = np.empty(int(group.max()) + 1, np.int64)
+        chosen[group] = np.arange(group.size)
+        return chosen, group
+
 
 def column_names(table: Any) -> list[str]:
     """Return the names of the columns of a data frame, an Arrow table or a mapping; none for arrays."""
@@ -112,10 +126,7 @@ def read_battles(
     if sides is None:
         raise InvalidInputError(f"The columns {', '.join(names[:12])} do not describe battles.", _FORMATS)
     left, right = (source.values(name).tolist() for name in sides)
-    if len(left) != len(right):
-        raise InvalidInputError(
-            f"{sides[0]} has {len(left)} rows and {sides[1]} has {len(right)}.", "pass columns of one length."
-        )
+    _check_length(sides[1], len(right), len(left))
     columns, style_names = _style(source, style, len(left))
     weight = source.numbers("weight") if "weight" in names else np.ones(len(left))
     if not (np.isfinite(weight) & (weight >= 0)).all():
@@ -228,12 +239,7 @@ def _is_missing(value: Any) -> bool:
 
 def _numbered(left: list[Any], right: list[Any], more: Iterable[Hashable]) -> tuple[list[Any], Ints, Ints]:
     """Return all items, sorted, and the positions of both sides; missing ids have position −1."""
-    try:
-        found = dict.fromkeys(chain(left, right, more))
-    except TypeError as error:
-        raise InvalidInputError(
-            f"An item id cannot be hashed ({error}).", "pass text, numbers or tuples."
-        ) from error
+    found = dict.fromkeys(chain(left, right, more))
     present = [one for one in found if not _is_missing(one)]
     try:
         present.sort()
@@ -297,16 +303,14 @@ def _style(source: _Source, style: Any, n_rows: int) -> tuple[Floats, list[str]]
 def _cluster(source: _Source, cluster: Column, n_rows: int) -> Ints:
     values = source.values(cluster) if isinstance(cluster, str) else np.asarray(cluster)
     _check_length("cluster", len(values), n_rows)
-    place: dict[Any, int] = {}
-    for one in values.tolist():
-        place.setdefault(one, len(place))
-    if any(map(_is_missing, place)):
+    _, numbers, _ = _numbered(values.tolist(), [], ())
+    if (numbers < 0).any():
         raise InvalidInputError("cluster has missing values.", "give these battles a cluster of their own.")
-    return np.fromiter(map(place.__getitem__, values.tolist()), np.int64, n_rows)
+    return numbers
 
 
 def _check_length(name: str, length: int, n_rows: int) -> None:
     if length != n_rows:
         raise InvalidInputError(
-            f"{name} has {length} rows, and battles has {n_rows}.", "pass one for each battle."
+            f"{name} has {length} rows, and there are {n_rows} battles.", "pass one for each battle."
         )

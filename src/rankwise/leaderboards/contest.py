@@ -8,7 +8,7 @@ items it is ``(I + FF')⁻¹``, which is the ridge ``‖t‖² + ‖γ‖²`` on
 In both models the derivative in z is ``y − q``, q the expected score ``P(win) + P(tie)/2``.
 
 Strengths have mean zero in every component: the matrix ``means`` of averages in components is added to the Hessian and
-subtracted from its inverse. Without contest columns and clusters, a cell has all battles of an ordered pair of items.
+subtracted from its inverse. A cell is a group of equal battles.
 """
 
 from __future__ import annotations
@@ -31,7 +31,6 @@ _STEPS = 100
 _SMALL = 1e-7  # the last step of Newton's method; the error after it is about its square
 _FEW = 5  # points won or lost; with fewer, the sandwich of an item covers too little (0 % if it never lost)
 _LARGEST = 500.0  # a coefficient in standard units beyond this one is infinite
-_SCORES = (1.0, 0.5, 0.0)
 
 
 @dataclass
@@ -63,9 +62,8 @@ class Contest:
     n_items: int
     first: Ints
     second: Ints
-    wins: Floats
-    ties: Floats
-    losses: Floats
+    score: Floats
+    weight: Floats
     columns: Floats
     prior: Floats
     cluster: Ints | None
@@ -77,14 +75,8 @@ class Contest:
         cls, battles: Battles, features: Floats, *, davidson: bool = False, first_advantage: bool = False
     ) -> Contest:
         """Aggregate battles to cells, where no column or cluster sets them apart."""
-        n, first, second, columns = len(battles.items), battles.first, battles.second, battles.style
-        outcome = [battles.weight * (battles.score == value) for value in _SCORES]
-        if columns.shape[1] == 0 and battles.cluster is None:
-            key = first * n + second
-            outcome = [np.bincount(key, one, n * n) for one in outcome]
-            there = np.flatnonzero(sum(outcome))
-            outcome = [one[there] for one in outcome]
-            first, second, columns = there // n, there % n, np.empty((there.size, 0))
+        n, (chosen, group) = len(battles.items), battles.grouped()
+        first, second, columns = battles.first[chosen], battles.second[chosen], battles.style[chosen]
         if first_advantage:
             columns = np.column_stack([np.ones(first.size), columns])
         prior, component = np.eye(n), np.zeros(n, np.int64)
@@ -95,14 +87,13 @@ class Contest:
             component = connected_components(graph, directed=False)[1].astype(np.int64)
             by_size = np.argsort(-np.bincount(component), kind="stable")
             component = np.argsort(by_size)[component]
-        wins, ties, losses = outcome
-        return cls(n, first, second, wins, ties, losses, columns, prior, battles.cluster, davidson, component)
+        score, weight = battles.score[chosen], np.bincount(group, battles.weight).astype(float)
+        return cls(n, first, second, score, weight, columns, prior, battles.cluster, davidson, component)
 
     def __post_init__(self) -> None:
         """Derive the totals that every step uses."""
         self.size = self.n_items + self.columns.shape[1] + self.davidson
-        self.total = self.wins + self.ties + self.losses
-        self.points = self.wins + 0.5 * self.ties
+        self.points, self.tied = self.weight * self.score, self.weight * (self.score == 0.5)
         same = self.component[:, None] == self.component
         self.means: Floats = same / same.sum(axis=1, keepdims=True)
 
@@ -114,7 +105,7 @@ class Contest:
 
     def won_and_lost(self) -> tuple[Floats, Floats]:
         """Return the points that each item won and lost."""
-        lost = self.total - self.points
+        lost = self.weight - self.points
         return self.summed(self.points, lost), self.summed(lost, self.points)
 
     def margins(self, theta: Floats) -> Floats:
@@ -137,12 +128,12 @@ class Contest:
         """Return loss and derivatives at parameters."""
         z = self.margins(theta)
         normaliser, q, tie = self.probabilities(z, theta)
-        loss = float(self.total @ normaliser - self.points @ z)
-        slope, curvature = [self.points - self.total * q], [self.total * (q - tie / 4 - q**2)]
+        loss = float(self.weight @ normaliser - self.points @ z)
+        slope, curvature = [self.points - self.weight * q], [self.weight * (q - tie / 4 - q**2)]
         if self.davidson:
-            loss -= float(theta[-1] * self.ties.sum())
-            slope.append(self.ties - self.total * tie)
-            curvature += [self.total * tie * (0.5 - q), self.total * tie * (1 - tie)]
+            loss -= float(theta[-1] * self.tied.sum())
+            slope.append(self.tied - self.weight * tie)
+            curvature += [self.weight * tie * (0.5 - q), self.weight * tie * (1 - tie)]
         return Rates(loss, q, tie, slope, curvature)
 
     def gradient(self, slope: list[Floats]) -> Floats:
@@ -177,7 +168,7 @@ class Contest:
         """Minimise ``loss / scale + penalty/2 s'Ps`` by Newton's method with halved steps, down to a small step."""
         n, theta = self.n_items, np.zeros(self.size) if start is None else start.copy()
         if start is None and self.davidson:
-            theta[-1] = np.log((2 * self.ties.sum() + 1) / (self.wins + self.losses).sum())
+            theta[-1] = np.log((2 * self.tied.sum() + 1) / (self.weight - self.tied).sum())
 
         def at(theta: Floats) -> tuple[Rates, Floats, float]:
             rates, pull = self.rates(theta), penalty * self.prior @ theta[:n]
@@ -212,7 +203,7 @@ class Contest:
         """
         few = np.min(self.won_and_lost(), axis=0) < _FEW
         replaced = few[self.first] | few[self.second]
-        part = 0.0 if self.davidson else self.ties.sum() / (4 * fit.rates.curvature[0].sum())
+        part = 0.0 if self.davidson else self.tied.sum() / (4 * fit.rates.curvature[0].sum())
         model = [max(1 - part, 0.1) * one for one in fit.rates.curvature]
         clustered = np.zeros((self.size, self.size))
         if self.cluster is None:
@@ -245,32 +236,20 @@ class Contest:
             variance = variance + (rest * self.columns).sum(axis=1)
         return variance
 
-    def held_out(self, fit: Fit) -> list[tuple[Floats, Floats, Floats]]:
-        """Leave out battles one at a time, by one Newton step in z; return weight, log-loss and expected score.
-
-        There is one entry for each outcome: battles of a cell with the same outcome are equal.
-        """
-        variance = self.difference_variance(fit.inverse)
-        z, found = self.margins(fit.theta), []
-        for score, weight in zip(_SCORES, (self.wins, self.ties, self.losses), strict=True):
-            at = np.flatnonzero(weight)
-            own, q = variance[at], fit.rates.expected[at]
-            leverage = np.minimum(own * fit.rates.curvature[0][at] / self.total[at], 0.99)
-            left = z[at] - own * (score - q) / (1 - leverage)
-            normaliser, q, _ = self.probabilities(left, fit.theta)
-            tie = fit.theta[-1] if self.davidson and score == 0.5 else 0.0
-            found.append((weight[at], normaliser - score * left - tie, q))
-        return found
+    def held_out(self, fit: Fit) -> tuple[Floats, Floats]:
+        """Leave out one battle of each cell, by one Newton step in z; return its log-loss and expected score."""
+        variance, q = self.difference_variance(fit.inverse), fit.rates.expected
+        leverage = np.minimum(variance * fit.rates.curvature[0] / self.weight, 0.99)
+        left = self.margins(fit.theta) - variance * (self.score - q) / (1 - leverage)
+        normaliser, expected, _ = self.probabilities(left, fit.theta)
+        tie = fit.theta[-1] * (self.score == 0.5) if self.davidson else 0.0
+        return normaliser - self.score * left - tie, expected
 
     def _squares(self, rates: Rates) -> list[Floats]:
         """Return the sums over the battles of a cell of the squares and products of their slopes."""
-        q, tie = rates.expected, rates.tie
-        outcomes = list(zip(_SCORES, (self.wins, self.ties, self.losses), strict=True))
-        sums: list[Any] = [sum(weight * (score - q) ** 2 for score, weight in outcomes)]
-        if self.davidson:
-            sums.append(sum(w * (score - q) * ((score == 0.5) - tie) for score, w in outcomes))
-            sums.append(self.ties * (1 - tie) ** 2 + (self.total - self.ties) * tie**2)
-        return sums
+        residuals = [self.score - rates.expected, (self.score == 0.5) - rates.tie]
+        products = [residuals[0] ** 2, residuals[0] * residuals[1], residuals[1] ** 2]
+        return [self.weight * one for one in products[: 3 if self.davidson else 1]]
 
     def _clustered(self, rates: Rates, counted: Bools) -> Floats:
         """Return the sum over clusters of the products of their slopes."""

@@ -43,7 +43,7 @@ from rankwise.runtime.progress import ShareProgress
 __all__ = ["BradleyTerry"]
 
 _ELO = 400 / np.log(10)
-_PENALTIES = np.logspace(2, -2, 5)  # for predict_proba; the log-loss is flat around its minimum
+_PENALTIES = (100.0, 10.0, 1.0, 0.1, 0.01)  # for predict_proba; the log-loss is flat around its minimum
 
 
 class BradleyTerry(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
@@ -233,9 +233,9 @@ class BradleyTerry(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
             "place_high": high,
             "tier": tiers(strength, p, component, error),
             "p_first": (drawn == 1).mean(axis=0),
-            "battles": contest.summed(contest.total, contest.total),
-            "wins": contest.summed(contest.wins, contest.losses),
-            "ties": contest.summed(contest.ties, contest.ties),
+            "battles": contest.summed(contest.weight, contest.weight),
+            "wins": contest.summed(*(contest.weight * (contest.score == result) for result in (1, 0))),
+            "ties": contest.summed(contest.tied, contest.tied),
         }
         if component.max() > 0:
             table["component"] = component + 1
@@ -438,15 +438,10 @@ def _check(read: Battles, *, davidson: bool) -> None:
 
 def _best_prediction(contest: Contest) -> Fit:
     """Choose the penalty of predictions by the log-loss of battles that are left out one at a time."""
-    best, lowest, start = None, np.inf, None
-    for penalty in _PENALTIES:
-        fitted = contest.fit(float(penalty), start, small=1e-3)
-        start = fitted.theta
-        loss = sum(float(weight @ losses) for weight, losses, _ in contest.held_out(fitted))
-        if loss < lowest:
-            best, lowest = fitted, loss
-    assert best is not None
-    return best
+    fits = [contest.fit(_PENALTIES[0], small=1e-3)]
+    for penalty in _PENALTIES[1:]:
+        fits.append(contest.fit(penalty, fits[-1].theta, small=1e-3))
+    return min(fits, key=lambda one: float(contest.weight @ contest.held_out(one)[0]))
 
 
 def _nonzero(scales: Floats) -> Floats:
@@ -471,18 +466,14 @@ def _aligned(items: list[Any], ids: list[Any], values: Floats) -> tuple[Floats, 
 
 def _check_reachable(contest: Contest, items: list[Any]) -> None:
     """Raise unless chains of wins lead from every item to every other one of its component."""
-    n, won, lost = contest.n_items, contest.points > 0, contest.total > contest.points
+    n, won, lost = contest.n_items, contest.score > 0, contest.score < 1
     winner = np.concatenate([contest.first[won], contest.second[lost]])
     loser = np.concatenate([contest.second[won], contest.first[lost]])
     graph = sp.coo_array((np.ones(winner.size), (winner, loser)), shape=(n, n))
     if connected_components(graph, connection="strong")[0] == contest.component.max() + 1:
         return
     named = [items[at] for at in np.flatnonzero(np.min(contest.won_and_lost(), axis=0) == 0)[:3]]
-    told = (
-        f"{', '.join(map(str, named))} never lost or never won"
-        if named
-        else "some items never lost to others"
-    )
+    told = f"{', '.join(map(str, named)) or 'a group of items'} never lost or never won"
     raise InvalidInputError(
         f"With penalty=0 there is no finite estimate: {told}.", "use a penalty such as 0.1."
     )
@@ -503,7 +494,7 @@ def _diagnosed(read: Battles, contest: Contest) -> dict[str, Any]:
         "never_played": ~played,
     }
     return {
-        "battles": float(contest.total.sum()),
+        "battles": float(contest.weight.sum()),
         "items": n,
         "components": int(contest.component.max()) + 1,
         "left_out": read.left_out,

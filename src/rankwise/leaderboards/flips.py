@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -14,51 +13,28 @@ from rankwise.leaderboards.contest import Contest, Fit
 
 __all__ = ["FlipSearch"]
 
-_REFITS = 4
+_FEWER = 3  # times that a refit tries 2 % fewer battles
 _LEAST = 1e-6  # penalty: with 0, an item that loses its last defeat would have no finite strength
 
 
 class FlipSearch:
-    """Groups of equal battles, with their influence on a fitted board.
+    """Cells of a contest, with the influence of their battles on a fitted board.
 
     Parameters
     ----------
     battles : Battles
     contest : Contest
-        Of the same battles; says which columns and priors there are.
+        Of the same battles.
     fit : Fit
     """
 
     def __init__(self, battles: Battles, contest: Contest, fit: Fit) -> None:
-        n, each = contest.n_items, battles.weight / battles.units
-        if battles.style.shape[1]:
-            self.group = np.arange(each.size)
-            chosen = self.group
-        else:
-            key = (battles.first * n + battles.second) * 3 + (2 * battles.score).astype(np.int64)
-            weights, number = np.unique(each, return_inverse=True)
-            _, chosen, self.group = np.unique(
-                key * weights.size + number, return_index=True, return_inverse=True
-            )
-        self.units = np.bincount(self.group, battles.units).astype(np.int64)
-        weight = np.bincount(self.group, battles.weight)
-        score, columns = battles.score[chosen], battles.style[chosen]
-        if contest.columns.shape[1] > columns.shape[1]:
-            columns = np.column_stack([np.ones(chosen.size), columns])
-        self.contest = replace(
-            contest,
-            first=battles.first[chosen],
-            second=battles.second[chosen],
-            wins=weight * (score == 1),
-            ties=weight * (score == 0.5),
-            losses=weight * (score == 0),
-            columns=columns,
-            cluster=None,
-        )
+        _, group = battles.grouped()
+        self.contest, self.units = contest, np.bincount(group, battles.units).astype(np.int64)
         self.penalty = max(fit.penalty, _LEAST)
-        self.fit = self.contest.fit(self.penalty, fit.theta)
-        self.variance = self.contest.difference_variance(self.fit.inverse)
-        by_group = np.argsort(self.group, kind="stable")
+        self.fit = contest.fit(self.penalty, fit.theta)
+        self.variance = contest.difference_variance(self.fit.inverse)
+        by_group = np.argsort(group, kind="stable")
         self.rows = np.repeat(battles.row[by_group], battles.units[by_group])
         self.starts = np.cumsum(self.units) - self.units
 
@@ -85,17 +61,23 @@ class FlipSearch:
         while high - low > 1:
             middle = (low + high) // 2
             low, high = (low, middle) if is_exchanged(middle, refit=False) else (middle, high)
-        found = _confirmed(is_exchanged, max(high, 1), most)
-        if found is None:
-            return None
+        found, step = max(high, 1), max(1, high // 25)
+        while not is_exchanged(found):
+            if found == most:
+                return None
+            found, step = min(most, found + step), 2 * step
+        for _ in range(_FEWER):
+            fewer = found - max(1, found // 50)
+            if fewer < 1 or not is_exchanged(fewer):
+                break
+            found = fewer
         spans = zip(*removed(found), strict=True)
         return np.concatenate([self.rows[self.starts[g] : self.starts[g] + taken] for g, taken in spans])
 
     def _part(self, groups: Ints, share: Floats) -> Contest:
         """Return the contest of some groups with a share of their battles."""
-        kept = {name: getattr(self.contest, name)[groups] for name in ("first", "second", "columns")}
-        counts = {name: getattr(self.contest, name)[groups] * share for name in ("wins", "ties", "losses")}
-        return replace(self.contest, **kept, **counts)
+        kept = {name: getattr(self.contest, name)[groups] for name in ("first", "second", "score", "columns")}
+        return replace(self.contest, **kept, weight=self.contest.weight[groups] * share)
 
     def _one_step(self, groups: Ints, taken: Ints) -> Floats:
         """Return θ after removing battles, by one Newton step with the Hessian of the rest."""
@@ -109,25 +91,3 @@ class FlipSearch:
         share = np.ones(self.units.size)
         share[groups] -= taken / self.units[groups]
         return self._part(np.arange(share.size), share).fit(self.penalty, self.fit.theta).theta
-
-
-def _confirmed(is_exchanged: Callable[[int], bool], count: int, most: int) -> int | None:
-    """Refit to find the smallest number near `count`; the answer is always one that a refit confirmed."""
-    best: int | None = None
-    for _ in range(_REFITS):
-        if is_exchanged(count):
-            best = count
-            if count == 1:
-                break
-            count -= max(1, count // 50)
-        elif best is not None:
-            break
-        else:
-            count = min(most, count + max(1, count // 25))
-    while best is None:
-        if is_exchanged(count):
-            best = count
-        elif count == most:
-            break
-        count = min(most, 2 * count)
-    return best

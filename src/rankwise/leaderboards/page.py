@@ -12,7 +12,6 @@ from rankwise.leaderboards.contest import Contest, Fit, Rates
 from rankwise.report.charts import span
 from rankwise.report.duels import reliability, reliability_table
 from rankwise.report.markup import (
-    LONG,
     alike,
     brackets,
     counted,
@@ -23,7 +22,7 @@ from rankwise.report.markup import (
     section,
     text,
 )
-from rankwise.report.report import whole_page
+from rankwise.report.report import fact_table, whole_page
 
 if TYPE_CHECKING:
     from rankwise.leaderboards.estimator import BradleyTerry
@@ -109,9 +108,9 @@ def _results(model: BradleyTerry, contest: Contest, rates: Rates) -> str:
     n, ahead = contest.n_items, contest.first < contest.second
     low, high = np.minimum(contest.first, contest.second), np.maximum(contest.first, contest.second)
     keys, pair = np.unique(low * n + high, return_inverse=True)
-    observed = np.where(ahead, contest.points, contest.total - contest.points)
-    wanted = contest.total * np.where(ahead, rates.expected, 1 - rates.expected)
-    columns = (contest.total, observed, wanted, rates.curvature[0])
+    observed = np.where(ahead, contest.points, contest.weight - contest.points)
+    wanted = contest.weight * np.where(ahead, rates.expected, 1 - rates.expected)
+    columns = (contest.weight, observed, wanted, rates.curvature[0])
     total, points, expected, variance = (np.asarray(np.bincount(pair, one)) for one in columns)
     residual = (points - expected) / np.sqrt(variance)
     rows = [
@@ -135,9 +134,10 @@ def _results(model: BradleyTerry, contest: Contest, rates: Rates) -> str:
 
 def _calibration(contest: Contest, predicting: Fit) -> str:
     """Compare probabilities with results, each battle left out of the fit that predicts it."""
-    (won, _, p_won), (tied, _, p_tied), (lost, _, p_lost) = contest.held_out(predicting)
-    chance = np.concatenate([p_won, 1 - p_lost, p_tied, 1 - p_tied])
-    weight = np.concatenate([won, lost, tied / 2, tied / 2])
+    score, expected = contest.score, contest.held_out(predicting)[1]
+    chance = np.concatenate([expected, 1 - expected])
+    weight = np.concatenate([contest.weight * score, contest.weight * (1 - score)])
+    chance, weight = chance[weight > 0], weight[weight > 0]
     log_loss = float(np.average(-np.log(np.maximum(chance, 1e-15)), weights=weight))
     words = "<p>Each battle is predicted by a fit without it; a tie is half a win of both.</p>"
     return words + reliability_table(reliability(chance, weight), log_loss)
@@ -159,7 +159,7 @@ def _deciding(flips: Mapping[tuple[Any, Any], Ints], battles: float) -> str:
             name(lower),
             number(removed.size),
             f"{removed.size / battles:.2%}",
-            ", ".join(map(str, removed[:_NAMED])) + ("…" if removed.size > _NAMED else ""),
+            _shown(removed),
         ]
         for (upper, lower), removed in list(flips.items())[:_ITEMS]
     ]
@@ -173,11 +173,11 @@ def _deciding(flips: Mapping[tuple[Any, Any], Ints], battles: float) -> str:
 def _data(model: BradleyTerry) -> str:
     facts = {**model.diagnostics_, **model.get_params(deep=False)}
     facts["left_out"] = [f"{count} rows: {reason}" for reason, count in facts["left_out"].items()]
-    rows = []
-    for key, value in facts.items():
-        shown = number(value) if isinstance(value, float) else value
-        if isinstance(value, list):
-            shown = ", ".join(map(str, value[:_NAMED])) + ("…" if len(value) > _NAMED else "")
-        if shown != "":
-            rows.append([text(key.replace("_", " ")), name(shown, LONG)])
-    return listing("Data", ["", ""], rows, "facts")
+    shown = {key: _shown(value) for key, value in facts.items()}
+    return fact_table({key.replace("_", " "): value for key, value in shown.items() if value})
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list | np.ndarray):
+        return ", ".join(map(str, value[:_NAMED])) + ("…" if len(value) > _NAMED else "")
+    return number(value) if isinstance(value, float) else str(value)

@@ -61,7 +61,7 @@ from rankwise.report.markup import (
 )
 from rankwise.report.queries import RowNaming, embedded_data, open_queries, queries_section, why_section
 
-__all__ = ["Report", "whole_page"]
+__all__ = ["Report", "fact_table", "whole_page"]
 
 _STEPS = 90  # iterations that a table shows at most
 
@@ -330,10 +330,11 @@ def _data_section(facts: Mapping[str, str], grades: Sequence[tuple[str, int]], s
     )
     drawn = f'<h3>Labels</h3><div class="grades" role="group" aria-label="Rows with each label">{bars}</div>'
     which = f"<p>The rows that this page judges the model by{named}.</p>"
-    return section("data", "The data", f"{which}{_pairs(facts)}{drawn if grades else ''}")
+    return section("data", "The data", f"{which}{fact_table(facts)}{drawn if grades else ''}")
 
 
-def _pairs(facts: Mapping[str, object], kind: str = "facts") -> str:
+def fact_table(facts: Mapping[str, object], kind: str = "facts") -> str:
+    """List names and values."""
     rows = "".join(
         f'<tr><th scope="row">{name(k)}</th><td>{name(v, LONG)}</td></tr>' for k, v in facts.items()
     )
@@ -355,9 +356,9 @@ def _settings_section(view: ModelView, notes: Mapping[str, Json], command: str |
         if one
     )
     again = f"<h3>To reproduce</h3>{blocks}" if blocks else ""
-    listed = f'<div class="scroll">{_pairs(_parameters(view), "facts long")}</div>'
+    listed = f'<div class="scroll">{fact_table(_parameters(view), "facts long")}</div>'
     return section(
-        "settings", "Settings", _pairs(settings) + again + details("Parameters of the model", listed)
+        "settings", "Settings", fact_table(settings) + again + details("Parameters of the model", listed)
     )
 
 

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from rankwise.cli.printing import print_json, print_table, remark, write
+from rankwise.cli.printing import output_stream, print_json, print_table, remark, write
 
 __all__ = ["add_arguments", "run"]
 
@@ -31,15 +31,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--items", metavar="FILE", help="a table of items with a column item and columns of numbers")
     add("--style", type=_names, metavar="A,B", help="adjust for columns of battles: x, or x_a minus x_b")
     add("--order", action="store_true", help="estimate the advantage of the item that is shown first")
-    add(
-        "--ties",
-        choices=("half", "davidson"),
-        default="half",
-        help="a tie is half a win, or an outcome (half)",
-    )
-    add(
-        "--cluster", metavar="COLUMN", help="judges, prompts or users, whose battles may depend on each other"
-    )
+    ties = "a tie is half a win, or an outcome (half)"
+    add("--ties", choices=("half", "davidson"), default="half", help=ties)
+    add("--cluster", metavar="COLUMN", help="judges, prompts or users, whose battles are not independent")
     add("--suggest", type=int, metavar="N", help="propose N pairs of items to compare next")
 
 
@@ -72,11 +66,10 @@ def run(options: argparse.Namespace) -> int:
                 write(f"{key.replace('_', ' ')}: {', '.join(map(str, found[key]))}")
     if options.output is not None:
         short = ", ".join("standard input" if path == "-" else Path(path).name for path in options.data)
-        is_printed = options.output == "-"
-        page = model.to_html(None if is_printed else options.output, title=f"Leaderboard of {short}")
-        if is_printed:
-            write(page)
-        elif not options.json:
+        page = model.to_html(title=f"Leaderboard of {short}")
+        with output_stream(options.output) as stream:
+            stream.write(page.encode())
+        if options.output != "-" and not options.json:
             write(f"wrote {options.output}: open it in a browser")
     return 0
 
