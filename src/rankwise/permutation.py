@@ -136,8 +136,6 @@ def _chosen_values(
     estimator: BaseEstimator, X: MatrixLike, outputs: Floats, qid: ArrayLike | None, metric: Metric
 ) -> Floats:
     model = clone(estimator)
-    if "nested" in model.get_params():
-        model.set_params(nested=False)
     if not _takes_outputs(model):
         return np.array([clone(model).fit(X, labels, qid=qid).best_score_ for labels in outputs.T])
     table = model.fit(X, outputs, qid=qid).cv_errors_

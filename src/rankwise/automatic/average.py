@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import ArrayLike, Floats, Ints, Labels, MatrixLike
 from rankwise.data.validation import check_qid, check_weights
-from rankwise.estimators.fitted import FittedRanker, refuse_unknown, require_finite
+from rankwise.estimators.fitted import RankingMixin, refuse_unknown, require_finite
 from rankwise.exceptions import InvalidInputError
 from rankwise.model_selection import fit_ranker, predict_scores
 from rankwise.persistence import features_taken
@@ -22,7 +22,7 @@ __all__ = ["AverageRanker", "mean_of", "spread_inside"]
 _ROUNDING = 16 * np.finfo(np.float64).eps  # share of the largest score
 
 
-class AverageRanker(FittedRanker):
+class AverageRanker(RankingMixin, BaseEstimator):  # type: ignore[misc]
     """Rank by the mean of the scores of several rankers, each divided by how far its scores spread inside queries.
 
     Models that err in different ways, such as a linear one, curves and a kernel, are often better together than the

@@ -19,16 +19,11 @@ from sklearn.base import clone
 
 from rankwise.arrays import Splits
 from rankwise.automatic.trees import BoostedTrees
-from rankwise.estimators.additive import AdditiveRanker
-from rankwise.estimators.additive_cv import AdditiveRankerCV, affordable_knots
-from rankwise.estimators.additive_model import AUTO_COUNTS
+from rankwise.estimators.additive import AUTO_COUNTS, AdditiveRanker, AdditiveRankerCV, affordable_knots
 from rankwise.estimators.base import Ranker
-from rankwise.estimators.kernel_rls import KernelRankRLS
-from rankwise.estimators.kernel_rls_cv import KernelRankRLSCV
-from rankwise.estimators.rank_rls import RankRLS
-from rankwise.estimators.rank_rls_cv import RankRLSCV
-from rankwise.estimators.rank_svm import RankSVM
-from rankwise.estimators.rank_svm_cv import RankSVMCV
+from rankwise.estimators.kernel_rls import KernelRankRLS, KernelRankRLSCV
+from rankwise.estimators.rank_rls import RankRLS, RankRLSCV
+from rankwise.estimators.rank_svm import RankSVM, RankSVMCV
 from rankwise.exporters.targets import TARGETS, Target
 from rankwise.metrics import Metric
 

@@ -30,7 +30,7 @@ from rankwise.data.validation import (
     pairs_of_eval_set,
     rows_of_eval_set,
 )
-from rankwise.estimators.additive_cv import n_scored_folds
+from rankwise.estimators.additive import n_scored_folds
 from rankwise.estimators.base import Ranker
 from rankwise.exceptions import InvalidInputError
 from rankwise.fitting.problem import Problem as RankingProblem

@@ -35,8 +35,7 @@ from rankwise.automatic.problems import Figure, LabelledRows, ListedPairs, Probl
 from rankwise.automatic.scaling import Scaler, chain
 from rankwise.automatic.trees import BoostedTrees
 from rankwise.data.mapped import MappedMatrix
-from rankwise.estimators.additive_cv import AdditiveRankerCV, Watch
-from rankwise.estimators.fitted import FittedRanker
+from rankwise.estimators.additive import AdditiveRankerCV, Watch
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
 from rankwise.model_selection import fit_ranker, predict_scores
 from rankwise.runtime.progress import ProgressLine
@@ -87,7 +86,7 @@ class Trial:
     seconds: float
     scalers: list[Scaler]
     estimator: BaseEstimator
-    ranker: FittedRanker | None
+    ranker: BaseEstimator | None
     warned: list[warnings.WarningMessage] = field(default_factory=list)
 
     @property
@@ -466,7 +465,7 @@ class Search:
         self,
         candidate: Candidate,
         scalers: list[Scaler],
-        selector: FittedRanker,
+        selector: BaseEstimator,
         start: float,
         warned: list[warnings.WarningMessage],
         cost: float,
@@ -475,7 +474,7 @@ class Search:
         by_rank: bool = False,
     ) -> None:
         """Keep a fitted selector as a trial; without held-out scores it is fitted without each fold."""
-        problem, ranker = self.problem, cast("FittedRanker | None", selector)
+        problem, ranker = self.problem, cast("BaseEstimator | None", selector)
         _, X, scored = problem.columns.get(candidate.scaling)
         if (
             candidate.form == "trees"
@@ -495,7 +494,7 @@ class Search:
         """Whether labels may be replaced by their ranks: the metric counts pairs."""
         return isinstance(self.problem, LabelledRows) and self.problem.metric.takes_weights
 
-    def _selector(self, candidate: Candidate, options: dict[str, Any]) -> FittedRanker:
+    def _selector(self, candidate: Candidate, options: dict[str, Any]) -> BaseEstimator:
         """Make the estimator that chooses the regularisation of a candidate."""
         setting = Setting(
             self.problem.metric,

@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from typing import ClassVar, Never, Self
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
@@ -17,7 +18,7 @@ from threadpoolctl import threadpool_limits
 from rankwise.arrays import ArrayLike, Floats, Ints, Labels, MatrixLike
 from rankwise.automatic.scaling import ranked
 from rankwise.data.validation import check_numbers, check_qid, check_weights
-from rankwise.estimators.fitted import FittedRanker, refuse_unknown
+from rankwise.estimators.fitted import RankingMixin, refuse_unknown
 
 __all__ = ["BoostedTrees"]
 
@@ -26,7 +27,7 @@ _PATIENCE = 20  # trees without a gain after which growing stops
 _BLOCK = 1 << 16  # rows times trees that are walked through at a time
 
 
-class BoostedTrees(FittedRanker):
+class BoostedTrees(RankingMixin, BaseEstimator):  # type: ignore[misc]
     """Boosted trees that predict the rank of a label, less the mean rank of its query.
 
     Parameters
@@ -139,7 +140,7 @@ class BoostedTrees(FittedRanker):
         """How many trees there are."""
         return int(self.roots_.size)
 
-    def predict(self, X: MatrixLike) -> Floats:  # noqa: D102 - as in FittedRanker
+    def predict(self, X: MatrixLike) -> Floats:  # noqa: D102 - as in RankingMixin
         check_is_fitted(self)
         rows = np.asarray(self._check_rows(X, reset=False))
         scores = np.empty(len(rows))

@@ -10,6 +10,7 @@ from typing import Any, ClassVar, Never, Self
 
 import numpy as np
 import numpy.typing as npt
+from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
 from rankwise.arrays import ArrayLike, Floats, Importance, Labels, Matrix, MatrixLike
@@ -26,7 +27,7 @@ from rankwise.data.validation import (
     rows_of_eval_set,
 )
 from rankwise.design import Design, as_design, shifted_design
-from rankwise.estimators.fitted import FittedRanker, is_on_cluster, refuse_unknown
+from rankwise.estimators.fitted import RankingMixin, is_on_cluster, refuse_unknown
 from rankwise.exceptions import InvalidInputError, caller_level
 from rankwise.fitting.notices import Notice
 from rankwise.fitting.problem import Problem
@@ -62,7 +63,7 @@ POSITIVE = Interval(Real, 0, None, closed="neither")
 SHARE = Interval(Real, 0, 1, closed="left")
 
 
-class Ranker(FittedRanker):
+class Ranker(RankingMixin, BaseEstimator):  # type: ignore[misc]
     """The base of the estimators: everything that does not depend on how a model is found."""
 
     # Whether solvers end by a proved gap, which takes a penalty: alpha must not be 0.
@@ -82,7 +83,6 @@ class Ranker(FittedRanker):
         "memory_limit": [COUNT, None],
         "method": [StrOptions({"auto", *METHODS})],
         "n_threads": [COUNT, None],
-        "nested": ["boolean", Interval(Integral, 2, None, closed="left")],
         "patience": [COUNT],
         "query_weight": [StrOptions(set(QUERY_WEIGHTS))],
         "random_state": ["random_state", np.random.Generator],

@@ -12,7 +12,6 @@ from typing import Any, BinaryIO, ClassVar, Never
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
@@ -24,7 +23,7 @@ from rankwise.data.validation import check_labelled, check_labels, check_pairs, 
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.metrics import concordance, preference_error
 
-__all__ = ["FittedRanker", "is_on_cluster", "refuse_unknown", "require_finite"]
+__all__ = ["RankingMixin", "is_on_cluster", "refuse_unknown", "require_finite"]
 
 # What holds the model of a fit, whichever class it is of.
 _MODELS = ("coef_", "dual_coef_", "values_", "best_estimator_", "rankers_")
@@ -86,8 +85,8 @@ def _hinting(init: Callable[..., None]) -> Callable[..., None]:
     return __init__
 
 
-class FittedRanker(BaseEstimator, ABC):  # type: ignore[misc]
-    """The part of a ranker that needs scores and does not depend on how they came about."""
+class RankingMixin(ABC):
+    """Adds ranks, scores of rankings and of pairs, and saving to an estimator that has `predict`."""
 
     # qid is requested by default, so that one `qid=` reaches every ranker inside a pipeline or a search.
     __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
@@ -311,7 +310,7 @@ class FittedRanker(BaseEstimator, ABC):  # type: ignore[misc]
         return any(hasattr(self, name) for name in _MODELS)
 
     def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
+        tags: Tags = super().__sklearn_tags__()  # type: ignore[misc]  # of BaseEstimator
         tags.target_tags.required = True
         tags.target_tags.multi_output = self._takes_outputs
         tags.target_tags.single_output = True

@@ -1,26 +1,137 @@
-"""Kernel RankRLS: the dual of the 2007 and 2009 RankRLS papers, and its reduced-set approximation."""
+"""Kernel RankRLS: the dual of the 2007 and 2009 papers and its reduced sets, at one alpha or with alpha chosen."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import ClassVar
 
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
 from sklearn.utils._param_validation import StrOptions
+from sklearn.utils.validation import check_is_fitted
 
-from rankwise.arrays import ArrayLike, RandomSource
-from rankwise.estimators.base import Constraints, say
-from rankwise.estimators.kernel_ranker import KernelRanker
-from rankwise.fitting.problem import Problem
+from rankwise.arrays import ArrayLike, Floats, Matrix, MatrixLike, RandomSource, Rows
+from rankwise.data.containers import as_array
+from rankwise.data.validation import check_alphas, check_precomputed, read_seed
+from rankwise.design import Design, whole_entries
+from rankwise.estimators.base import Constraints, Ranker, say
+from rankwise.estimators.fitted import require_finite
+from rankwise.exceptions import InvalidInputError
+from rankwise.fitting.notices import notices_of_extremes
+from rankwise.fitting.problem import KernelProblem, Problem
 from rankwise.fitting.squares import KernelLeastSquares
-from rankwise.kernels.basis import Basis
+from rankwise.holdout.spaces import KernelSpace
+from rankwise.kernels import Kernel, resolve_gamma
+from rankwise.kernels.basis import Basis, basis_size, choose_basis
+from rankwise.kernels.design import KernelDesign
+from rankwise.metrics import Metric
 from rankwise.pairs.plan import Plan
-from rankwise.selection.result import outputs_of
+from rankwise.runtime.memory import MemoryBudget
+from rankwise.runtime.threads import one_blas_thread
+from rankwise.selection.exact import choose_exactly
+from rankwise.selection.grids import POWERS_OF_TWO
+from rankwise.selection.krylov import Dual
+from rankwise.selection.plan import Exact
+from rankwise.selection.result import Selection, on_one_grid, outputs_of
+from rankwise.selection.surface import EXACT, Reading
 from rankwise.solvers.choose import SOLVERS
 
-__all__ = ["KernelRankRLS"]
+__all__ = ["KernelMixin", "KernelRankRLS", "KernelRankRLSCV"]
 
 
-class KernelRankRLS(KernelRanker):
+class KernelMixin(BaseEstimator):  # type: ignore[misc]
+    """Adds a kernel, its reduced set, and scores that are kernel values times `dual_coef_`."""
+
+    _coefficients = "dual_coef_"
+
+    dual_coef_: Floats
+    X_fit_: Matrix | None
+    gamma_: float
+    kernel_: Kernel
+    basis_: Rows | None
+
+    @one_blas_thread
+    def predict(self, X: MatrixLike) -> Floats:  # noqa: D102 - as in RankingMixin
+        check_is_fitted(self)
+        checked = self._check_rows(X, reset=False)
+        dual = np.ascontiguousarray(self.dual_coef_.T)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return require_finite(self._scores(checked, dual))
+
+    def _scores(self, X: Matrix, dual: Floats) -> Floats:
+        if self.kernel_.is_precomputed:
+            if self.basis_ is None or not hasattr(X, "__getitem__"):
+                whole = np.zeros((self.n_features_in_, *dual.shape[1:]))
+                whole[slice(None) if self.basis_ is None else self.basis_] = dual
+                return np.asarray(X @ whole, dtype=np.float64)
+            return np.asarray(X[:, self.basis_] @ dual, dtype=np.float64)
+        assert self.X_fit_ is not None
+        return KernelDesign(self.kernel_, whole_entries(X), self.X_fit_).dot(dual)
+
+    def _problem(
+        self, problem: Problem, gamma: str | float, like: KernelProblem | None = None
+    ) -> KernelProblem:
+        """Resolve the kernel and the reduced set.
+
+        Parameters
+        ----------
+        like : KernelProblem, optional
+            That of another gamma, whose reduced set serves again unless it was chosen by the kernel.
+        """
+        design, row_weight = problem.design, problem.pairs.row_weight
+        if not design.has_rows and self.kernel != "precomputed":
+            raise InvalidInputError(
+                f"kernel={self.kernel!r} looks at the rows of X, and a LinearOperator does not show them.",
+                "pass a matrix, or kernel='precomputed' and an operator that multiplies by the kernel.",
+            )
+        X = whole_entries(design.stored())
+        kernel = Kernel(self.kernel, {} if self.kernel_params is None else self.kernel_params)
+        if kernel.takes("gamma") and "gamma" not in kernel.parameters:
+            own = {**kernel.parameters, "gamma": resolve_gamma(gamma, X, row_weight)}
+            kernel = Kernel(self.kernel, own)
+        if kernel.is_precomputed:
+            X = X.toarray() if hasattr(X, "toarray") else X
+            check_precomputed(X)
+        by_kernel = isinstance(self.basis, tuple) and self.basis[:1] == ("leverage",)
+        basis = None if like is None else like.basis
+        if self.basis is not None and (like is None or by_kernel):
+            basis = choose_basis(self.basis, kernel, X, read_seed(self.random_state), row_weight)
+        return KernelProblem(kernel, X, basis, MemoryBudget(self.memory_limit), design.n_threads)
+
+    def _keep_kernel(self, problem: KernelProblem) -> None:
+        """Set the attributes that describe the kernel and the reduced set."""
+        self.kernel_, self.basis_ = problem.kernel, problem.basis
+        if problem.kernel.takes("gamma"):
+            self.gamma_ = problem.kernel.parameters["gamma"]
+        rows = slice(None) if self.basis_ is None else self.basis_
+        self.X_fit_ = None if self.kernel_.is_precomputed else _contiguous(problem.X[rows])
+
+    def _require_matrix(self, design: Design, by_default: str) -> str:
+        """Return the solver to take; operators are only multiplied by."""
+        is_operator = not design.has_rows
+        solver = str(("cg" if is_operator else by_default) if self.solver == "auto" else self.solver)
+        if is_operator and solver != "cg":
+            raise InvalidInputError(
+                f"solver={self.solver!r} needs the kernel as a matrix.", "use solver='cg' with an operator."
+            )
+        return solver
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        return tags
+
+
+def _contiguous(rows: Matrix) -> Matrix:
+    """Return rows that lie in memory as a file can hold them, so that a copy predicts the same bits."""
+    if isinstance(rows, np.ndarray) and not rows.flags.c_contiguous and not rows.flags.f_contiguous:
+        return np.ascontiguousarray(rows)
+    return rows
+
+
+class KernelRankRLS(KernelMixin, Ranker):
     """Rank by a function of a kernel's space, fitted with the pairwise squared loss.
 
     Minimises the objective of `RankRLS` over functions ``f(x) = Σ a_i k(x, x_i)`` with the penalty
@@ -82,7 +193,7 @@ class KernelRankRLS(KernelRanker):
     """
 
     _parameter_constraints: ClassVar[Constraints] = {
-        **KernelRanker._parameter_constraints,
+        **Ranker._parameter_constraints,
         "solver": [StrOptions({"auto", *SOLVERS})],
     }
 
@@ -115,3 +226,160 @@ class KernelRankRLS(KernelRanker):
         dual = fit.solve(problem.design, kernel, problem.pairs.graphs())
         self._keep_models(outputs_of(dual), {"solver_": fit.solver, "n_iter_": fit.n_iter}, problem)
         say(fit.notices)
+
+
+class KernelRankRLSCV(KernelMixin, Ranker):
+    """`KernelRankRLS` with alpha, and gamma, chosen on rows that the model did not see.
+
+    One symmetric eigendecomposition per gamma gives the held-out predictions of every alpha, without refitting: exact
+    leave-query-out, leave-pair-out, and k-fold. Where the kernel is too large to be decomposed, ``solver="cg"`` chooses
+    by products with it alone.
+
+    Parameters
+    ----------
+    kernel : str or callable, default="rbf"
+        As in `KernelRankRLS`.
+    alphas : array-like, default=2^-10, 2^-9, ..., 2^10
+        The grid; the default one goes on beyond its ends as in `RankRLSCV`.
+    gamma : "scale", "auto", float, or a list of those, default="scale"
+        As in `KernelRankRLS`; from a list the best is chosen.
+    cv : "auto", "time", "leave-query-out", "leave-pair-out", int or splitter, default="auto"
+        As in `RankRLSCV`. "auto" leaves out queries where there are several; in one ranking pairs, up to 2000 rows, and
+        else makes 10 folds; where leave-pair-out has no closed form, or not at a fair price, `cv_` says so.
+    averaging, scoring : default="folds", "pairwise_error"
+        As in `RankRLSCV`; leave-pair-out takes metrics that count pairs.
+    kernel_params, basis, query_weight, ties, cost, memory_limit, random_state, n_threads
+        As in `KernelRankRLS`. Leave-pair-out has no closed form with ties left out or ``cost="relative"``.
+    solver : {"auto", "eigen", "cg"}, default="auto"
+        "eigen" decomposes a matrix of rows × rows, or of basis × basis. "cg" multiplies by the kernel, which may be a
+        LinearOperator, a precomputed matrix on disk (`numpy.memmap`), or made again block by block where it does not
+        fit in memory: folds or an `eval_set` score, 5 folds by default, every alpha at every iteration as in
+        `RankRLSCV`. It takes no `basis`. "auto" is "cg" for operators only.
+    method : {"auto", "hybrid", "tikhonov", "early-stopping"}, default="auto"
+        As in `RankRLSCV`, for ``solver="cg"``; "auto" is "hybrid" there and else "tikhonov".
+    patience, tol, max_iter
+        Of solver "cg", as in `RankRLSCV`.
+
+    Attributes
+    ----------
+    alpha_, alphas_, best_score_, cv_, method_
+        As in `RankRLSCV`.
+    gamma_ : float
+        One for all outputs.
+    cv_errors_ : ndarray of shape (alphas,) or (alphas, outputs); a first axis where `gamma` is a list
+        The held-out value of `scoring`; NaN where the grid went on for another gamma only.
+    surface_, unpenalised_, choices_, best_iteration_, n_products_, keeps_basis_
+        As in `RankRLSCV`; only with ``solver="cg"``.
+    solver_, n_iter_, dual_coef_, basis_, X_fit_, n_queries_, n_pairs_, n_ignored_queries_, n_features_in_
+        As in `KernelRankRLS`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwise import KernelRankRLSCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.uniform(-2, 2, size=(120, 1))
+    >>> y = np.abs(X[:, 0]) + 0.1 * rng.normal(size=120)
+    >>> model = KernelRankRLSCV(gamma=[0.1, 1.0]).fit(X, y, qid=np.arange(120) // 10)
+    >>> model.cv_
+    'leave-query-out over 12 queries'
+    >>> model.cv_errors_.shape, bool(model.best_score_ < 0.15)
+    ((2, 21), True)
+    """
+
+    _parameter_constraints: ClassVar[Constraints] = {
+        **Ranker._parameter_constraints,
+        "solver": [StrOptions({"auto", "eigen", "cg"})],
+    }
+    _whole_components = True
+
+    def __init__(
+        self,
+        kernel: str | Callable[..., ArrayLike] = "rbf",
+        *,
+        alphas: ArrayLike = POWERS_OF_TWO,
+        cv: object = "auto",
+        averaging: str = "folds",
+        scoring: str | Metric = "pairwise_error",
+        gamma: str | float | Sequence[str | float] = "scale",
+        kernel_params: Mapping[str, object] | None = None,
+        basis: Basis = None,
+        query_weight: str = "size",
+        ties: str = "include",
+        cost: str = "magnitude",
+        solver: str = "auto",
+        method: str = "auto",
+        patience: int = 10,
+        tol: float = 1e-5,
+        max_iter: int | None = None,
+        memory_limit: int | None = None,
+        random_state: RandomSource = 0,
+        n_threads: int | None = None,
+    ) -> None:
+        self._store(locals())
+
+    def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
+        """Choose alpha under every gamma, and keep the best."""
+        self.solver_ = self._require_matrix(problem.design, "eigen")
+        self.method_ = self._resolve_method()
+        alphas = check_alphas(self.alphas)
+        exact = None
+        if self.solver_ == "eigen":
+            n_rows = problem.design.shape[0]
+            rank = n_rows if self.basis is None else basis_size(self.basis, n_rows)
+            exact = Exact(rank, alphas.size, refits=True, is_pooled=self.averaging == "pooled")
+        plan = self._held_out(problem, eval_set, exact)
+        self.cv_ = plan.description
+        problems: list[KernelProblem] = []
+        tried: list[Selection] = []
+        for gamma in self._gammas():
+            problems.append(self._problem(problem, gamma, *problems[:1]))
+            tried.append(self._choose_alpha(problems[-1], problem, plan, alphas))
+        best = int(np.argmin([one.error for one in tried]))
+        alphas, tables = on_one_grid([one.table for one in tried])
+        errors = tables[0] if _is_one(self.gamma) else np.array(tables)
+        self._keep_kernel(problems[best])
+        self._keep(tried[best], problem, beside=replace(tried[best], alphas=alphas, errors=errors))
+
+    def _choose_alpha(self, kernel: KernelProblem, problem: Problem, plan: Plan, alphas: Floats) -> Selection:
+        """Choose alpha for one kernel: by products with it, or from one decomposition."""
+        if self.solver_ == "eigen":
+            options = (self._metric, self.averaging, alphas)
+            return choose_exactly(KernelSpace(kernel), problem, plan, *options).with_facts(n_iter_=0)
+        tol = float(self.tol)
+        tol = tol if self.method_ == "tikhonov" else min(tol, EXACT)
+        reading = Reading(self._metric, self.method_, self.averaging, self.patience, tol, self.max_iter)
+        dual = Dual(kernel, kernel.products(problem.design))
+        selection, best = reading.choose(problem, plan, alphas, [dual])
+        indefinite = notices_of_extremes(kernel.kernel, {"on the pairs": best.extremes})
+        return replace(selection, notices=[*selection.notices, *indefinite])
+
+    def _resolve_method(self) -> str:
+        converges = self.solver_ == "eigen"
+        if converges and self.method not in {"auto", "tikhonov"}:
+            raise InvalidInputError(
+                f"method={self.method!r} stops early, and a decomposition knows the converged models only.",
+                "use method='auto', or solver='cg' without a basis.",
+            )
+        if not converges and self.basis is not None:
+            raise InvalidInputError(
+                "solver='cg' multiplies by the kernel of all rows, and basis names a part of them.",
+                "use solver='eigen' with a basis.",
+            )
+        return str(("tikhonov" if converges else "hybrid") if self.method == "auto" else self.method)
+
+    def _gammas(self) -> list[str | float]:
+        gammas = [self.gamma] if _is_one(self.gamma) else list(self.gamma)
+        if not gammas:
+            raise InvalidInputError(
+                "gamma is an empty list.", "use 'scale', or a list such as [0.01, 0.1, 1]."
+            )
+        return gammas
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._gammas()
+
+
+def _is_one(gamma: object) -> bool:
+    return isinstance(gamma, str) or as_array("gamma", gamma).ndim == 0

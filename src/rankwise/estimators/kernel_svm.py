@@ -10,8 +10,9 @@ import numpy as np
 from rankwise.arrays import ArrayLike, Floats, RandomSource
 from rankwise.data.validation import check_alphas
 from rankwise.design import DenseDesign
-from rankwise.estimators.kernel_ranker import KernelRanker
-from rankwise.estimators.margin_ranker import MARGIN_GRID, MarginRanker
+from rankwise.estimators.base import Ranker
+from rankwise.estimators.kernel_rls import KernelMixin
+from rankwise.estimators.rank_svm import MARGIN_GRID, MarginMixin
 from rankwise.fitting.margins import margins_of
 from rankwise.fitting.notices import Notice, notices_of_extremes
 from rankwise.fitting.problem import KernelProblem, Problem
@@ -25,7 +26,7 @@ from rankwise.solvers.solution import Solution
 __all__ = ["KernelRankSVM", "KernelRankSVMCV"]
 
 
-class KernelRankSVM(MarginRanker, KernelRanker):
+class KernelRankSVM(MarginMixin, KernelMixin, Ranker):
     """Rank by a function of a kernel's space, fitted with a pairwise loss that stops at a margin.
 
     Minimises the objective of `RankSVM` over functions ``f(x) = Σ a_i k(x, x_i)`` with the penalty ``alpha ‖f‖²`` of
@@ -93,7 +94,7 @@ class KernelRankSVM(MarginRanker, KernelRanker):
         self._keep_solutions(selection, fit, solutions, features.reads, problem)
 
 
-class KernelRankSVMCV(MarginRanker, KernelRanker):
+class KernelRankSVMCV(MarginMixin, KernelMixin, Ranker):
     """`KernelRankSVM` with alpha chosen on held-out rows, or on held-out pairs.
 
     The kernel map is computed once for all alphas and folds, as in section 4.2 of the 2009 paper; on its features the

@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import ArrayLike, Floats, Matrix, MatrixLike
 from rankwise.data.containers import as_array
 from rankwise.design import Design, as_design, comparing_design
-from rankwise.estimators.base import Ranker
 from rankwise.estimators.fitted import is_on_cluster, require_finite
 from rankwise.exceptions import InvalidInputError
 from rankwise.fitting.problem import Restriction
@@ -20,20 +20,20 @@ from rankwise.losses import HingeLoss
 from rankwise.runtime.memory import check_columns_fit
 from rankwise.runtime.threads import blas_held
 
-__all__ = ["LinearRanker"]
+__all__ = ["LinearMixin"]
 
 _MANY_ENTRIES = 1 << 13  # below, OpenBLAS takes no second thread, and holding it would be a tenth of the time
 
 
-class LinearRanker(Ranker):
-    """A ranker whose scores are ``X @ coef_``."""
+class LinearMixin(BaseEstimator):  # type: ignore[misc]
+    """Adds scores ``X @ coef_``, and signs, a prior and penalties of coefficients."""
 
     # It needs only products with X, which workers of a cluster can do.
     _takes_clusters: ClassVar[bool] = True
 
     coef_: Floats
 
-    def predict(self, X: MatrixLike) -> Floats:  # noqa: D102 - as in FittedRanker
+    def predict(self, X: MatrixLike) -> Floats:  # noqa: D102 - as in RankingMixin
         if is_on_cluster(X):
             check_is_fitted(self)
             lazy: Any = self._cluster.predicted(self, X)

@@ -1,23 +1,126 @@
-"""Linear RankSVM: pairs with margins, in linearithmic time."""
+"""Linear RankSVM: pairs with margins, in linearithmic time, at one alpha or with alpha chosen."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import zip_longest
+from typing import ClassVar
+
 import numpy as np
+from scipy.special import expit
+from sklearn.base import BaseEstimator
+from sklearn.utils._param_validation import StrOptions
 
-from rankwise.arrays import ArrayLike, Floats, RandomSource
-from rankwise.estimators.linear import LinearRanker
-from rankwise.estimators.margin_ranker import MarginRanker
-from rankwise.fitting.margins import margins_of
-from rankwise.fitting.problem import Problem
+from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike, RandomSource
+from rankwise.data.validation import check_alphas
+from rankwise.design import Design
+from rankwise.estimators.base import POSITIVE, SHARE, Constraints, Ranker
+from rankwise.estimators.linear import LinearMixin
+from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
+from rankwise.fitting.margins import MarginFit, curvature_of, margins_of
+from rankwise.fitting.problem import Problem, Restriction
+from rankwise.losses import LOSSES, MARGIN_LOSSES
 from rankwise.metrics import Metric
+from rankwise.pairs.graph import MarginPairs
+from rankwise.pairs.labels import Cost, Ties
+from rankwise.pairs.pairs import Pairs
 from rankwise.pairs.plan import Plan
-from rankwise.selection.path import EvalSetMonitor, set_apart
-from rankwise.selection.result import Selection
+from rankwise.selection.path import EvalSetMonitor, choose_on_paths, margin_problems, paths_of, set_apart
+from rankwise.selection.result import Selection, one_or_all
+from rankwise.solvers.choose import MARGIN_SOLVERS
+from rankwise.solvers.solution import Solution
 
-__all__ = ["RankSVM"]
+__all__ = ["MARGIN_GRID", "MarginMixin", "RankSVM", "RankSVMCV"]
+
+MARGIN_GRID = tuple(10.0**-power for power in range(1, 7))  # the default of `alphas`
 
 
-class RankSVM(MarginRanker, LinearRanker):
+class MarginMixin(BaseEstimator):  # type: ignore[misc]
+    """Adds pairs with margins, their solvers, and the attributes of their solutions."""
+
+    duality_gap_: float | Floats
+    n_reads_: int
+    loss_: str
+
+    # Ties have no winner, and a listed pair's magnitude is its margin.
+    ties: ClassVar[Ties] = "exclude"
+    cost: ClassVar[Cost] = "magnitude"
+    _has_gap = True
+    _parameter_constraints: ClassVar[Constraints] = {
+        **Ranker._parameter_constraints,
+        "alpha": [POSITIVE],
+        "loss": [StrOptions(set(MARGIN_LOSSES))],
+        "solver": [StrOptions({"auto", *MARGIN_SOLVERS})],
+        "tol": [SHARE],
+    }
+
+    def predict_pairs(self, X: MatrixLike, pairs: ArrayLike | MatrixLike) -> Floats:  # noqa: D102 - as in RankingMixin
+        difference = super().predict_pairs(X, pairs)
+        return np.asarray(expit(difference)) if LOSSES[self.loss_].is_probability else difference
+
+    predict_pairs.__doc__ = Ranker.predict_pairs.__doc__
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        if self.solver != "auto" and self.loss not in MARGIN_SOLVERS[self.solver].losses:
+            able = [name for name, solver in MARGIN_SOLVERS.items() if self.loss in solver.losses]
+            raise UnsuitableSolverError(
+                f"solver={self.solver!r} cannot minimise loss={self.loss!r}.",
+                f"use solver='auto' or one of {', '.join(map(repr, able))}.",
+            )
+
+    def _require_labels(self, y: Labels | None) -> None:
+        if LOSSES[self.loss].is_probability:
+            raise InvalidInputError(
+                "loss='logistic' is a model of listed pairs, and labels induce too many to list.",
+                "use fit_pairs with the pairs that were observed, or loss='squared_hinge' for labels.",
+            )
+        super()._require_labels(y)
+
+    def _margin_fit(self, pairs: MarginPairs, restriction: Restriction | None = None) -> MarginFit:
+        return MarginFit.of_pairs(pairs, self.loss, self.solver, float(self.tol), self.max_iter, restriction)
+
+    def _solve(
+        self,
+        fit: MarginFit,
+        design: Design,
+        pairs: Pairs,
+        margins: Sequence[MarginPairs],
+        starts: Sequence[Floats | None] = (),
+        monitors: Sequence[EvalSetMonitor] = (),
+    ) -> list[Solution]:
+        """Solve the problem of every output."""
+        solutions: list[Solution] = []
+        alpha = float(self.alpha)
+        for output, (own, start, monitor) in enumerate(zip_longest(margins, starts, monitors)):
+            curvature = curvature_of(design, pairs.graph(output))
+            solutions.append(fit.solve(design, own, alpha, start=start, curvature=curvature, watcher=monitor))
+        return solutions
+
+    def _keep_solutions(
+        self,
+        selection: Selection,
+        fit: MarginFit,
+        solutions: Sequence[Solution],
+        n_reads: int,
+        problem: Problem,
+    ) -> None:
+        """Set the fitted attributes of the selection and its solutions; warn if a solution did not converge."""
+        facts = {
+            "solver_": fit.solver,
+            "loss_": fit.loss,
+            "n_reads_": n_reads,
+            "n_iter_": max(1, *(s.n_iter for s in solutions)),
+            "duality_gap_": one_or_all(
+                [float(s.certificate) for s in solutions], problem.pairs.several_outputs
+            ),
+        }
+        notices = fit.notices(solutions)
+        self._keep(replace(selection.with_facts(**facts), notices=[*selection.notices, *notices]), problem)
+
+
+class RankSVM(MarginMixin, LinearMixin, Ranker):
     """Rank by a linear function fitted with a pairwise loss that stops at a margin.
 
     Minimises the weighted mean over the pairs i > j that the labels order inside each query,
@@ -130,3 +233,88 @@ class RankSVM(MarginRanker, LinearRanker):
             if last.shape == (n_outputs, n_features):
                 return list(last.copy())
         return [None] * n_outputs
+
+
+class RankSVMCV(MarginMixin, LinearMixin, Ranker):
+    """`RankSVM` with alpha chosen on held-out rows, or on held-out pairs.
+
+    The grid is walked from the largest alpha to the smallest, each fit starting from the one before, and only as long
+    as that can help: the walk ends where every alpha down to a hundredth of the best one had a larger held-out error,
+    by more than the standard error of the difference over the folds. (With an `eval_set`, and where alphas are so large
+    that the loss is nearly linear, the walk goes on.)
+
+    Parameters
+    ----------
+    alphas : array-like, default=1e-1, 1e-2, ..., 1e-6
+        The grid; the default one goes on beyond its ends as in `RankRLSCV`.
+    cv : "auto", "time", int or splitter, default="auto"
+        Folds of whole queries, or of rows where there is one ranking, or of listed pairs; "auto" makes 5. "time" is
+        that of `RankRLSCV`. Not used where `fit` gets an `eval_set`.
+    scoring : "auto", str or Metric, default="auto"
+        As in `RankRLSCV`. "auto" is the pairwise error, and for ``loss="logistic"`` the log-loss of the held-out pairs:
+        the order alone says nothing about the scale of the probabilities that `predict_pairs` returns.
+    random_state : default=0
+        As in `RankRLSCV`; by default all held-out rows or pairs score.
+    loss, query_weight, solver, tol, max_iter, positive, prior, column_penalty, n_threads
+        As in `RankSVM`.
+
+    Attributes
+    ----------
+    alpha_ : float, or ndarray of shape (outputs,)
+        The chosen alpha; of equally good ones the largest.
+    alphas_, best_score_, cv_
+        As in `RankRLSCV`.
+    cv_errors_ : ndarray of shape (alphas,), or (alphas, outputs)
+        The value of `scoring` for each alpha, averaged over held-out queries, or over the folds of one ranking or of
+        pairs; NaN for those that the walk did not come to, or that came to the grid for another output.
+    n_reads_ : int
+        How many times the solvers read X, selection and refit together.
+    coef_, duality_gap_, n_iter_, solver_, n_queries_, n_pairs_, n_ignored_queries_, n_features_in_
+        As in `RankSVM`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwise import RankSVMCV
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 5))
+    >>> y = X[:, 0] - 2 * X[:, 1] + rng.normal(size=300)
+    >>> model = RankSVMCV().fit(X, y, qid=np.arange(300) // 10)
+    >>> model.cv_errors_.shape
+    (6,)
+    >>> bool(model.best_score_ < 0.3)
+    True
+    """
+
+    _grid = MARGIN_GRID
+
+    def __init__(
+        self,
+        alphas: ArrayLike = MARGIN_GRID,
+        *,
+        cv: object = "auto",
+        scoring: str | Metric = "auto",
+        loss: str = "hinge",
+        query_weight: str = "equal",
+        solver: str = "auto",
+        tol: float = 1e-3,
+        max_iter: int | None = None,
+        positive: bool | ArrayLike = False,
+        prior: ArrayLike | None = None,
+        column_penalty: ArrayLike | None = None,
+        random_state: RandomSource = 0,
+        n_threads: int | None = None,
+    ) -> None:
+        self._store(locals())
+
+    def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
+        """Walk the grid with all splits of every output, and fit all pairs with the alpha they choose."""
+        design, pairs = problem.design, problem.pairs
+        design.expect_products()
+        whole = [margins_of(pairs, self.loss, output) for output in range(pairs.n_outputs)]
+        plan = self._held_out(problem, eval_set)
+        reads, fit = design.reads, self._margin_fit(whole[0], self._restriction())
+        paths = paths_of(margin_problems(fit, problem, whole), problem, plan, self._metric)
+        selection, solutions = choose_on_paths(paths, check_alphas(self.alphas), MARGIN_GRID)
+        self.cv_ = plan.description
+        self._keep_solutions(selection, fit, solutions, design.reads - reads, problem)

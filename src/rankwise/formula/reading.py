@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator
 
 from rankwise.additive.shapes import FittedSurface
 from rankwise.arrays import ArrayLike, Floats, MatrixLike, is_sparse
-from rankwise.estimators.additive_model import AdditiveModel
-from rankwise.estimators.kernel_ranker import KernelRanker
+from rankwise.estimators.additive import AdditiveMixin
+from rankwise.estimators.kernel_rls import KernelMixin
 from rankwise.exceptions import InvalidInputError
 from rankwise.formula.formula import Column, Formula, KernelSum, Surface, Term, sum_of, weighted_sum
 from rankwise.formula.steps import Fill, IsMissing, Levels, Step, curve
@@ -52,9 +52,9 @@ def formula_of(
         raise InvalidInputError("Two columns have the same name.", "give every column a name of its own.")
     is_text = tuple(_texts(columns, n_inputs))
     ranker, formula = view.ranker, Formula(tuple(names), is_text, dates=dates)
-    if isinstance(ranker, KernelRanker):
+    if isinstance(ranker, KernelMixin):
         return replace(formula, kernel=_kernel(ranker, columns, output))
-    if isinstance(ranker, AdditiveModel):
+    if isinstance(ranker, AdditiveMixin):
         terms, surfaces = _additive(ranker, columns)
         return replace(formula, terms=terms, surfaces=surfaces)
     if view.has_trees:
@@ -86,7 +86,7 @@ def rows_for(model: object, X: MatrixLike) -> MatrixLike:
 
 
 def _additive(
-    ranker: AdditiveModel, columns: Sequence[Column]
+    ranker: AdditiveMixin, columns: Sequence[Column]
 ) -> tuple[tuple[Term, ...], tuple[Surface, ...]]:
     """Return the curves and the surfaces of a model of these."""
     terms = tuple(
@@ -133,7 +133,7 @@ def _one_output(given: ArrayLike, output: int | None) -> Floats:
     return np.asarray(coef[output])
 
 
-def _kernel(ranker: KernelRanker, columns: Sequence[Column], output: int | None) -> KernelSum:
+def _kernel(ranker: KernelMixin, columns: Sequence[Column], output: int | None) -> KernelSum:
     if ranker.kernel_.is_precomputed or not isinstance(ranker.kernel_.name, str):
         raise InvalidInputError(
             "A kernel that is a function, or whose values were computed elsewhere, has no formula in columns.",
