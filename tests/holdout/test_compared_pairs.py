@@ -13,14 +13,13 @@ from sklearn.metrics.pairwise import rbf_kernel
 from all_pairs import pairwise
 from oracles import label_pairs
 from rankwise.data.validation import check_qid
-from rankwise.holdout import (
-    DualHoldOut,
-    PrimalHoldOut,
+from rankwise.holdout import compared_pairs
+from rankwise.holdout.compared_pairs import (
+    Interpolation,
     compared_pair_out_differences,
     compared_pair_out_error,
-    compared_pairs,
 )
-from rankwise.holdout.compared_pairs import Interpolation
+from rankwise.holdout.decomposition import DualHoldOut, PrimalHoldOut
 from rankwise.pairs.compared import ComparedRows
 from rankwise.pairs.factor import LabelFactor
 from rankwise.pairs.labels import label_graph
@@ -51,7 +50,7 @@ def problem_of(kind, y, weight, options):
     graph = label_graph(y, check_qid(None, y.size), row_weight=weight, **options)
     factor = LabelFactor(graph.blocks)
     if kind == "features":
-        return X, PrimalHoldOut.of_design(factor.apply(X))
+        return X, PrimalHoldOut.with_vectors(factor.apply(X))[0]
     K = rbf_kernel(X, gamma=0.4)
     values, vectors = np.linalg.eigh(K)
     decomposition = DualHoldOut.of_spectrum(DualSpectrum.of_matrix(factor.sandwich(K.copy())))

@@ -16,6 +16,7 @@ from rankwise.kernels import Kernel
 from rankwise.pairs.factor import LabelFactor
 from rankwise.pairs.labels import label_graph
 from rankwise.pairs.listed import PreferencePairs
+from rankwise.pairs.plan import Plan
 from rankwise.pairs.preferences import preference_graph
 from rankwise.runtime.memory import MemoryBudget
 
@@ -71,7 +72,9 @@ def test_columns_of_listed_pairs(storage, power, shares):
     X, (listing, weight, magnitude, block) = rows_of(4), listed()
     graph = preference_graph(*listing.T, ROWS, magnitude=magnitude, weight=weight)
     space = ColumnSpace.of_design(as_design(storage(X)), power)
-    factor, _ = PreferencePairs(None, graph).factored(graph, np.arange(40) if shares else block)
+    factor, _ = PreferencePairs(None, graph).factored(
+        graph, Plan.of_folds(np.arange(40) if shares else block)
+    )
     decomposed = space.decompose(graph, factor)
     assert factor.is_square != shares
     pairs = Pairs(*listing.T, weight, magnitude, ROWS)
@@ -123,7 +126,9 @@ def test_a_kernel_of_listed_pairs(basis, shares):
     listing, weight, magnitude, block = listed()
     graph = preference_graph(*listing.T, ROWS, magnitude=magnitude, weight=weight)
     space = KernelSpace(problem)
-    factor, _ = PreferencePairs(None, graph).factored(graph, np.arange(40) if shares else block)
+    factor, _ = PreferencePairs(None, graph).factored(
+        graph, Plan.of_folds(np.arange(40) if shares else block)
+    )
     decomposed = space.decompose(graph, factor)
     # The dual has an unknown a row; else the features of the reduced set, or of all rows as one, are decomposed.
     assert set(space.extremes) == {"on the pairs" if basis is None and not shares else "between basis rows"}

@@ -26,6 +26,7 @@ from rankwise.pairs.factor import LabelFactor
 from rankwise.pairs.labelled import LabelPairs
 from rankwise.pairs.labels import label_graph
 from rankwise.pairs.listed import PreferencePairs
+from rankwise.pairs.plan import Plan
 from rankwise.pairs.preferences import preference_graph
 from rankwise.runtime import memory
 from rankwise.runtime.memory import MemoryBudget
@@ -143,7 +144,7 @@ def listed_pairs(n_rows, size):
 
 
 def factor_of(graph, group):
-    return PreferencePairs(None, graph).factored(graph, group)[0]
+    return PreferencePairs(None, graph).factored(graph, None if group is None else Plan.of_folds(group))[0]
 
 
 @pytest.mark.parametrize("work", ["rows", "pairs"])

@@ -20,23 +20,3 @@ number of levels. Where ties are left out, or pairs weigh by their labels, leave
 
 Nothing here validates or prints. The problem reports a kernel whose decomposition shows that it is indefinite.
 """
-
-from rankwise.holdout.compared_pairs import (
-    compared_pair_out_differences,
-    compared_pair_out_error,
-)
-from rankwise.holdout.decomposition import DualHoldOut, HoldOut, PrimalHoldOut
-from rankwise.holdout.groups import groups_of, held_out_residuals
-from rankwise.holdout.leave_pair_out import leave_pair_out_differences, leave_pair_out_error
-
-__all__ = [
-    "DualHoldOut",
-    "HoldOut",
-    "PrimalHoldOut",
-    "compared_pair_out_differences",
-    "compared_pair_out_error",
-    "groups_of",
-    "held_out_residuals",
-    "leave_pair_out_differences",
-    "leave_pair_out_error",
-]

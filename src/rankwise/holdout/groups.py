@@ -171,7 +171,7 @@ def solve_in_lockstep(
     index = np.zeros(is_row.shape, dtype=np.int64)
     index[is_row] = np.concatenate(groups)
     n_alphas, _, n_outputs = residual.shape
-    features = decomposition.features[index]
+    features = decomposition.coordinates[index]
     features[~is_row] = 0.0
     own = np.moveaxis(residual[:, index], 0, 2).reshape(*index.shape, n_alphas * n_outputs)
     own[~is_row] = 0.0

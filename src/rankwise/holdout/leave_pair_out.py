@@ -23,7 +23,6 @@ from rankwise.runtime.threads import blas_held
 
 __all__ = [
     "PairForm",
-    "leave_pair_out_differences",
     "leave_pair_out_error",
     "pair_forms",
     "pair_out_errors",
@@ -124,43 +123,6 @@ def _a_pair(y: Floats) -> tuple[Rows, Rows]:
     return np.array([np.argmin(y)]), np.array([np.argmax(y)])
 
 
-def leave_pair_out_differences(
-    decomposition: HoldOut, y: Floats, root_share: Floats, pairs: tuple[Rows, Rows], alphas: Floats
-) -> Floats:
-    """Return ``f(i) - f(j)`` of the models fitted without rows i and j.
-
-    Parameters
-    ----------
-    decomposition : HoldOut
-        Of the centered problem ("size", ties included, magnitudes).
-    y : (rows, outputs) float64
-    root_share : (rows,) float64
-        ``u``: the root of each row's share of the total weight.
-    pairs : two arrays of row indices
-    alphas : (alphas,) float64
-
-    Returns
-    -------
-    (alphas, pairs, outputs) float64
-    """
-    i, j = pairs
-    decomposition = decomposition.centred(root_share)
-    residual = decomposition.residual(_centred(y, root_share), alphas)
-    diagonals = decomposition.diagonals(alphas)
-    out = np.empty((alphas.size, i.size, y.shape[1]))
-    for a, alpha in enumerate(alphas):
-        across = decomposition.of_pairs(i, j, float(alpha))[:, None]
-        diagonal = diagonals[a][:, None]
-        scaled = residual[a] / root_share[:, None]
-        determinant = diagonal[i] * diagonal[j] - across**2
-        mixed = residual[a][i] / root_share[j, None] - residual[a][j] / root_share[i, None]
-        error = (diagonal[j] * scaled[i] - diagonal[i] * scaled[j] + across * mixed) / determinant
-        out[a] = y[i] - y[j] - error
-    for output in range(y.shape[1]):
-        out[:, leaves_one_level(_level(y[:, output]), i, j), output] = 0.0
-    return out
-
-
 def leave_pair_out_error(
     decomposition: HoldOut,
     y: Floats,
@@ -177,8 +139,12 @@ def leave_pair_out_error(
 
     Parameters
     ----------
-    decomposition, y, root_share, alphas
-        As in `leave_pair_out_differences`.
+    decomposition : HoldOut
+        Of the centered problem ("size", ties included, magnitudes).
+    y : (rows, outputs) float64
+    root_share : (rows,) float64
+        ``u``: the root of each row's share of the total weight.
+    alphas : (alphas,) float64
     code : (rows,) int64, optional
         Equal rows share a number: they tie, however small alpha is and however large its rounding errors.
     n_threads : int

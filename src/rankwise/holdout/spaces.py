@@ -68,7 +68,7 @@ class Decomposition:
 def _primal(hold_out: PrimalHoldOut, vectors: Floats, finish: Finish, target: Floats, alpha: float) -> Floats:
     """Return a model from ``Z'Z = W diag(σ) W'``."""
     inverse = hold_out.shrinkage(np.array([alpha]))[0]
-    return finish(vectors @ (inverse * (hold_out.features.T @ target)))
+    return finish(vectors @ (inverse * (hold_out.coordinates.T @ target)))
 
 
 def _dual(spectrum: DualSpectrum, factor: Factor, target: Floats, alpha: float) -> Floats:
