@@ -173,6 +173,21 @@ def test_an_editor_knows_every_fitted_attribute(name):
     assert set(promised) <= known
 
 
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_help_describes_every_parameter_in_full(name):
+    kind = getattr(rankwise, name)
+    section = inspect.getdoc(kind).split("Parameters\n----------\n")[1].split("\n\n")[0]
+    entries = re.findall(r"^(\w+) : (.*)\n    \S", section, flags=re.MULTILINE)
+    parameters = inspect.signature(kind).parameters
+    assert sorted(parameter for parameter, _ in entries) == sorted(parameters)
+    assert "As in `" not in inspect.getdoc(kind)
+    for parameter, words in entries:
+        default = parameters[parameter].default
+        if isinstance(default, str | float | int | None) and "default=" in words:
+            shown = f'"{default}"' if isinstance(default, str) else default
+            assert words.endswith(f"default={shown}") or float(words.partition("default=")[2]) == default
+
+
 def test_nothing_below_the_estimators_warns():
     """What a fit is to be warned of is data (`Notice`), and the estimator says it."""
     above = (

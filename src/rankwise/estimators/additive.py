@@ -37,6 +37,9 @@ from rankwise.data.validation import check_alphas, check_choice
 from rankwise.design.additive import predict
 from rankwise.design.terms import Terms
 from rankwise.estimators.base import POSITIVE, SHARE, Constraints, Ranker, say
+from rankwise.estimators.docstrings import like
+from rankwise.estimators.rank_rls import RankRLS, RankRLSCV
+from rankwise.estimators.rank_svm import RankSVM
 from rankwise.exceptions import InvalidInputError, NoPairsError, UndefinedMetricError
 from rankwise.fitting.notices import Notice
 from rankwise.fitting.problem import Problem
@@ -217,6 +220,7 @@ class AdditiveMixin(BaseEstimator):  # type: ignore[misc]
         return [Notice(what, "raise max_iter or tol, or use a larger alpha")]
 
 
+@like(RankRLS, RankSVM)
 class AdditiveRanker(AdditiveMixin, Ranker):
     """Rank by a sum of curves of single columns and surfaces of pairs of columns.
 
@@ -253,7 +257,7 @@ class AdditiveRanker(AdditiveMixin, Ranker):
         in the last model: four to eight rounds leave few columns, where there are many and few queries.
     query_weight : {"size", "pairs", "equal"}, default="equal"
         Whether a query's total weight grows with its rows, its pairs, or not at all.
-    ties, cost : str, default="include", "magnitude"
+    ties, cost
         As in `RankRLS`, for ``loss="squared"`` only.
     monotone : dict or array-like, default=None
         1 for columns whose curve must not fall, -1 where it must not rise, 0 otherwise: by column (number or name), or
@@ -270,7 +274,7 @@ class AdditiveRanker(AdditiveMixin, Ranker):
         The share of queries (of rows, where there is one ranking; of pairs, in `fit_pairs`) that it holds out if `fit`
         gets no `eval_set`.
     random_state : int, RandomState, Generator or None, default=0
-        Seeds that choice.
+        Seeds the choice of what is held out.
     n_threads : int, default=None
         Threads of the compiled kernels; by default the CPUs this process may use, and 1 inside a worker.
 
@@ -410,6 +414,7 @@ class Watch:
     search: Search | None = None
 
 
+@like(AdditiveRanker, RankRLSCV)
 class AdditiveRankerCV(AdditiveMixin, Ranker):
     """`AdditiveRanker` with alpha, knots and the number of surfaces chosen on held-out rows or pairs.
 
@@ -435,8 +440,8 @@ class AdditiveRankerCV(AdditiveMixin, Ranker):
         are fewer than 100 queries). "time" is that of `RankRLSCV`. With the squared loss
         and no surfaces, or listed ones, hold-out can be exact, as in `RankRLSCV`, and "auto" makes it so
         where that is cheap. Not used where `fit` gets an `eval_set`.
-    scoring, random_state : default="pairwise_error", 0
-        As in `RankSVMCV`.
+    scoring, random_state
+        As in `RankRLSCV`.
     surface_knots : int, "auto" or list of int, default="auto"
         The most knots of a surface along each of its columns to try: "auto" is 5 and the largest of 9, 17 and 33 with
         40 rows per knot and at most four cells per row in all surfaces.
@@ -465,7 +470,7 @@ class AdditiveRankerCV(AdditiveMixin, Ranker):
         All that was tried: "n_knots", "surface_knots", "interactions", "adaptive", "selective", "alpha" and "score",
         the value of `scoring`, in the order of trial.
     best_score_, cv_
-        As in `RankRLSCV`: the optimistic value of the chosen setting, and a description of the validation.
+        As in `RankRLSCV`.
     surface_ : ndarray of shape (alphas, iterations)
         With the squared loss and given surfaces, where hold-out is not exact: the held-out value of `scoring` after
         every iteration; `unpenalised_`, `best_iteration_`, `choices_` and `n_products_` as in `RankRLSCV`.

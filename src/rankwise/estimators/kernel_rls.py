@@ -17,7 +17,9 @@ from rankwise.data.containers import as_array
 from rankwise.data.validation import check_alphas, check_precomputed, read_seed
 from rankwise.design import Design, whole_entries
 from rankwise.estimators.base import Constraints, Ranker, say
+from rankwise.estimators.docstrings import like
 from rankwise.estimators.fitted import require_finite
+from rankwise.estimators.rank_rls import RankRLS, RankRLSCV
 from rankwise.exceptions import InvalidInputError
 from rankwise.fitting.notices import notices_of_extremes
 from rankwise.fitting.problem import KernelProblem, Problem
@@ -131,6 +133,7 @@ def _contiguous(rows: Matrix) -> Matrix:
     return rows
 
 
+@like(RankRLS)
 class KernelRankRLS(KernelMixin, Ranker):
     """Rank by a function of a kernel's space, fitted with the pairwise squared loss.
 
@@ -162,7 +165,7 @@ class KernelRankRLS(KernelMixin, Ranker):
     memory_limit : int, default=None
         Bytes that may be allocated; by default 80 % of the available memory. Larger allocations are not attempted.
     tol, max_iter
-        Of solver "cg", as in `RankRLS`.
+        As in `RankRLS`, for ``solver="cg"``.
     random_state : int, RandomState, Generator or None, default=0
         Seeds the choice of the reduced set.
     n_threads : int, default=None
@@ -228,6 +231,7 @@ class KernelRankRLS(KernelMixin, Ranker):
         say(fit.notices)
 
 
+@like(KernelRankRLS, RankRLSCV)
 class KernelRankRLSCV(KernelMixin, Ranker):
     """`KernelRankRLS` with alpha, and gamma, chosen on rows that the model did not see.
 
@@ -246,9 +250,11 @@ class KernelRankRLSCV(KernelMixin, Ranker):
     cv : "auto", "time", "leave-query-out", "leave-pair-out", int or splitter, default="auto"
         As in `RankRLSCV`. "auto" leaves out queries where there are several; in one ranking pairs, up to 2000 rows, and
         else makes 10 folds; where leave-pair-out has no closed form, or not at a fair price, `cv_` says so.
-    averaging, scoring : default="folds", "pairwise_error"
+    averaging, scoring
         As in `RankRLSCV`; leave-pair-out takes metrics that count pairs.
-    kernel_params, basis, query_weight, ties, cost, memory_limit, random_state, n_threads
+    kernel_params, basis, query_weight, memory_limit, random_state, n_threads
+        As in `KernelRankRLS`.
+    ties, cost
         As in `KernelRankRLS`. Leave-pair-out has no closed form with ties left out or ``cost="relative"``.
     solver : {"auto", "eigen", "cg"}, default="auto"
         "eigen" decomposes a matrix of rows × rows, or of basis × basis. "cg" multiplies by the kernel, which may be a
@@ -258,7 +264,7 @@ class KernelRankRLSCV(KernelMixin, Ranker):
     method : {"auto", "hybrid", "tikhonov", "early-stopping"}, default="auto"
         As in `RankRLSCV`, for ``solver="cg"``; "auto" is "hybrid" there and else "tikhonov".
     patience, tol, max_iter
-        Of solver "cg", as in `RankRLSCV`.
+        As in `RankRLSCV`, for ``solver="cg"``.
 
     Attributes
     ----------

@@ -11,8 +11,9 @@ from rankwise.arrays import ArrayLike, Floats, RandomSource
 from rankwise.data.validation import check_alphas
 from rankwise.design import DenseDesign
 from rankwise.estimators.base import Ranker
-from rankwise.estimators.kernel_rls import KernelMixin
-from rankwise.estimators.rank_svm import MARGIN_GRID, MarginMixin
+from rankwise.estimators.docstrings import like
+from rankwise.estimators.kernel_rls import KernelMixin, KernelRankRLS
+from rankwise.estimators.rank_svm import MARGIN_GRID, MarginMixin, RankSVM, RankSVMCV
 from rankwise.fitting.margins import margins_of
 from rankwise.fitting.notices import Notice, notices_of_extremes
 from rankwise.fitting.problem import KernelProblem, Problem
@@ -26,6 +27,7 @@ from rankwise.solvers.solution import Solution
 __all__ = ["KernelRankSVM", "KernelRankSVMCV"]
 
 
+@like(KernelRankRLS, RankSVM)
 class KernelRankSVM(MarginMixin, KernelMixin, Ranker):
     """Rank by a function of a kernel's space, fitted with a pairwise loss that stops at a margin.
 
@@ -35,9 +37,12 @@ class KernelRankSVM(MarginMixin, KernelMixin, Ranker):
 
     Parameters
     ----------
-    kernel, gamma, kernel_params, basis, memory_limit, random_state, n_threads
-        As in `KernelRankRLS`; a precomputed kernel must be a matrix. Without a `basis` all rows are one, which takes
-        memory of a few matrices of rows × rows.
+    kernel
+        As in `KernelRankRLS`; a precomputed one must be a matrix.
+    gamma, kernel_params, memory_limit, random_state, n_threads
+        As in `KernelRankRLS`.
+    basis
+        As in `KernelRankRLS`. Without it all rows are one, which takes memory of a few matrices of rows × rows.
     alpha : float, default=1e-4
         The penalty, positive; larger is simpler.
     loss, query_weight, solver, tol, max_iter
@@ -45,8 +50,10 @@ class KernelRankSVM(MarginMixin, KernelMixin, Ranker):
 
     Attributes
     ----------
-    duality_gap_, n_iter_, n_reads_, solver_, loss_
-        As in `RankSVM`; reads are reads of the feature map.
+    duality_gap_, n_iter_, solver_, loss_
+        As in `RankSVM`.
+    n_reads_ : int
+        How many times the solvers read the feature map.
     dual_coef_, basis_, X_fit_, gamma_
         As in `KernelRankRLS`.
     n_queries_, n_pairs_, n_ignored_queries_, n_features_in_, feature_names_in_
@@ -94,6 +101,7 @@ class KernelRankSVM(MarginMixin, KernelMixin, Ranker):
         self._keep_solutions(selection, fit, solutions, features.reads, problem)
 
 
+@like(KernelRankRLS, KernelRankSVM, RankSVM, RankSVMCV)
 class KernelRankSVMCV(MarginMixin, KernelMixin, Ranker):
     """`KernelRankSVM` with alpha chosen on held-out rows, or on held-out pairs.
 
@@ -103,13 +111,15 @@ class KernelRankSVMCV(MarginMixin, KernelMixin, Ranker):
 
     Parameters
     ----------
-    kernel, gamma, kernel_params, basis, memory_limit, n_threads
-        As in `KernelRankSVM`. The reduced set, and ``gamma="scale"``, are those of all rows.
+    kernel, kernel_params, memory_limit, n_threads
+        As in `KernelRankSVM`.
+    gamma, basis
+        As in `KernelRankSVM`. It is that of all rows, in every fold.
     alphas : array-like, default=1e-1, 1e-2, ..., 1e-6
         The grid; the default one goes on beyond its ends as in `RankRLSCV`.
-    cv, scoring : default="auto", "auto"
+    cv, scoring
         As in `RankSVMCV`.
-    random_state : default=0
+    random_state : int, RandomState, Generator or None, default=0
         Seeds the folds and the choice of the reduced set.
     loss, query_weight, solver, tol, max_iter
         As in `RankSVM`.
@@ -118,8 +128,10 @@ class KernelRankSVMCV(MarginMixin, KernelMixin, Ranker):
     ----------
     alpha_, alphas_, best_score_, cv_, cv_errors_
         As in `RankSVMCV`.
-    duality_gap_, n_iter_, n_reads_, solver_, loss_
-        As in `KernelRankSVM`; reads of the feature map in selection and refit together.
+    duality_gap_, n_iter_, solver_, loss_
+        As in `KernelRankSVM`.
+    n_reads_ : int
+        How many times the solvers read the feature map, selection and refit together.
     dual_coef_, basis_, X_fit_, gamma_
         As in `KernelRankRLS`.
     n_queries_, n_pairs_, n_ignored_queries_, n_features_in_, feature_names_in_

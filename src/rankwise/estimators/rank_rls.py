@@ -16,6 +16,7 @@ from rankwise.data.containers import as_array
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_alphas, check_number, check_qid, check_weights
 from rankwise.estimators.base import POSITIVE, SHARE, Constraints, Ranker, say
+from rankwise.estimators.docstrings import like
 from rankwise.estimators.fitted import refuse_unknown
 from rankwise.estimators.linear import LinearMixin
 from rankwise.exceptions import InvalidInputError
@@ -103,7 +104,7 @@ class RankRLS(LinearMixin, Ranker):
         A factor on `alpha` for each column. 0 leaves it free, which takes two products with X per such
         column; one that is constant inside queries keeps its penalty.
     random_state : int, RandomState, Generator or None, default=0
-        Seeds that choice.
+        Seeds the choice of the rows or pairs that early stopping holds out.
     n_threads : int, default=None
         Threads of the compiled kernels; by default the CPUs this process may use, and 1 inside a worker.
 
@@ -353,6 +354,7 @@ def _check_continues(before: PassedQueries, settings: tuple[object, ...], querie
         )
 
 
+@like(RankRLS)
 class RankRLSCV(LinearMixin, Ranker):
     """`RankRLS` with its regularisation chosen on held-out rows.
 
@@ -398,9 +400,11 @@ class RankRLSCV(LinearMixin, Ranker):
         The relative residual at which an alpha has converged.
     max_iter : int, default=None
         The most iterations; by default 1000.
-    positive, prior, column_penalty : default=False, None, None
-        As in `RankRLS`. With one of these three, every alpha is fitted separately, on folds or on an eval set: there is
-        no surface, and ``method`` is "tikhonov".
+    positive, prior
+        As in `RankRLS`.
+    column_penalty
+        As in `RankRLS`. With this, `positive` or `prior`, every alpha is fitted separately, on folds or on an eval set:
+        there is no surface, and ``method`` is "tikhonov".
     random_state : int, RandomState, Generator or None, default=0
         Seeds the folds and the choice of scoring rows.
     n_threads : int, default=None
@@ -436,8 +440,8 @@ class RankRLSCV(LinearMixin, Ranker):
         Products of the Hessian with a vector, in selection and refit together.
     keeps_basis_ : bool
         Whether the Krylov basis was stored; if it would not have fitted in memory, a short recurrence ran.
-    coef_, n_queries_, n_pairs_, n_ignored_queries_, n_features_in_, feature_names_in_
-        As in `RankRLS`; after `fit_pairs` also ``n_components_`` and ``n_unpaired_rows_``.
+    coef_, n_queries_, n_pairs_, n_ignored_queries_, n_features_in_, feature_names_in_, n_components_, n_unpaired_rows_
+        As in `RankRLS`.
 
     Examples
     --------

@@ -16,7 +16,9 @@ from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike, RandomSource
 from rankwise.data.validation import check_alphas
 from rankwise.design import Design
 from rankwise.estimators.base import POSITIVE, SHARE, Constraints, Ranker
+from rankwise.estimators.docstrings import like
 from rankwise.estimators.linear import LinearMixin
+from rankwise.estimators.rank_rls import RankRLS, RankRLSCV
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
 from rankwise.fitting.margins import MarginFit, curvature_of, margins_of
 from rankwise.fitting.problem import Problem, Restriction
@@ -120,6 +122,7 @@ class MarginMixin(BaseEstimator):  # type: ignore[misc]
         self._keep(replace(selection.with_facts(**facts), notices=[*selection.notices, *notices]), problem)
 
 
+@like(RankRLS)
 class RankSVM(MarginMixin, LinearMixin, Ranker):
     """Rank by a linear function fitted with a pairwise loss that stops at a margin.
 
@@ -150,14 +153,17 @@ class RankSVM(MarginMixin, LinearMixin, Ranker):
         The most iterations; by default enough to converge.
     warm_start : bool, default=False
         Start from the coefficients of the last fit.
-    early_stopping, patience, scoring, validation_fraction : default=False, 10, "pairwise_error", 0.1
-        As in `RankRLS`: stop when held-out rows are no longer ranked better, and keep the best iterate.
-    positive, prior, column_penalty : default=False, None, None
-        As in `RankRLS`: signs of coefficients, a model to stay near, and factors on `alpha`. Where one of those is 0,
-        `duality_gap_` is proved against models in which its coefficient is at most ten times as large, or as where it
-        begins to matter.
-    random_state, n_threads : default=0, None
-        As in `RankRLS`: the seed of the rows that early stopping holds out, and the number of threads.
+    early_stopping : bool, default=False
+        Stop the solver when held-out rows are no longer ranked better, and keep its best iterate.
+    patience, scoring, validation_fraction
+        As in `RankRLS`.
+    positive, prior
+        As in `RankRLS`.
+    column_penalty
+        As in `RankRLS`. Where it is 0, `duality_gap_` is proved against models in which that coefficient is at most ten
+        times as large, or as where it begins to matter.
+    random_state, n_threads
+        As in `RankRLS`.
 
     Attributes
     ----------
@@ -167,12 +173,16 @@ class RankSVM(MarginMixin, LinearMixin, Ranker):
     n_iter_ : int
     n_reads_ : int
         How many times the solvers read X.
-    n_queries_, n_pairs_, n_ignored_queries_, n_features_in_, feature_names_in_
-        As in `RankRLS`; ignored queries play no part at all.
-    solver_, loss_ : str
-        The solver and the loss that were used.
+    n_queries_, n_pairs_, n_features_in_, feature_names_in_, n_components_, n_unpaired_rows_
+        As in `RankRLS`.
+    n_ignored_queries_ : int, or ndarray of shape (outputs,)
+        Queries without such a pair, which play no part.
+    solver_ : str
+        The solver that was used.
+    loss_ : str
+        The loss that was used.
     best_iteration_, history_
-        With early stopping, as in `RankRLS`.
+        As in `RankRLS`.
 
     Examples
     --------
@@ -235,6 +245,7 @@ class RankSVM(MarginMixin, LinearMixin, Ranker):
         return [None] * n_outputs
 
 
+@like(RankSVM, RankRLSCV)
 class RankSVMCV(MarginMixin, LinearMixin, Ranker):
     """`RankSVM` with alpha chosen on held-out rows, or on held-out pairs.
 
@@ -253,7 +264,7 @@ class RankSVMCV(MarginMixin, LinearMixin, Ranker):
     scoring : "auto", str or Metric, default="auto"
         As in `RankRLSCV`. "auto" is the pairwise error, and for ``loss="logistic"`` the log-loss of the held-out pairs:
         the order alone says nothing about the scale of the probabilities that `predict_pairs` returns.
-    random_state : default=0
+    random_state
         As in `RankRLSCV`; by default all held-out rows or pairs score.
     loss, query_weight, solver, tol, max_iter, positive, prior, column_penalty, n_threads
         As in `RankSVM`.
