@@ -81,3 +81,12 @@ def test_mistakes_have_a_hint(battles, options, message, capsys):
     err = capsys.readouterr().err
     assert message in err
     assert "Hint: " in err
+
+
+@pytest.mark.filterwarnings("default")
+def test_empty_cells_are_missing_ids(tmp_path, capsys):
+    (tmp_path / "battles.csv").write_text("winner,loser\nx,y\ny,x\n,x\n", encoding="utf-8")
+    assert main(["leaderboard", str(tmp_path / "battles.csv"), "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert [one["item"] for one in json.loads(out)["board"]] == ["x", "y"]
+    assert "1 because an item id is missing" in err

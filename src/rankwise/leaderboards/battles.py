@@ -233,8 +233,11 @@ class _Source:
 
 
 def _is_missing(value: Any) -> bool:
+    """Tell whether a cell is None, empty text, NaN, NaT or pandas.NA."""
+    if value is None or (isinstance(value, str) and not value):
+        return True
     unequal = value != value  # noqa: PLR0124 - true of NaN and NaT; pandas.NA gives no truth value
-    return value is None or not isinstance(unequal, bool | np.bool_) or bool(unequal)
+    return not isinstance(unequal, bool | np.bool_) or bool(unequal)
 
 
 def _numbered(left: list[Any], right: list[Any], more: Iterable[Hashable]) -> tuple[list[Any], Ints, Ints]:
