@@ -12,9 +12,7 @@ labels once is all it takes: every quantity here is a sum over queries or levels
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -136,7 +134,6 @@ class LabelGraph:
     pull: Floats
     constant: Floats
     weight: float
-    find_net_wins: Callable[[], Floats]
     n_threads: int = 1
 
     edges: ClassVar[None] = None  # never listed
@@ -145,11 +142,6 @@ class LabelGraph:
     def n_rows(self) -> int:
         """The number of rows that the pairs refer to."""
         return int(self.blocks.order.shape[0])
-
-    @cached_property
-    def net_wins(self) -> Floats:
-        """``A'ω``, computed on first use, because the squared loss of magnitudes does not need it."""
-        return self.find_net_wins()
 
     def laplacian(self, v: Floats) -> Floats:
         """Apply ``L`` to a vector or to the columns of a block."""
@@ -192,15 +184,14 @@ def label_graph(
         scale = scale * query_importance
     blocks = _blocks(levels, queries, size, scale, ties, cost, row_weight, n_threads)
 
-    net_wins = partial(_net_wins, levels, size, scale, row_weight)
     if cost == "unit":
-        pull, constant = net_wins(), float(scale @ ordered_pairs)
+        pull, constant = _net_wins(levels, size, scale, row_weight), float(scale @ ordered_pairs)
     else:
         centred = _centre(y, queries, row_weight, size)  # L ignores shifts inside a query; rounding does not
         pull = _apply(blocks, centred, n_threads)
         constant = float(scale @ ordered_pairs) if cost == "relative" else float(centred @ pull)
     weight = float(scale @ ordered_pairs) if cost != "relative" else _relative_weight(blocks, levels)
-    return LabelGraph(blocks, pull, np.array(constant), weight, net_wins, n_threads)
+    return LabelGraph(blocks, pull, np.array(constant), weight, n_threads)
 
 
 def _several_outputs(
@@ -230,15 +221,11 @@ def _several_outputs(
         graphs[0],
         pull=np.column_stack([g.pull for g in graphs]),
         constant=np.array([float(g.constant) for g in graphs]),
-        find_net_wins=partial(_stacked_net_wins, graphs),
     )
 
 
-def _stacked_net_wins(graphs: list[LabelGraph]) -> Floats:
-    return np.column_stack([graph.net_wins for graph in graphs])
-
-
 def _net_wins(levels: Levels, size: Floats, scale: Floats, row_weight: Floats | None) -> Floats:
+    """Return ``A'ω``."""
     below = np.cumsum(levels.weight) - levels.weight - _exclusive(size)[levels.query]
     balance = scale[levels.query] * (2 * below + levels.weight - size[levels.query])
     return _weighted(levels.spread(balance), row_weight)

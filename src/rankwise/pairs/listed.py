@@ -24,7 +24,7 @@ from rankwise.pairs.margins import PreferenceMargins
 from rankwise.pairs.pairs import Pairs
 from rankwise.pairs.plan import Plan, Scorer, Units
 from rankwise.pairs.preference_factor import ComponentFactor, IncidenceFactor
-from rankwise.pairs.preferences import MaskedPreferences, PreferenceGraph, preference_graph
+from rankwise.pairs.preferences import PreferenceGraph, preference_graph
 
 __all__ = ["PreferencePairs", "pair_scorer"]
 
@@ -148,8 +148,8 @@ class PreferencePairs(Pairs):
     @property
     def _components(self) -> Ints:
         """The connected component of the rows that each pair is in."""
-        winner, loser, n_rows = self.whole.winner, self.whole.loser, self.n_rows
-        edges = sp.coo_array((np.ones(winner.size), (winner, loser)), shape=(n_rows, n_rows))
+        winner, ones = self.whole.winner, np.ones(self.whole.winner.size)  # weight 0 joins rows as well
+        edges = sp.coo_array((ones, (winner, self.whole.loser)), shape=(self.n_rows, self.n_rows))
         return np.asarray(connected_components(edges, directed=False)[1][winner], dtype=np.int64)
 
     def for_splitter(
@@ -231,24 +231,34 @@ class PreferencePairs(Pairs):
 
 
 class PreferenceFolds:
-    """The graphs of folds of pairs; implements `FoldGraphs`."""
+    """The graphs of folds of pairs; implements `FoldGraphs`.
+
+    The held-out pairs of all folds are one graph over (row, fold), which is taken away from the whole graph in
+    every column; a product with k columns so costs one product of the whole with k columns and one of the
+    pairs with a single column.
+    """
 
     fused = None
 
     def __init__(self, graph: PreferenceGraph, plan: Plan) -> None:
-        self._graph, self._plan = graph, plan
-        self._masked: MaskedPreferences = graph.masked(plan.held, plan.fold, plan.n_folds)
+        self._graph, self._plan, n_folds = graph, plan, plan.n_folds
+        # Row i as fold c sees it stands at i * n_folds + c, where it stands in an array (rows, folds), too.
+        self._own = PreferenceGraph(
+            graph.n_rows * n_folds,
+            graph.winner[plan.held] * n_folds + plan.fold,
+            graph.loser[plan.held] * n_folds + plan.fold,
+            graph.pair_weight[plan.held],
+            graph.difference[plan.held],
+            graph.n_threads,
+        )
+        self.pull = graph.pull[:, None] - self._own.pull.reshape(-1, n_folds)
         pair, self._column = plan.held[plan.is_scored], plan.fold[plan.is_scored]
         self._winner, self._loser = graph.winner[pair], graph.loser[pair]
 
-    @property
-    def pull(self) -> Floats:
-        """``r = A'Ωz``, a column per fold."""
-        return self._masked.pull
-
     def laplacian(self, v: Floats) -> Floats:
         """Apply each fold's ``L`` to its own column."""
-        return self._masked.laplacian(v)
+        own = self._own.laplacian(np.ascontiguousarray(v).reshape(-1))
+        return self._graph.laplacian(v) - own.reshape(v.shape)
 
     def values(self, scores: Floats) -> Floats:
         """Return the differences of held-out pairs."""

@@ -31,9 +31,7 @@ class ComponentFactor:
     is_square: ClassVar[bool] = True
 
     def __init__(self, graph: PreferenceGraph) -> None:
-        self._graph, edges = graph, graph.neighbours
-        weight = np.ones(edges.row.size) if edges.weight is None else edges.weight
-        adjacency = sp.csr_array((weight, edges.row, edges.start), shape=(graph.n_rows, graph.n_rows))
+        self._graph, adjacency = graph, graph.adjacency
         component = connected_components(adjacency, directed=False)[1]
         order = np.argsort(component, kind="stable")
         bounds = [0, *(np.flatnonzero(np.diff(component[order])) + 1).tolist(), order.size]

@@ -11,8 +11,8 @@ unit       1, or 0 for a tie     the pair's weight           a tie: asks for equ
 relative   the magnitude         its weight / magnitude²     not defined, so ties must be excluded
 =========  ====================  ==========================  ==========================================
 
-Without magnitudes every pair wants a difference of 1. Ties enter the Laplacian, but have no winner: they count
-neither in `weight` nor in `net_wins`. With ties excluded they take no part at all.
+Without magnitudes every pair wants a difference of 1. Ties enter the Laplacian, but have no winner: they do
+not count in `weight`. With ties excluded they take no part at all.
 
 A sparse weighted graph by the neighbours of each row, with its Laplacian and its components.
 
@@ -38,74 +38,12 @@ from rankwise.arrays import Floats, Ints
 from rankwise.pairs.blocks import MANY_SCORES
 from rankwise.pairs.labels import Cost, Ties
 
-__all__ = [
-    "MaskedPreferences",
-    "Neighbours",
-    "PreferenceGraph",
-    "connect",
-    "preference_graph",
-]
+__all__ = ["Edges", "PreferenceGraph", "preference_graph"]
 
 
 @dataclass(frozen=True)
-class Neighbours:
-    """The edges of a graph, each listed at both of its ends.
-
-    Attributes
-    ----------
-    start : (rows + 1,) int64
-        Where the neighbours of each row start.
-    row : int32 or int64
-        The neighbours.
-    weight : float64 or None
-        The weight of the edge to each neighbour; None where all weigh 1.
-    """
-
-    start: Ints
-    row: npt.NDArray[np.int32] | Ints
-    weight: Floats | None
-
-    @property
-    def n_rows(self) -> int:
-        """The number of rows, with or without neighbours."""
-        return int(self.start.shape[0]) - 1
-
-    def laplacian(self, v: Floats, n_threads: int) -> Floats:
-        """Return ``Σ_j ω_ij (v_i - v_j)`` for each row i, in each column of `v`."""
-        block = np.ascontiguousarray(v, dtype=np.float64).reshape(self.n_rows, -1)
-        out = np.empty_like(block)
-        threads = n_threads if self.row.size * block.shape[1] >= MANY_SCORES else 1
-        _core.preference_laplacian(self.start, self.row, self.weight, block, out, threads)
-        return out.reshape(v.shape)
-
-    @cached_property
-    def component_sizes(self) -> Ints:
-        """The number of rows of each connected component, largest first; rows without neighbours are left out."""
-        ones = np.ones(self.row.size, dtype=np.int8)
-        shape = (self.n_rows, self.n_rows)
-        count, label = connected_components(
-            scipy.sparse.csr_array((ones, self.row, self.start), shape), directed=False
-        )
-        has_neighbours = np.diff(self.start) > 0
-        sizes = np.bincount(label[has_neighbours], minlength=count)
-        return np.sort(sizes[sizes > 0])[::-1].astype(np.int64, copy=False)
-
-
-def connect(one: Ints, other: Ints, weight: Floats, n_rows: int) -> Neighbours:
-    """Build the graph of some weighted edges; those of weight 0 are left out."""
-    directed = scipy.sparse.coo_array((weight, (one, other)), shape=(n_rows, n_rows)).tocsr()
-    both = directed + directed.T
-    both.eliminate_zeros()
-    # The narrow type halves what a product reads; only folds of a graph of very many rows need the wide one.
-    narrow = n_rows <= np.iinfo(np.int32).max
-    row = both.indices.astype(np.int32 if narrow else np.int64, copy=False)
-    plain = bool((both.data == 1).all())
-    return Neighbours(both.indptr.astype(np.int64), row, None if plain else both.data)
-
-
-@dataclass(frozen=True)
-class PreferenceGraph:
-    """Pairs that were listed one by one; implements `PairGraph` in O(pairs).
+class Edges:
+    """Listed pairs of rows.
 
     Attributes
     ----------
@@ -114,24 +52,61 @@ class PreferenceGraph:
         The caller's list, in its order.
     pair_weight : (pairs,) float64
         ``ω``; 0 for a pair that takes no part.
-    difference : (pairs,) float64
-        ``z``; 0 for a tie.
-    n_threads : int
     """
 
     n_rows: int
     winner: Ints
     loser: Ints
     pair_weight: Floats
+
+    def differences(self, values: Floats) -> Floats:
+        """Return winner minus loser, pair by pair: ``Av``."""
+        return np.asarray(values[self.winner] - values[self.loser])
+
+    def at_rows(self, per_pair: Floats) -> Floats:
+        """Return for each row the sum over its won pairs minus the sum over its lost pairs: ``A'u``."""
+        won = np.bincount(self.winner, per_pair, self.n_rows)
+        return np.asarray(won - np.bincount(self.loser, per_pair, self.n_rows), dtype=np.float64)
+
+    def at_both(self, per_pair: Floats) -> Floats:
+        """Return for each row the sum over its pairs: ``|A|'u``."""
+        won = np.bincount(self.winner, per_pair, self.n_rows)
+        return np.asarray(won + np.bincount(self.loser, per_pair, self.n_rows), dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class PreferenceGraph(Edges):
+    """Pairs that were listed one by one; implements `PairGraph` in O(pairs).
+
+    Attributes
+    ----------
+    difference : (pairs,) float64
+        ``z``; 0 for a tie.
+    n_threads : int
+    """
+
     difference: Floats
     n_threads: int = 1
 
     blocks = None  # the pairs may run across any rows
 
     @cached_property
-    def neighbours(self) -> Neighbours:
-        """The pairs as edges without direction."""
-        return connect(self.winner, self.loser, self.pair_weight, self.n_rows)
+    def adjacency(self) -> scipy.sparse.csr_array:
+        """The weight between each two rows, in both directions; pairs of weight 0 are left out."""
+        shape = (self.n_rows, self.n_rows)
+        directed = scipy.sparse.coo_array((self.pair_weight, (self.winner, self.loser)), shape=shape).tocsr()
+        both = directed + directed.T
+        both.eliminate_zeros()
+        return both
+
+    @cached_property
+    def _neighbours(self) -> tuple[Ints, npt.NDArray[np.int32] | Ints, Floats | None]:
+        """The adjacency as the compiled product takes it: its columns as 32 bits, and no weights where all are 1."""
+        both = self.adjacency
+        # The narrow type halves what a product reads; only folds of a graph of very many rows need the wide one.
+        narrow = self.n_rows <= np.iinfo(np.int32).max
+        row = both.indices.astype(np.int32 if narrow else np.int64, copy=False)
+        return both.indptr.astype(np.int64), row, None if (both.data == 1).all() else both.data
 
     @cached_property
     def is_ordered(self) -> npt.NDArray[np.bool_]:
@@ -149,27 +124,23 @@ class PreferenceGraph:
         return float(self.pair_weight[self.is_ordered].sum())
 
     @cached_property
-    def net_wins(self) -> Floats:
-        """For each row the weight it wins minus the weight it loses."""
-        return self._at_rows(np.where(self.is_ordered, self.pair_weight, 0.0))
-
-    @cached_property
     def pull(self) -> Floats:
         """``r = A'Ωz``."""
-        return self._at_rows(self.pair_weight * self.difference)
+        return self.at_rows(self.pair_weight * self.difference)
 
     @cached_property
     def constant(self) -> Floats:
         """``c = z'Ωz``."""
         return np.array(self.pair_weight @ self.difference**2)
 
-    @property
+    @cached_property
     def component_sizes(self) -> Ints:
         """The number of rows of each connected component, largest first; rows in no pair are left out.
 
         The pairs do not determine how rows of different components compare.
         """
-        return self.neighbours.component_sizes
+        sizes = np.bincount(connected_components(self.adjacency, directed=False)[1])
+        return np.sort(sizes[sizes > 1])[::-1].astype(np.int64, copy=False)
 
     @property
     def n_components(self) -> int:
@@ -186,53 +157,15 @@ class PreferenceGraph:
         return self.winner, self.loser, self.pair_weight
 
     def laplacian(self, v: Floats) -> Floats:
-        """Apply ``L`` to a vector or to the columns of a block."""
-        return self.neighbours.laplacian(v, self.n_threads)
+        """Apply ``L`` to a vector or to the columns of a block: ``Σ_j ω_ij (v_i - v_j)`` for each row i."""
+        block = np.ascontiguousarray(v, dtype=np.float64).reshape(self.n_rows, -1)
+        out, neighbours = np.empty_like(block), self._neighbours
+        threads = self.n_threads if neighbours[1].size * block.shape[1] >= MANY_SCORES else 1
+        _core.preference_laplacian(*neighbours, block, out, threads)
+        return out.reshape(v.shape)
 
     def degrees(self) -> Floats:
-        both = np.concatenate([self.winner, self.loser])
-        return np.bincount(both, np.tile(self.pair_weight, 2), self.n_rows).astype(np.float64)
-
-    def masked(self, pair: Ints, fold: Ints, n_folds: int) -> MaskedPreferences:
-        """Return one graph per fold, as columns: column ``fold[k]`` lacks ``pair[k]``; others may lack it as well."""
-        return MaskedPreferences(self, pair, fold, n_folds)
-
-    def _at_rows(self, per_pair: Floats) -> Floats:
-        won: Floats = np.bincount(self.winner, weights=per_pair, minlength=self.n_rows).astype(
-            np.float64, copy=False
-        )
-        return won - np.bincount(self.loser, weights=per_pair, minlength=self.n_rows)
-
-
-class MaskedPreferences:
-    """The graphs of all folds side by side: column c is the graph without the pairs of fold c.
-
-    The held-out pairs of all folds are one graph over (row, fold), which is taken away from the whole graph in
-    every column; a product with k columns so costs one product of the whole with k columns and one of the
-    pairs with a single column.
-    """
-
-    def __init__(self, graph: PreferenceGraph, pair: Ints, fold: Ints, n_folds: int) -> None:
-        self._whole, self._shape = graph, (graph.n_rows, n_folds)
-        # Row i as fold c sees it stands at i * n_folds + c, where it stands in an array (rows, folds), too.
-        self._own = PreferenceGraph(
-            n_rows=graph.n_rows * n_folds,
-            winner=graph.winner[pair] * n_folds + fold,
-            loser=graph.loser[pair] * n_folds + fold,
-            pair_weight=graph.pair_weight[pair],
-            difference=graph.difference[pair],
-            n_threads=graph.n_threads,
-        )
-
-    @cached_property
-    def pull(self) -> Floats:
-        """``r = A'Ωz``, a column per fold."""
-        return self._whole.pull[:, None] - self._own.pull.reshape(self._shape)
-
-    def laplacian(self, v: Floats) -> Floats:
-        """Apply each fold's ``L`` to its own column of a block (rows, folds)."""
-        own = self._own.laplacian(np.ascontiguousarray(v).reshape(-1))
-        return self._whole.laplacian(v) - own.reshape(self._shape)
+        return self.at_both(self.pair_weight)
 
 
 def preference_graph(
