@@ -2,9 +2,9 @@
 
 Nothing in a file is executed: it can only name the classes listed below. ``zipfile`` compares the CRC of each member,
 so damage is detected. A file from a stranger may still contain anything: sizes are compared with the bytes present
-before memory is allocated, parameters are checked by the constraints of their class, and the arrays that compiled code
-reads must have consistent types and shapes. Parameters that control how a computation runs are neither saved nor
-restored.
+before memory is allocated, parameters are checked by the constraints of their class, fitted attributes by its
+annotations, and the arrays of a ranker must belong together, because compiled code does not look again. Parameters
+that control how a computation runs are neither saved nor restored.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ import json
 import math
 import os
 import re
+import sys
 import warnings
 import zipfile
 from collections import UserList
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import is_dataclass
 from functools import cache
 from importlib import import_module
 from inspect import signature
 from itertools import pairwise
 from numbers import Integral, Real
 from types import UnionType
-from typing import Any, BinaryIO, Union, get_args, get_origin, get_type_hints
+from typing import Any, BinaryIO, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 import numpy as np
 import scipy.sparse as sp
@@ -36,7 +36,7 @@ from sklearn.utils.validation import check_is_fitted
 
 import rankwise
 from rankwise.arrays import AnyArray
-from rankwise.design.terms import Terms
+from rankwise.data.containers import check_sparse
 from rankwise.exceptions import ModelFileError
 from rankwise.files import replacing
 from rankwise.json_values import Json, json_value
@@ -62,14 +62,14 @@ RANKERS = [
     "KernelRankSVM", "KernelRankSVMCV", "RankRLS", "RankRLSCV", "RankSVM", "RankSVMCV", "TwoSidedRankRLS",
     "TwoSidedRankRLSCV",
 ]  # fmt: skip
-# Transformers of numbers, which are tried on a row of ones.
-_NUMERIC = [
+# Transformers that are tried on a row of ones.
+_SCALERS = [
     "KBinsDiscretizer", "MaxAbsScaler", "MinMaxScaler", "Normalizer", "PowerTransformer", "QuantileTransformer",
     "RobustScaler", "SplineTransformer", "StandardScaler",
 ]  # fmt: skip
+_NUMERIC = {*_SCALERS, "SimpleImputer"}
 _MOST_COLUMNS = 1 << 24  # of models whose arrays do not have one entry per column
 _MOST_CURVES = 1 << 20  # columns of additive models, which exports list
-_MOST_KNOTS = 1 << 16
 
 _MODULES = {
     name: module
@@ -87,59 +87,19 @@ _MODULES = {
             "GroupKFold", "KFold", "LeaveOneGroupOut", "StratifiedGroupKFold", "StratifiedKFold",
         ],
         "sklearn.pipeline": ["FeatureUnion", "Pipeline"],
-        "sklearn.preprocessing": [*_NUMERIC, "OneHotEncoder", "OrdinalEncoder", "FunctionTransformer"],
+        "sklearn.preprocessing": [*_SCALERS, "OneHotEncoder", "OrdinalEncoder", "FunctionTransformer"],
     }.items()
     for name in names
 }  # fmt: skip
 _RUN_PARAMETERS = frozenset({"n_threads", "n_jobs", "memory", "memory_limit", "time_limit", "verbose"})
 # Attributes and parameters that files leave out: a search, unfitted models, and the time that a candidate took.
 _LEFT_OUT = {"AutoRanker": {"rivals", "search_"}, "AverageRanker": {"rankers"}, "Entry": {"seconds"}}
-# Attributes that scikit-learn's fit sets under a private name, and that transform needs.
-_PRIVATE = {
-    "ColumnTransformer": {
-        "_columns", "_n_features", "_remainder", "_transformer_to_input_indices", "_name_to_fitted_passthrough",
-    },
-    "KBinsDiscretizer": {"_encoder"},
-    "MissingIndicator": {"_n_features", "_precomputed"},
-    "OneHotEncoder": {
-        "_default_to_infrequent_mappings", "_drop_idx_after_grouping", "_infrequent_enabled", "_infrequent_indices",
-        "_n_features_outs",
-    },
-    "OrdinalEncoder": {
-        "_default_to_infrequent_mappings", "_infrequent_enabled", "_infrequent_indices", "_missing_indices",
-    },
-    "PowerTransformer": {"_scaler"},
-    "SimpleImputer": {"_fill_dtype", "_fit_dtype"},
-}  # fmt: skip
-_OUTPUT = "_sklearn_output_config"
-_FITTED = re.compile(r"[A-Za-z][A-Za-z0-9_]*_")
+# Of scikit-learn's steps private attributes too, which transform needs.
+_FITTED, _FITTED_STEP = re.compile(r"[A-Za-z]\w*_"), re.compile(r"[A-Za-z]\w*_|_[a-z]\w*")
 _SUMMARY = [
     "n_features_in_", "n_queries_", "n_pairs_", "n_ignored_queries_", "alpha_", "gamma_", "penalty_power_", "solver_",
     "method_", "cv_", "best_score_", "best_iteration_", "n_iter_", "duality_gap_",
 ]  # fmt: skip
-# Types of the fitted attributes of rankers. Several outputs make an array of a number.
-_TYPES: Mapping[str, tuple[Any, ...]] = {
-    name: kinds
-    for kinds, names in {
-        (
-            Integral,
-        ): "n_components_ n_features_in_ n_iter_ n_knots_ n_products_ n_queries_ n_reads_ n_samples_seen_ "
-        "n_unpaired_rows_ adaptive_ selective_ surface_knots_",
-        (Integral, np.ndarray): "best_iteration_ n_ignored_queries_ n_pairs_",
-        (Real,): "baseline_ expected_score_ gamma_ log_loss_ penalty_power_",
-        (Real, np.ndarray): "alpha_ best_score_ duality_gap_",
-        (bool,): "fitted_with_qid_ is_dense_ keeps_basis_",
-        (str,): "cv_ loss_ method_ solver_",
-        (list,): "calibration_ expected_interval_ history_ rankers_ skipped_",
-        (dict,): "choices_ cv_results_",
-        (
-            np.ndarray,
-        ): "alphas_ constant_columns_ cv_errors_ importances_ interactions_ shares_ surface_ unpenalised_ "
-        "values_ weights_ children_ features_ missing_left_ roots_ thresholds_",
-        (Metric,): "metric_",
-    }.items()
-    for name in names.split()
-}
 
 
 def save(model: BaseEstimator, path: File, *, notes: Mapping[str, object] | None = None) -> None:
@@ -301,81 +261,84 @@ def _class(name: str) -> type:
 
 def _write(value: Any, name: str, arrays: dict[str, AnyArray]) -> Json:  # noqa: C901, PLR0911, PLR0912 - one branch per type
     """Return the JSON of a value; `name` is that of the attribute or parameter, for arrays and errors."""
-    if value is None or type(value) in {bool, int, str}:
+
+    def listed(items: Iterable[Any]) -> list[Json]:
+        return [_write(one, name, arrays) for one in items]
+
+    kind: Any = type(value)
+    if value is None or kind in {bool, int, str}:
         return value  # type: ignore[no-any-return]
-    if type(value) is float:
+    if isinstance(value, str):  # numpy.str_
+        return str(value)
+    if kind is float:
         return value if math.isfinite(value) else {"$float": repr(value)}
-    if type(value) is np.ndarray:
-        if value.dtype == object:
-            return {
-                "$objects": [_write(one, name, arrays) for one in value.ravel()],
-                "shape": list(value.shape),
-            }
-        if value.dtype.kind not in "biufU" or value.dtype == np.longdouble:
-            raise _unsuitable(value, name)
+    if kind is np.ndarray and value.dtype == object:
+        return {"$objects": listed(value.ravel()), "shape": list(value.shape)}
+    if kind is np.ndarray and value.dtype.kind in "biufU" and value.dtype != np.longdouble:
         key = name if name not in arrays else f"{name}-{len(arrays)}"
         arrays[key] = value.astype(value.dtype.newbyteorder("<"), copy=False)
         return {"$array": key}
     if isinstance(value, np.generic) and value.dtype.name in _SCALARS:
         return {"$numpy": value.dtype.name, "value": _write(value.item(), name, arrays)}
-    if isinstance(value, str):  # numpy.str_
-        return str(value)
-    if type(value) is list or isinstance(value, UserList):  # scikit-learn's list of remaining columns
-        return [_write(one, name, arrays) for one in value]
-    if type(value) in {tuple, range, slice}:
-        items = value if type(value) is tuple else (value.start, value.stop, value.step)
-        return {f"${type(value).__name__}": [_write(one, name, arrays) for one in items]}
+    if kind is list or isinstance(value, UserList):  # scikit-learn's list of remaining columns
+        return listed(value)
+    if kind in {tuple, range, slice}:
+        return {
+            f"${kind.__name__}": listed(value if kind is tuple else (value.start, value.stop, value.step))
+        }
     if isinstance(value, dict):
         if all(type(key) is str and not key.startswith("$") for key in value):
             return {key: _write(one, name, arrays) for key, one in value.items()}
-        return {"$dict": [[_write(one, name, arrays) for one in pair] for pair in value.items()]}
-    if isinstance(value, np.dtype | type) and (kind := np.dtype(value).name) in {*_SCALARS, "object"}:
-        return {"$dtype" if isinstance(value, np.dtype) else "$type": kind}
-    if type(value).__name__ in _SPARSE and type(value) is _SPARSE[type(value).__name__]:
-        parts = (value.data, value.indices, value.indptr)
-        return {
-            "$sparse": type(value).__name__,
-            "parts": [_write(one, name, arrays) for one in parts],
-            "shape": [int(axis) for axis in value.shape],
-        }
-    if type(value).__name__ == "BSpline" and type(value).__module__.startswith("scipy."):
-        return {
-            "$spline": [
-                _write(one, name, arrays) for one in (value.t, value.c, int(value.k), value.extrapolate)
-            ]
-        }
+        return {"$dict": [listed(pair) for pair in value.items()]}
+    if isinstance(value, np.dtype | type) and (scalar := np.dtype(value).name) in {*_SCALARS, "object"}:
+        return {"$dtype" if isinstance(value, np.dtype) else "$type": scalar}
+    if kind in _SPARSE.values():
+        parts = listed((value.data, value.indices, value.indptr))
+        return {"$sparse": kind.__name__, "parts": parts, "shape": [int(axis) for axis in value.shape]}
+    if kind.__name__ == "BSpline" and kind.__module__.startswith("scipy."):
+        return {"$spline": listed((value.t, value.c, int(value.k), value.extrapolate))}
     if isinstance(value, Metric) and value.base_name in METRICS:
         return {"$metric": value.base_name, "options": _write(dict(value.options), name, arrays)}
-    if type(value) is Kernel and isinstance(value.name, str):
+    if kind is Kernel and isinstance(value.name, str):
         return {"$kernel": value.name, "parameters": _write(_kept(value.parameters), name, arrays)}
-    if type(value).__name__ in _MODULES and type(value) is _class(type(value).__name__):
+    if kind.__name__ in _MODULES and kind is _class(kind.__name__):
         return _write_object(value, arrays)
-    raise _unsuitable(value, name)
+    if callable(value) and not isinstance(value, type):
+        raise ModelFileError(
+            f"{name} is a function ({value!r:.80}), and a model file contains no code.",
+            "use a kernel by name, or kernel='precomputed' with the function's values; or pickle the model, for "
+            "readers who trust you.",
+        )
+    described = f"an array of type {value.dtype}" if kind is np.ndarray else f"a {kind.__name__}"
+    raise ModelFileError(
+        f"{name} is {described} ({value!r:.80}), which a model file cannot hold.",
+        "set the parameter to a plain value before saving (set_params); or pickle the model, for readers who trust "
+        "you.",
+    )
 
 
 def _write_object(value: Any, arrays: dict[str, AnyArray]) -> Json:
-    cls: Any = type(value)
-    kind = cls.__name__
-    omitted = _LEFT_OUT.get(kind, set())
-    parameters = {name: getattr(value, name) for name in _parameter_names(cls) if name not in omitted}
-    if kind == "ColumnTransformer" and hasattr(value, "_columns"):  # instead of a function that chose them
+    kind: Any = type(value)
+    omitted = _LEFT_OUT.get(kind.__name__, set())
+    parameters = {name: getattr(value, name) for name in _parameter_names(kind) if name not in omitted}
+    if kind.__name__ == "ColumnTransformer" and hasattr(
+        value, "_columns"
+    ):  # instead of a function that chose them
         parameters["transformers"] = [
             (name, step, chosen if callable(columns) else columns)
             for (name, step, columns), chosen in zip(value.transformers, value._columns, strict=True)  # noqa: SLF001
         ]
     if isinstance(parameters.get("random_state"), np.random.RandomState | np.random.Generator):
         parameters["random_state"] = None
-    written: dict[str, Json] = {
-        "$class": kind,
-        "parameters": {name: _write(one, name, arrays) for name, one in _kept(parameters).items()},
+    attributes = vars(value) if isinstance(value, BaseEstimator) else {}
+    attributes = {
+        name: one for name, one in attributes.items() if name not in omitted and _is_attribute(kind, name)
     }
-    if isinstance(value, BaseEstimator):
-        written["attributes"] = {
-            name: _write(one, name, arrays)
-            for name, one in vars(value).items()
-            if name not in omitted and _is_attribute(cls, name)
-        }
-    return written
+    return {
+        "$class": kind.__name__,
+        "parameters": {name: _write(one, name, arrays) for name, one in _kept(parameters).items()},
+        "attributes": {name: _write(one, name, arrays) for name, one in attributes.items()},
+    }
 
 
 @cache
@@ -386,10 +349,9 @@ def _parameter_names(kind: Any) -> tuple[str, ...]:
 @cache
 def _is_attribute(kind: Any, name: str) -> bool:
     """Tell whether a file may set this attribute."""
-    if name == _OUTPUT or name in _PRIVATE.get(kind.__name__, ()):
-        return True
+    pattern = _FITTED_STEP if kind.__module__.startswith("sklearn.") else _FITTED
     default = getattr(kind, name, None)
-    return bool(_FITTED.fullmatch(name)) and not (callable(default) or isinstance(default, property))
+    return bool(pattern.fullmatch(name)) and not (callable(default) or isinstance(default, property))
 
 
 def _kept(parameters: Mapping[str, Any]) -> dict[str, Any]:
@@ -398,21 +360,6 @@ def _kept(parameters: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(options := kept.get("kernel_params"), dict):
         kept["kernel_params"] = _kept(options)
     return kept
-
-
-def _unsuitable(value: object, name: str) -> ModelFileError:
-    if callable(value) and not isinstance(value, type):
-        return ModelFileError(
-            f"{name} is a function ({value!r:.80}), and a model file contains no code.",
-            "use a kernel by name, or kernel='precomputed' with the function's values; or pickle the model, for "
-            "readers who trust you.",
-        )
-    kind = f"an array of type {value.dtype}" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
-    return ModelFileError(
-        f"{name} is {kind} ({value!r:.80}), which a model file cannot hold.",
-        "set the parameter to a plain value before saving (set_params); or pickle the model, for readers who trust "
-        "you.",
-    )
 
 
 # --- reading ---
@@ -425,7 +372,11 @@ def _opened(path: File) -> Iterator[tuple[dict[str, Any], zipfile.ZipFile]]:
     source: Any = io.BytesIO(path.read()) if hasattr(path, "read") else path
     try:
         with zipfile.ZipFile(source) as archive:
-            _check_members(archive)
+            members = archive.infolist()
+            is_stored = all(one.compress_type == 0 and one.file_size == one.compress_size for one in members)
+            is_whole = is_stored and sum(one.file_size for one in members) <= archive.start_dir
+            _require(is_whole, "its members are not stored as save does")
+            _require(archive.getinfo(_HEADER).file_size <= _LONGEST_HEADER, "its header is too long")
             header = json.loads(archive.read(_HEADER))
             version = header["format"]
             _require(
@@ -443,40 +394,21 @@ def _opened(path: File) -> Iterator[tuple[dict[str, Any], zipfile.ZipFile]]:
         ) from error
 
 
-def _check_members(archive: zipfile.ZipFile) -> None:
-    """Raise unless the members are stored one after the other, as save does: together they fit in the file."""
-    members, end = archive.infolist(), 0
-    for member in members:
-        is_plain = member.compress_type == zipfile.ZIP_STORED and member.flag_bits == 0
-        is_plain = is_plain and member.file_size == member.compress_size
-        _require(is_plain and member.header_offset >= end, "its members are not stored as save does")
-        end = member.header_offset + member.file_size + 1
-    _require(end <= archive.start_dir, "its members overlap")
-    _require(len(set(archive.namelist())) == len(members), "two members have one name")
-    first = members[0]
-    _require(first.filename == _HEADER and first.header_offset == 0, "it does not begin with a model")
-    _require(first.file_size <= _LONGEST_HEADER, "its header is too long")
-
-
 def _array(name: str, archive: zipfile.ZipFile) -> AnyArray:
     data = archive.read(f"{name}.npy")
     stream = io.BytesIO(data)
     _require(np.lib.format.read_magic(stream) == (1, 0), f"{name} is not an array")
     shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-    content = len(data) - stream.tell()
-    is_whole = math.prod(shape) * dtype.itemsize == content and (
-        content or max(shape, default=0) <= _MOST_COLUMNS
-    )
-    _require(
-        is_whole and dtype.kind in "biufU", f"{name} declares {shape!r:.80} of {dtype!s:.20}: {content} bytes"
-    )
-    flat = np.frombuffer(data, dtype, offset=stream.tell()) if content else np.empty(0, dtype)
-    if dtype.kind in "bU" and content:  # numbers that are neither a truth value nor a character
-        codes = flat.view("u1" if dtype.kind == "b" else f"{dtype.byteorder}u4")
-        _require(
-            codes.max() <= (1 if dtype.kind == "b" else 0x10FFFF), f"{name} is not of type {dtype!s:.20}"
-        )
-    return flat.astype(dtype.newbyteorder("=")).reshape(shape, order="F" if is_fortran else "C")
+    _require(dtype.kind in "biufU" and max(shape, default=0) <= len(data), f"{name} has {dtype!s:.20}")
+    # Raises where the bytes are too few.
+    array = np.ndarray(shape, dtype, data, stream.tell(), order="F" if is_fortran else "C")
+    if dtype.kind == "b":  # numbers that are neither a truth value
+        array = array.view("u1") != 0
+    found: AnyArray = array.astype(dtype.newbyteorder("="))
+    if dtype.kind == "U":  # nor a character
+        codes = np.frombuffer(found.tobytes(), np.uint32)
+        _require(codes.max(initial=0) <= sys.maxunicode, f"{name} is not text")
+    return found
 
 
 def _read(value: Any, archive: zipfile.ZipFile, depth: int = 0) -> Any:
@@ -490,23 +422,20 @@ def _read(value: Any, archive: zipfile.ZipFile, depth: int = 0) -> Any:
     if kind == "$array":
         return _array(value[kind], archive)
     parts = {key: _read(one, archive, depth + 1) for key, one in value.items()}
-    if not kind.startswith("$"):
-        return parts
-    return _made(*parts.values()) if kind == "$class" else _KINDS[kind](*parts.values())
+    return _KINDS[kind](*parts.values()) if kind.startswith("$") else parts
 
 
-def _made(name: str, parameters: dict[str, Any], attributes: Mapping[str, Any] | None = None) -> Any:
-    kind, parameters = _class(name), _kept(parameters)
-    unknown = set(parameters).difference(_parameter_names(kind))
-    _require(not unknown, f"{name} has no parameter {unknown!r:.80}")
-    if is_dataclass(kind):
-        _check_fields(kind, parameters)
-    made: Any = kind(**parameters)
+def _object(name: str, parameters: dict[str, Any], attributes: dict[str, Any]) -> Any:
+    kind = _class(name)
+    hints = _hints(kind)
+    for key, value in {**parameters, **attributes}.items():
+        _require(_fits(value, hints.get(key, Any)), f"{key} of {name} is a {type(value).__name__}")
+    made: Any = kind(**_kept(parameters))
+    for key in attributes:
+        _require(_is_attribute(kind, key), f"{name} has no attribute {key!r:.80}")
     if isinstance(made, BaseEstimator):
-        for key in attributes or ():
-            _require(_is_attribute(kind, key), f"{name} has no attribute {key!r:.80}")
-        vars(made).update(attributes or {})
-        _check_estimator(made)
+        vars(made).update(attributes)
+    _check(made, name)
     return made
 
 
@@ -523,42 +452,25 @@ def _scalar(kind: str, value: Any) -> Any:
 
 
 def _sparse(kind: str, parts: list[Any], shape: list[int]) -> Any:
-    data, indices, indptr = parts
-    _require(
-        data.dtype.kind in "biuf" and {indices.dtype.str, indptr.dtype.str} <= {"<i4", "<i8"},
-        "a sparse matrix has other types than numbers",
-    )
-    # Compiled code does not look again. SciPy's check_format accepts pointers that go up and come back to 0.
-    n_major, n_minor = shape if kind.startswith("csr") else shape[::-1]
-    _require(
-        data.shape == indices.shape == (indptr[-1],)
-        and indptr.shape == (n_major + 1,)
-        and indptr[0] == 0
-        and (indptr[1:] >= indptr[:-1]).all()
-        and (indices.size == 0 or 0 <= indices.min() <= indices.max() < n_minor),
-        "a sparse matrix has entries outside its rows and columns",
-    )
-    return _SPARSE[kind]((data, indices, indptr), shape=tuple(shape))
+    matrix = _SPARSE[kind](tuple(parts), shape=tuple(shape))
+    _require(matrix.dtype.kind in "biuf", "a sparse matrix has other types than numbers")
+    check_sparse("X_fit_", matrix)
+    return matrix
 
 
 def _spline(parts: list[Any]) -> Any:
     from scipy.interpolate import BSpline  # noqa: PLC0415 - a tenth of a second that most models do not need
 
-    knots, coefficients, degree, extrapolate = parts
-    _require(degree < 100, "a spline has a high degree")
-    return BSpline(knots, coefficients, degree, extrapolate)
+    _require(parts[2] < 100, "a spline has a high degree")
+    return BSpline(*parts)
 
 
 def _kernel(name: str, parameters: dict[str, Any]) -> Kernel:
     kernel = Kernel(name, _kept(parameters))
-    _require(
-        name in KERNELS
-        and all(
-            kernel.takes(key) and (_is_number(value) or (key == "gamma" and value is None))
-            for key, value in kernel.parameters.items()
-        ),
-        f"kernel {name!r:.80} has parameters {parameters!r:.80}",
-    )
+    for key, value in kernel.parameters.items():
+        is_number = _fits(value, float) or (key == "gamma" and value is None)
+        _require(kernel.takes(key) and is_number, f"kernel {name!r:.80} has {key!r:.80}")
+    _require(name in KERNELS, f"kernel {name!r:.80} is unknown")
     return kernel
 
 
@@ -569,6 +481,7 @@ def _metric(name: str, options: dict[str, Any]) -> Metric:
 
 
 _KINDS: Mapping[str, Any] = {
+    "$class": _object,
     "$dict": dict,
     "$dtype": lambda name: np.dtype({**dict(zip(_SCALARS, _SCALARS, strict=True)), "object": "O"}[name]),
     "$float": lambda text: {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}[text],
@@ -615,206 +528,45 @@ def _last_step(model: Any) -> Any:
     return model.steps[-1][1] if type(model).__name__ == "Pipeline" else model
 
 
-def _is_number(value: object) -> bool:
-    """Tell whether this is a number, and not a truth value."""
-    return isinstance(value, Real) and not isinstance(value, bool)
-
-
 _hints = cache(get_type_hints)
 
 
-def _check_fields(kind: type, fields: Mapping[str, object]) -> None:
-    """Raise unless the values of a dataclass have the types of its fields, and curves have increasing knots."""
-    hints = _hints(kind)
-    for name, value in fields.items():
-        _require(_fits(value, hints[name]), f"{kind.__name__} cannot have a {type(value).__name__} as {name}")
-    if kind.__name__ == "Curve":
-        knots: Any = fields["knots"]
-        _require(
-            0 <= int(fields["column"]) < _MOST_CURVES  # type: ignore[call-overload]
-            and knots.dtype == np.float64
-            and knots.ndim == 1
-            and knots.size < _MOST_KNOTS
-            and np.isfinite(knots).all()
-            and (knots[1:] > knots[:-1]).all(),
-            "a curve does not have a column and increasing knots",
-        )
-
-
-def _fits(value: object, hint: Any) -> bool:
+def _fits(value: Any, hint: Any) -> bool:  # noqa: PLR0911 - one branch per kind of annotation
+    """Tell whether a value has the type of an annotation."""
     kind, inner = get_origin(hint) or hint, get_args(hint)
-    if kind is Any:
+    if kind in {Any, object} or getattr(kind, "_is_protocol", False):
         return True
     if kind in {Union, UnionType}:
         return any(_fits(value, one) for one in inner)
-    if kind is tuple:
-        return isinstance(value, tuple) and all(_fits(one, inner[0]) for one in value)
+    if kind in {list, tuple}:
+        return isinstance(value, kind) and all(_fits(one, inner[0]) for one in value)
+    if is_typeddict(kind):
+        return isinstance(value, dict) and all(
+            _fits(value[key], one) for key, one in _hints(kind).items() if key in value
+        )
     if kind in {int, float}:
         return isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)
+    if kind is np.ndarray and isinstance(value, np.ndarray):
+        return get_args(inner[1])[0] in {Any, value.dtype.type}
     return isinstance(value, kind)
 
 
-def _check_estimator(step: Any) -> None:
-    """Raise unless the parameters and fitted attributes of an estimator can be used without harm."""
-    kind = type(step).__name__
+def _check(step: Any, kind: str) -> None:
+    """Raise unless the parameters and fitted attributes of an object belong together."""
     if hasattr(step, "_parameter_constraints"):
         step._validate_params()  # noqa: SLF001 - as fit does
-    output = vars(step).get("_sklearn_output_config", {})
-    _require(
-        set(output) <= {"transform"} and set(output.values()) <= {"default", "pandas", "polars"},
-        "an output container is unknown",
-    )
-    n_features = _check_columns(step)
-    if kind in {*RANKERS, "BoostedTrees"}:
-        _check_ranker(step, kind)
-    elif kind == "BradleyTerry":
-        _check_board(step)
-    elif kind == "OneHotEncoder" and hasattr(step, "categories_"):
-        _check_encoder(step)
-    elif kind == "TableEncoder" and hasattr(step, "columns_"):
-        _check_table_encoder(step, n_features)
-    elif kind in _NUMERIC and n_features is not None:
-        _try(step)
-    elif kind == "ColumnTransformer":
-        chosen = getattr(step, "_columns", step.transformers)
-        is_whole = len(chosen) == len(step.transformers) and all(len(one) == 3 for one in step.transformers)
-        _require(is_whole, "the transformers of columns are not a name, a step and columns each")
-    elif kind == "Pipeline":
-        _check_steps(step)
-
-
-def _check_columns(step: Any) -> Any:
-    """Raise unless an estimator has a number of columns and, if any, that many names; return the number."""
-    n_features, names = vars(step).get("n_features_in_"), vars(step).get("feature_names_in_")
-    if n_features is not None:
-        _require(type(n_features) is int and n_features > 0, f"n_features_in_ is {n_features!r:.80}")
+    n_features, names = getattr(step, "n_features_in_", None), vars(step).get("feature_names_in_")
+    if isinstance(step, BaseEstimator) and n_features is not None:
+        _require(type(n_features) is int and 0 < n_features <= 2**31, f"n_features_in_ is {n_features!r:.80}")
     if names is not None:
         is_named = names.shape == (n_features,) and all(isinstance(name, str) for name in names)
         _require(is_named and len(set(names)) == len(names), "the feature names are not one per column")
-    return n_features
-
-
-def _check_table_encoder(step: Any, n_features: int | None) -> None:
-    step.describe()
-    _require(
-        len(step.columns_) == n_features and len(step.get_feature_names_out()), "an encoder lacks columns"
-    )
-    _require(all(map(_encodes, step.columns_)), "an encoder has a column without its numbers or categories")
-
-
-def _check_board(step: Any) -> None:
-    n_items = len(step.items_)
-    columns = [*step.table_.values(), step.strengths_, step.shrunk_strengths_, step.component_]
-    kinds = ("", "model_", "cluster_", "shrunk_")
-    square = [getattr(step, f"{kind}covariance_") for kind in kinds]
-    is_whole = all(len(one) == n_items for one in columns) and len(step.prediction_) >= n_items
-    is_whole &= all(one.shape == (n_items, n_items) for one in square)
-    _require(is_whole, "a leaderboard has arrays of other items")
-
-
-def _check_steps(pipeline: Any) -> None:
-    """Raise unless the steps of a pipeline have names, transform columns, and make those that a ranker takes."""
-    names = [name for name, _ in pipeline.steps]
-    is_named = names and len(set(names)) == len(names) and all(isinstance(name, str) for name in names)
-    _require(is_named, "the steps of a pipeline do not have different names")
-    between = [one for _, one in pipeline.steps[:-1]]
-    _require(
-        all(one == "passthrough" or hasattr(one, "transform") for one in between),
-        "a step of a pipeline does not transform columns",
-    )
-    for (_, one), (_, other) in pairwise(pipeline.steps):
-        if type(one).__name__ == "TableEncoder" and hasattr(one, "columns_"):
-            made = len(one.get_feature_names_out())
-            _require(made == (features_taken(other) or made), "the encoder makes other columns")
-
-
-def _encodes(column: Mapping[str, Any]) -> bool:
-    if column["kind"] in {"number", "date"}:
-        return _is_number(column["fill"]) and isinstance(column["missing"], int)
-    return column["kind"] != "category" or all(isinstance(level, str) for level in column["levels"])
-
-
-def _try(step: Any) -> None:
-    """Raise where the arrays of a transformer do not fit its columns: scikit-learn's errors would come later."""
-    n_features = step.n_features_in_
-    _require(n_features <= _MOST_COLUMNS, f"n_features_in_ is {n_features}")
-    for name in ("mean_", "center_", "min_", "scale_"):
-        values = getattr(step, name, None)
-        is_whole = values is None or (np.shape(values) == (n_features,) and np.isfinite(values).all())
-        _require(is_whole and (name != "scale_" or values is None or values.all()), f"{name} does not fit")
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        step.transform(np.ones((1, n_features)))
-
-
-def _check_encoder(step: Any) -> None:
-    """Raise unless the categories of an encoder agree with the sparse matrix that it makes of them."""
-    categories = step.categories_
-    mappings = getattr(step, "_default_to_infrequent_mappings", [None] * len(categories))
-    dropped = getattr(step, "_drop_idx_after_grouping", None)
-    dropped = [None] * len(categories) if dropped is None else list(dropped)
-    sizes = []
-    for values, mapping, drop in zip(categories, mappings, dropped, strict=True):
-        size = values.size
-        _require(values.ndim == 1 and size, "an encoder has a column without categories")
-        if mapping is not None:
-            is_whole = mapping.shape == (size,) and mapping.dtype.kind in "iu"
-            _require(
-                is_whole and 0 <= mapping.min() <= mapping.max() < size, "an encoder groups other categories"
-            )
-            size = int(mapping.max()) + 1
-        if drop is not None:
-            _require(
-                isinstance(drop, int | np.integer) and 0 <= drop < size, "an encoder drops a missing category"
-            )
-            size -= 1
-        sizes.append(size)
-    _require(step.n_features_in_ == len(sizes), "an encoder has categories of other columns")
-    _require(list(getattr(step, "_n_features_outs", sizes)) == sizes, "an encoder makes other columns")
-
-
-def _check_ranker(step: Any, kind: str) -> None:
-    """Raise unless the arrays that compiled code reads have the sizes that it expects."""
-    for name, value in vars(step).items():
-        kinds = _TYPES.get(name)
-        is_right = kinds is None or (isinstance(value, kinds) and isinstance(value, bool) == (bool in kinds))
-        _require(is_right, f"{name} is a {type(value).__name__}")
     if hasattr(step, "cv_errors_"):
         _check_search(step)
-    if kind.startswith("TwoSided"):
-        _check_two_sided(step)
-        return
-    n_features = step.n_features_in_
-    if kind == "AutoRanker":
-        _check_choice(step)
-    elif kind == "AverageRanker":
-        for ranker in step.rankers_:
-            _require(
-                _is_ranker(ranker) and features_taken(ranker) == n_features, "the models of a mean differ"
-            )
-            _require(
-                np.ndim(getattr(_last_step(ranker), "coef_", 0.0)) < 2,
-                "a model of a mean has several outputs",
-            )
-        _require(step.rankers_ and _numbers(step.weights_, len(step.rankers_)), "a mean lacks weights")
-    elif kind.startswith("Additive"):
-        _check_terms(step, n_features)
-    elif kind.startswith("Kernel"):
-        _check_kernel(step, n_features)
-    elif kind == "BoostedTrees":
-        _check_trees(step, n_features)
+    if kind in _CHECKS:
+        _CHECKS[kind](step)
     else:
-        _require(_coefficients(step.coef_, n_features), f"coef_ does not have {n_features} columns")
-
-
-def _check_two_sided(step: Any) -> None:
-    """Raise unless the coefficients belong to the training objects, which have features."""
-    coef = step.coef_
-    is_table = isinstance(coef, np.ndarray) and coef.ndim == 2 and coef.dtype == np.float64
-    _require(is_table, "coef_ is not a table")
-    for kept, size in zip((step.row_fit_, step.column_fit_), coef.shape, strict=True):
-        belongs = kept is None or (kept.ndim == 2 and kept.dtype == np.float64 and kept.shape[0] == size)
-        _require(belongs, "coef_ does not belong to its objects")
+        _columns_made(step)
 
 
 def _is_ranker(model: object) -> bool:
@@ -825,54 +577,71 @@ def _is_ranker(model: object) -> bool:
     return isinstance(model, BaseEstimator) and type(_last_step(model)).__name__ in {*RANKERS, "BoostedTrees"}
 
 
-def _check_choice(step: Any) -> None:
-    _require(_is_ranker(step.best_estimator_), "the chosen model is not a ranker")
-    first = step.best_estimator_ if step.encoder_ is None else step.encoder_
-    _require(features_taken(first) == step.n_features_in_, "the chosen model takes other columns")
-    if step.encoder_ is not None:
-        _require(type(step.encoder_).__name__ == "TableEncoder", "the encoder does not encode tables")
-        made = len(step.encoder_.get_feature_names_out())
-        _require(made == features_taken(step.best_estimator_), "the encoder makes other columns")
-    board = step.candidates_
-    _require(type(board).__name__ == "CandidateTable", "there is no table of candidates")
-    _require(sum(entry.is_chosen for entry in board) == 1, "the table of candidates does not name one choice")
-    str(board)
-
-
 def _check_search(step: Any) -> None:
     """Raise unless the held-out values of a search, which reports draw, belong to its alphas and its choice."""
     alphas, errors, outputs = step.alphas_, step.cv_errors_, np.shape(step.alpha_)
-    for value in (step.alpha_, step.best_score_, getattr(step, "best_iteration_", step.alpha_)):
-        is_number = np.shape(value) == outputs and np.asarray(value).dtype.kind in "if"
-        _require(is_number, "the choice is not a number per output")
-    one_per_alpha = errors.shape[: errors.ndim - len(outputs)][-1:] == alphas.shape
+    n_alphas = errors.shape[: errors.ndim - len(outputs)][-1:]
+    is_whole = n_alphas == alphas.shape and np.shape(step.best_score_) == outputs
+    if (surface := getattr(step, "surface_", None)) is not None:
+        is_whole &= surface.shape[:-1] == (*outputs, alphas.size)
+        is_whole &= step.unpenalised_.shape == (*outputs, surface.shape[-1])
+    if (choices := getattr(step, "choices_", None)) is not None:
+        triples = [one for made in choices.values() for one in (made if outputs else [made])]
+        is_whole &= all(len(one) == 3 and all(_fits(value, float) for value in one) for one in triples)
+        is_whole &= step.method_ in choices
+    _require(is_whole, "the held-out values do not belong to the alphas")
+
+
+def _check_linear(step: Any) -> None:
     _require(
-        one_per_alpha and alphas.dtype.kind == errors.dtype.kind == "f", "the errors are not one per alpha"
+        _coefficients(step.coef_, step.n_features_in_), f"coef_ does not have {step.n_features_in_} columns"
     )
-    table = getattr(step, "surface_", None)
-    if table is not None:
-        n_iter, bare = table.shape[-1], step.unpenalised_
-        is_whole = table.shape == (*outputs, alphas.size, n_iter) and bare.shape == (*outputs, n_iter)
-        _require(is_whole and table.dtype.kind == bare.dtype.kind == "f", "the surface has other alphas")
-    choices = getattr(step, "choices_", None if table is None else {})
-    if choices is not None:
-        _require(step.method_ in choices, "the method chose nothing")
-        triples = [triple for made in choices.values() for triple in (made if outputs else [made])]
-        _require(all(map(_is_choice, triples)), "a choice is not an alpha, an iteration and a value")
 
 
-def _is_choice(values: Any) -> bool:
-    return len(values) == 3 and all(map(_is_number, values))
+def _check_kernel(step: Any) -> None:
+    basis, rows, n_rows = step.basis_, step.X_fit_, step.n_features_in_
+    _require(None not in step.kernel_.parameters.values(), "the kernel lacks its gamma")
+    _require(basis is None or (basis.ndim == 1 and basis.size), "the basis does not list rows")
+    if not step.kernel_.is_precomputed:
+        _require(rows.shape[1] == n_rows and rows.dtype.kind == "f", "X_fit_ has other columns")
+        _require(np.isfinite(rows.data if sp.issparse(rows) else rows).all(), "X_fit_ is not finite")
+        n_rows = rows.shape[0]
+        _require(n_rows and (basis is None or basis.size == n_rows), "the basis has other rows")
+    elif basis is not None:
+        _require(0 <= basis.min() <= basis.max() < n_rows, "the basis lists other rows")
+        n_rows = basis.size
+    _require(_coefficients(step.dual_coef_, n_rows), f"dual_coef_ does not have {n_rows} columns")
 
 
-def _check_trees(step: Any, n_features: int) -> None:
+def _coefficients(array: AnyArray, size: int) -> bool:
+    return array.ndim in {1, 2} and array.size > 0 and array.shape[-1] == size
+
+
+def _check_curve(curve: Any) -> None:
+    knots = curve.knots
+    is_increasing = knots.ndim == 1 and np.isfinite(knots).all() and (knots[1:] > knots[:-1]).all()
+    _require(curve.column >= 0 and is_increasing, "a curve does not have a column and increasing knots")
+
+
+def _check_terms(step: Any) -> None:
+    terms = step.terms_
+    _require(step.n_features_in_ <= _MOST_CURVES, "the model has too many columns")
+    _require(
+        all(side.column < step.n_features_in_ for side in terms.sides),
+        "a curve has a column beyond the last one",
+    )
+    sizes = {"values_": terms.n_values, "shares_": terms.n_values, "importances_": len(terms.all_terms)}
+    for name, size in sizes.items():
+        array = getattr(step, name)
+        _require(array.shape == (size,) and np.isfinite(array).all(), f"{name} does not have {size} numbers")
+
+
+def _check_trees(step: Any) -> None:
     """Raise unless every node splits a column of X, and leads to nodes after it or is a leaf."""
     feature, children, n_nodes = step.features_, step.children_, step.features_.size
     arrays = (feature, step.thresholds_, step.values_, step.missing_left_)
     is_whole = all(one.shape == (n_nodes,) for one in arrays) and children.shape == (n_nodes, 2)
-    kinds = "".join(one.dtype.kind for one in (*arrays, children, step.roots_))
-    _require(is_whole and kinds == "iffiii", "the nodes of trees are not whole")
-    _require(feature.max(initial=-1) < n_features, "a tree has a column beyond the last one")
+    _require(is_whole and feature.max(initial=-1) < step.n_features_in_, "the nodes of trees are not whole")
     inner = np.flatnonzero(feature >= 0)
     after = children[inner] > inner[:, None]
     _require((after & (children[inner] < n_nodes)).all(), "a node of a tree leads back")
@@ -881,44 +650,137 @@ def _check_trees(step: Any, n_features: int) -> None:
     _require(np.isfinite(step.values_).all() and np.isfinite(step.baseline_), "a leaf has no value")
 
 
-def _check_kernel(step: Any, n_features: int) -> None:
-    basis = step.basis_
-    _require(isinstance(step.kernel_, Kernel) and n_features <= _MOST_COLUMNS, "the model has no kernel")
-    if basis is not None:
-        _require(basis.ndim == 1 and basis.dtype.kind in "iu" and basis.size, "the basis does not list rows")
-    if step.kernel_.is_precomputed:
-        _require(basis is None or 0 <= basis.min() <= basis.max() < n_features, "the basis lists other rows")
-        n_rows = n_features if basis is None else basis.size
-    else:
-        rows = step.X_fit_
-        _require(isinstance(rows, np.ndarray) or sp.issparse(rows), "the model has no basis rows")
-        values = rows.data if sp.issparse(rows) else rows
-        _require(np.isfinite(values).all(), "X_fit_ has values that are not finite")
-        _require(
-            rows.ndim == 2 and rows.dtype.kind == "f" and rows.shape[1] == n_features,
-            "X_fit_ has other columns",
-        )
-        n_rows = rows.shape[0]
-        _require(n_rows and (basis is None or basis.size == n_rows), "the basis has other rows")
-    _require(_coefficients(step.dual_coef_, n_rows), f"dual_coef_ does not have {n_rows} columns")
+def _check_mean(step: Any) -> None:
+    for ranker in step.rankers_:
+        is_single = np.ndim(getattr(_last_step(ranker), "coef_", 0.0)) < 2
+        is_same = _is_ranker(ranker) and features_taken(ranker) == step.n_features_in_
+        _require(is_single and is_same, "the models of a mean differ")
+    is_weighted = step.rankers_ and step.weights_.shape == (len(step.rankers_),)
+    _require(is_weighted and np.isfinite(step.weights_).all(), "a mean lacks weights")
 
 
-def _check_terms(step: Any, n_features: int) -> None:
-    terms = step.terms_
-    _require(isinstance(terms, Terms) and n_features <= _MOST_CURVES, "the model has no curves")
+def _check_choice(step: Any) -> None:
+    _require(_is_ranker(step.best_estimator_), "the chosen model is not a ranker")
+    first = step.best_estimator_ if step.encoder_ is None else step.encoder_
+    _require(features_taken(first) == step.n_features_in_, "the chosen model takes other columns")
+    if step.encoder_ is not None:
+        made = len(step.encoder_.get_feature_names_out())
+        _require(made == features_taken(step.best_estimator_), "the encoder makes other columns")
+    _require(sum(entry.is_chosen for entry in step.candidates_) == 1, "the candidates do not name one choice")
+    str(step.candidates_)
+
+
+def _check_two_sided(step: Any) -> None:
+    for kept, size in zip((step.row_fit_, step.column_fit_), step.coef_.shape, strict=True):
+        belongs = kept is None or (kept.ndim == 2 and kept.dtype == np.float64 and kept.shape[0] == size)
+        _require(belongs, "coef_ does not belong to its objects")
+
+
+def _check_board(step: Any) -> None:
+    n_items = len(step.items_)
+    columns = [*step.table_.values(), step.strengths_, step.shrunk_strengths_, step.component_]
+    square = [getattr(step, f"{kind}covariance_") for kind in ("", "model_", "cluster_", "shrunk_")]
+    is_whole = all(len(one) == n_items for one in columns) and len(step.prediction_) >= n_items
     _require(
-        all(side.column < n_features for side in terms.sides), "a curve has a column beyond the last one"
+        is_whole and all(one.shape == (n_items, n_items) for one in square), "a leaderboard is not whole"
     )
-    sizes = {"values_": terms.n_values, "shares_": terms.n_values, "importances_": len(terms.all_terms)}
-    for name, size in sizes.items():
-        _require(_numbers(getattr(step, name), size), f"{name} does not have {size} numbers")
 
 
-def _numbers(array: Any, size: int) -> bool:
-    is_array = isinstance(array, np.ndarray) and array.dtype == np.float64 and array.shape == (size,)
-    return is_array and bool(np.isfinite(array).all())
+def _check_encoder(step: Any) -> None:
+    if not hasattr(step, "n_features_in_"):
+        return
+    step.describe()
+    for column in step.columns_:
+        is_list = isinstance(column.get("fill"), list)
+        _require(is_list == (column["kind"] == "list"), "an encoder has a column without its numbers")
+    is_whole = len(step.columns_) == step.n_features_in_ and len(step.get_feature_names_out())
+    _require(is_whole, "an encoder lacks columns")
 
 
-def _coefficients(array: Any, size: int) -> bool:
-    is_array = isinstance(array, np.ndarray) and array.dtype == np.float64 and array.ndim in {1, 2}
-    return is_array and array.size > 0 and array.shape[-1] == size
+def _check_one_hot(step: Any) -> None:
+    """Raise unless the categories agree with the sparse matrix that scikit-learn makes of them, unchecked."""
+    if not hasattr(step, "categories_"):
+        return
+    absent = [None] * len(step.categories_)
+    mappings = getattr(step, "_default_to_infrequent_mappings", absent)
+    dropped = absent if step._drop_idx_after_grouping is None else step._drop_idx_after_grouping  # noqa: SLF001
+    sizes = []
+    for values, mapping, drop in zip(step.categories_, mappings, dropped, strict=True):
+        codes = np.arange(values.size) if mapping is None else mapping
+        size = int(codes.max()) + 1
+        is_whole = (
+            values.ndim == 1 and codes.shape == values.shape and codes.min() >= 0 and size <= values.size
+        )
+        _require(is_whole, "an encoder groups other categories")
+        _require(
+            drop is None or (_fits(drop, int) and 0 <= drop < size), "an encoder drops a missing category"
+        )
+        sizes.append(size - (drop is not None))
+    is_whole = step.n_features_in_ == len(sizes) and list(step._n_features_outs) == sizes  # noqa: SLF001
+    _require(is_whole, "an encoder makes other columns")
+
+
+def _columns_made(step: Any) -> int | None:
+    """Return how many columns a step makes of numbers, by trying it, or of a table; None if it takes other rows.
+
+    Raises where the arrays of a step do not fit its columns: scikit-learn's errors would come later.
+    """
+    if type(step).__name__ == "TableEncoder" and hasattr(step, "columns_"):
+        return len(step.get_feature_names_out())
+    if type(step).__name__ not in _NUMERIC or not hasattr(step, "n_features_in_"):
+        return None
+    n_features = step.n_features_in_
+    _require(n_features <= _MOST_COLUMNS, f"n_features_in_ is {n_features}")
+    for name in ("mean_", "center_", "min_", "scale_"):
+        values = getattr(step, name, None)
+        is_whole = values is None or (np.shape(values) == (n_features,) and np.isfinite(values).all())
+        _require(is_whole and (name != "scale_" or values is None or values.all()), f"{name} does not fit")
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        return int(step.transform(np.ones((1, n_features))).shape[1])
+
+
+def _check_bins(step: Any) -> None:
+    if _columns_made(step) is not None and step.encode != "ordinal":
+        levels = [values.tolist() for values in step._encoder.categories_]  # noqa: SLF001
+        _require(levels == [list(range(n)) for n in step.n_bins_], "an encoder has other bins")
+
+
+def _check_columns(step: Any) -> None:
+    """Raise unless the steps of columns are steps, and take as many columns as they get."""
+    chosen = getattr(step, "_columns", step.transformers)
+    for _, one, columns in (*step.transformers, *getattr(step, "transformers_", ())):
+        taken = features_taken(one)
+        is_step = isinstance(one, str) or hasattr(one, "transform")
+        fits = taken is None or not isinstance(columns, list) or len(columns) in {taken, 0}
+        _require(is_step and fits, "the steps of columns take other columns")
+    _require(len(chosen) == len(step.transformers), "there are not as many steps as groups of columns")
+
+
+def _check_steps(pipeline: Any) -> None:
+    """Raise unless the steps of a pipeline have names, transform columns, and make those that the next one takes."""
+    names = [name for name, _ in pipeline.steps]
+    is_named = names and len(set(names)) == len(names) and all(isinstance(name, str) for name in names)
+    transforms = all(one == "passthrough" or hasattr(one, "transform") for _, one in pipeline.steps[:-1])
+    _require(is_named and transforms, "the steps of a pipeline are not names and transformers")
+    for (_, one), (_, other) in pairwise(pipeline.steps):
+        widths = {_columns_made(one), features_taken(other)} - {None}
+        _require(len(widths) < 2, "a step makes other columns than the next one takes")
+
+
+_CHECKS: Mapping[str, Callable[[Any], None]] = {
+    **dict.fromkeys(RANKERS, _check_linear),
+    **dict.fromkeys([name for name in RANKERS if name.startswith("Kernel")], _check_kernel),
+    **dict.fromkeys([name for name in RANKERS if name.startswith("Additive")], _check_terms),
+    **dict.fromkeys([name for name in RANKERS if name.startswith("TwoSided")], _check_two_sided),
+    "AutoRanker": _check_choice,
+    "AverageRanker": _check_mean,
+    "BoostedTrees": _check_trees,
+    "BradleyTerry": _check_board,
+    "ColumnTransformer": _check_columns,
+    "KBinsDiscretizer": _check_bins,
+    "Curve": _check_curve,
+    "OneHotEncoder": _check_one_hot,
+    "Pipeline": _check_steps,
+    "TableEncoder": _check_encoder,
+}

@@ -8,7 +8,6 @@ import sys
 import warnings
 from fractions import Fraction
 from pathlib import Path
-from threading import Event
 
 import numpy as np
 import pytest
@@ -21,7 +20,6 @@ from fuzz_corpus import read_corpus
 from oracles import parse_svmlight
 from rankwise.data import iter_svmlight, load_svmlight, save_svmlight
 from rankwise.data import svmlight as text_reader
-from rankwise.data.svmlight import read_ahead, whole_lines
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
 from real_data import NEEDS_REAL_DATA, ROOT
 
@@ -528,26 +526,27 @@ class Endless(io.RawIOBase):
         return len(buffer)
 
 
-@pytest.mark.parametrize("limit", [1, 1 << 24])
-def test_a_line_without_an_end_is_noticed(limit, monkeypatch):
+def test_a_line_without_an_end_is_noticed(monkeypatch):
     monkeypatch.setattr(text_reader, "PARSED_AT_ONCE", 1 << 16)
+    monkeypatch.setattr(text_reader, "_LONGEST_LINE", 1 << 20)
     stream = Endless()
-    with pytest.raises(InvalidInputError, match=r"has a line of more than .* MB.*Hint: .*raise longest_line"):
-        load_svmlight(stream, longest_line=limit, n_threads=1)
-    assert stream.taken < 2 * limit + (1 << 18)
+    with pytest.raises(InvalidInputError, match=r"has a line of more than .* MB.*Hint: check"):
+        load_svmlight(stream, n_threads=1)
+    assert stream.taken < (1 << 21) + (1 << 18)
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress])
-def test_a_compressed_line_without_an_end_is_noticed(pack, tmp_path):
+def test_a_compressed_line_without_an_end_is_noticed(pack, tmp_path, monkeypatch):
+    monkeypatch.setattr(text_reader, "_LONGEST_LINE", 1 << 20)
     (tmp_path / "bomb").write_bytes(pack(b"0" * (1 << 25)))
-    for read in (load_svmlight, lambda path, **options: next(iter_svmlight(path, **options))):
+    for read in (load_svmlight, lambda path: next(iter_svmlight(path))):
         with pytest.raises(InvalidInputError, match=r"bomb has a line of more than"):
-            read(tmp_path / "bomb", longest_line=1 << 20)
+            read(tmp_path / "bomb")
 
 
-def test_lines_up_to_the_limit_are_read():
+def test_long_lines_are_read():
     text = b"1 " + b" ".join(b"%d:1" % column for column in range(1, 2_000_001))
-    X, _, _ = load_svmlight(io.BytesIO(text + b"\n"), longest_line=len(text), n_threads=1)
+    X, _, _ = load_svmlight(io.BytesIO(text + b"\n"), n_threads=1)
     assert X.nnz == 2_000_000
 
 
@@ -556,25 +555,6 @@ def test_text_that_does_not_fit_in_memory_is_told_before_it_is_too_late(monkeypa
     monkeypatch.setattr(text_reader, "PARSED_AT_ONCE", 1 << 20)
     with pytest.raises(MemoryLimitError, match=r"does not fit in memory.*Hint: write it to a store"):
         load_svmlight(io.BytesIO(b"1 1:1\n"))
-
-
-class LinesThenEndless(Endless):
-    """Lines first."""
-
-    def readinto(self, buffer):
-        size = super().readinto(buffer)
-        if self.taken < 1 << 20:
-            buffer[-1:] = b"\n"
-        return size
-
-
-def test_who_stops_reading_need_not_wait_for_the_end_of_a_line():
-    """A thread reads ahead; it ends when its reader does."""
-    stream, stop = LinesThenEndless(), Event()
-    blocks = read_ahead(whole_lines(stream, "stream", 1 << 16, longest_line=1 << 28, stop=stop), stop)
-    next(blocks)
-    blocks.close()
-    assert stream.taken < 1 << 27
 
 
 def test_a_column_number_far_from_all_others_is_a_slip():

@@ -458,13 +458,13 @@ def test_a_failed_write_leaves_nothing(tmp_path):
     save_table(np.eye(2), [1, 2], path)
     before = path.read_bytes()
     for options, message in [
-        ({"feature_names": ["a"]}, "1 feature names, but X has 2 columns"),
-        ({"feature_names": ["label", "b"]}, "same name, 'label'"),
+        ({"feature_names": ["a"]}, r"feature_names has 1 entries, but X has shape \(2, 2\)"),
+        ({"feature_names": ["label", "b"]}, "same name"),
         ({"feature_names": ["a", "a"]}, "same name"),
     ]:
         with pytest.raises(InvalidInputError, match=message):
             save_table(np.eye(2), [1, 2], path, **options)
-    with pytest.raises(InvalidInputError, match="has 3 entries, but X has 2 rows"):
+    with pytest.raises(InvalidInputError, match="has 3 entries, but X has shape"):
         save_table(np.eye(2), [1, 2, 3], path)
     with pytest.raises(InvalidInputError, match="does not name the format"):
         save_table(np.eye(2), None, tmp_path / "rows.xyz")
@@ -551,7 +551,7 @@ def test_entries_of_csv_may_have_line_breaks(tmp_path):
     [
         ([[0], None], [[1.0], [2.0]], "column 'indices', row 1: the list is missing"),
         ([[0], [1, 2]], [[1.0], [2.0]], "column 'values', row 1: there are not as many values"),
-        ([[], [-1]], [[], [2.0]], "column 'indices', row 1: a column number is not between"),
+        ([[], [-1]], [[], [2.0]], "column 'indices', row 1: a column number .*is not between"),
         ([[5], [1, 4, 1]], [[1.0], [2.0, 3.0, 4.0]], "column 'indices', row 1: a column number comes twice"),
         ([[0], [0, 1]], [[1.0], [2.0, None]], "column 'values', row 1: a missing value"),
         ([[0], [2**40]], [[1.0], [2.0]], "column number 1099511627776 needs more than 32 bits"),

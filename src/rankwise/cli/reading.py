@@ -36,7 +36,6 @@ from rankwise.data.columns import (
 from rankwise.data.containers import pays_as_array
 from rankwise.data.duels import WINNER_AND_LOSER, duel_columns, duel_sides, stack_duels
 from rankwise.data.queries import Queries
-from rankwise.data.query_ids import decode_ids
 from rankwise.data.store import META, open_store
 from rankwise.data.svmlight import TextReader, ZeroBased, check_last_column, item_ids, no_rows, text_blocks
 from rankwise.data.tables import (
@@ -429,7 +428,7 @@ def _read_text(
         raise no_rows(reader)
     block = reader.take()
     check_last_column(reader, block)
-    qid = None if block.runs is None else block.runs.repeat(decode_ids(block.runs.texts()), block.labels.size)
+    qid = block.qid()
     X = block.matrix(reader.n_columns)
     found = item_ids(reader.comments) if wants_items else np.empty(0, np.str_)
     return Data(

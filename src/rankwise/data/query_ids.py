@@ -1,13 +1,11 @@
-"""Query ids as text: runs of rows with one id, and conversion to numbers where all ids are numbers."""
+"""Query ids as text, and their conversion to numbers where all ids are numbers."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from rankwise.arrays import AnyArray
 from rankwise.exceptions import InvalidInputError
@@ -18,34 +16,6 @@ _REAL = re.compile(r"-?[0-9]+\.[0-9]+(e[+-][0-9]+)?|-?[0-9]e[+-][0-9]+")
 _LARGEST = 2**63 - 1
 _NOT_IN_AN_ID = re.compile(r"[ \t\n\r\v\f#\x00]")
 _KINDS = {"i": "integers", "f": "real numbers", "U": "text"}
-
-
-@dataclass(frozen=True)
-class QueryRuns:
-    """Runs of consecutive rows with one id.
-
-    Attributes
-    ----------
-    start : (runs,) int64
-        The first row of each.
-    text : bytes
-        The ids, one behind the other.
-    text_end : (runs,) int64
-    """
-
-    start: npt.NDArray[np.int64]
-    text: bytes
-    text_end: npt.NDArray[np.int64]
-
-    def texts(self) -> list[str]:
-        """Return the id of each run; bytes that are not UTF-8 survive as surrogates."""
-        ends = self.text_end.tolist()
-        pieces = (self.text[a:b] for a, b in zip([0, *ends[:-1]], ends, strict=True))
-        return [piece.decode("utf-8", "surrogateescape") for piece in pieces]
-
-    def repeat(self, ids: AnyArray, n_rows: int) -> AnyArray:
-        """Return one id per row."""
-        return np.repeat(ids, np.diff(self.start, append=n_rows))
 
 
 def decode_ids(texts: Sequence[str], kind: str | None = None) -> AnyArray:
@@ -82,18 +52,13 @@ def _is_real(text: str) -> bool:
     return bool(_REAL.fullmatch(text)) and text != "-0.0" and str(float(text)) == text
 
 
-def _names(ids: AnyArray) -> list[str]:
-    """Return the text of each id, one for ids that are equal."""
+def encode_ids(ids: AnyArray) -> list[bytes]:
+    """Return ids as they are written behind ``qid:``."""
     if ids.dtype.kind in "mM":
         ids = ids.astype(np.str_)  # as numbers they would count nanoseconds
     if ids.dtype.kind == "f":
         ids = ids + 0.0  # -0.0 and 0.0 are one id
-    return [str(value) for value in ids.tolist()]
-
-
-def encode_ids(ids: AnyArray) -> list[bytes]:
-    """Return ids as they are written behind ``qid:``."""
-    texts = _names(ids)
+    texts = [str(value) for value in ids.tolist()]
     for text in texts:
         if not text or _NOT_IN_AN_ID.search(text):
             raise InvalidInputError(

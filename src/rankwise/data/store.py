@@ -524,8 +524,8 @@ def _text_blocks(source: object, *, comments: bool, **options: Any) -> Iterator[
     for block in text_blocks(reader, BLOCK_BYTES):
         items = item_ids(reader.take_comments(block.labels.size)) if reader.keeps_comments else None
         start, ids = None, None
-        if block.runs is not None:
-            start, ids = block.runs.start, np.array(block.runs.texts(), dtype=object)
+        if block.has_qid:
+            start, ids = block.run_start, np.array(block.run_ids(), dtype=object)
         yield _Block(block.matrix(reader.n_columns), block.labels, start, ids, items, reader.base)
 
 

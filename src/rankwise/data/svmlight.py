@@ -20,7 +20,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from itertools import accumulate
 from pathlib import Path
-from threading import Event
 from typing import Any, BinaryIO, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
@@ -29,8 +28,8 @@ import scipy.sparse as sp
 
 from rankwise import _core
 from rankwise.arrays import AnyArray, Floats, InMemory, MatrixLike, is_sparse
-from rankwise.data.containers import as_array, readable
-from rankwise.data.query_ids import QueryRuns, decode_ids, encode_ids
+from rankwise.data.containers import as_rows
+from rankwise.data.query_ids import decode_ids, encode_ids
 from rankwise.data.validation import (
     check_choice,
     check_count,
@@ -50,21 +49,22 @@ Missing = Literal["error", "nan", "zero"]
 Block = tuple[sp.csr_matrix, Floats, AnyArray | None]
 
 LAST_COLUMN = 2**31 - 2  # columns are numbered by 32-bit integers
-LONGEST_LINE = 1 << 28  # bytes: a row of some twenty million values
+_LONGEST_LINE = 1 << 28  # bytes: a row of some twenty million values
 # Text that is parsed at a time: the output of a thread should still be in cache when it is put in place.
 PARSED_AT_ONCE = 1 << 22
 # Values that are turned into text at a time: little enough that its memory is used again for the next ones.
 _WRITTEN_AT_ONCE = 1 << 17
-_READ_AT_ONCE = 1 << 20  # bytes between two looks at whether the caller wants to stop
 # A column number is taken for a slip where it is beyond so many, and so many times the one before it, in data of at
 # least so many entries.
 _MANY_COLUMNS, _FAR, _MANY_ENTRIES = 1_000_000, 1000, 1000
-_UNPACKERS: dict[bytes, Callable[..., Any]] = {
+_UNPACKERS: dict[bytes, Callable[[Any], Any]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
     b"\xfd7zXZ\x00": lzma.open,
+    b"\x28\xb5\x2f\xfd": lambda raw: (
+        _zstandard().ZstdDecompressor().stream_reader(raw, read_across_frames=True)
+    ),
 }
-ZSTD_MAGIC = b"\x28\xb5\x2f\xfd"
 _NAMED = re.compile(r"\b(?:docid|doc_id|id)\s*[=:]\s*(\S+)", re.IGNORECASE)
 
 # The problem, the hint and the parameters that the hint changes, by the names that the parser gives.
@@ -111,7 +111,6 @@ def load_svmlight(
     missing: Missing = "error",
     dtype: npt.DTypeLike = np.float64,
     n_threads: int | None = None,
-    longest_line: int = LONGEST_LINE,
     comments: bool = False,
 ) -> Any:
     r"""Read svmlight or LETOR text, a row per line: ``label qid:id column:value # comment``.
@@ -132,8 +131,6 @@ def load_svmlight(
         The type of the matrix. Values are rounded correctly to it.
     n_threads : int, optional
         By default, as many as the process has processors.
-    longest_line : int, default=268435456
-        The limit in bytes; a longer line raises an error before it fills the memory.
     comments : bool, default=False
         Whether the comments are returned too; `rankwise.data.item_ids` finds the ids of documents in them.
 
@@ -158,7 +155,7 @@ def load_svmlight(
     >>> y.tolist(), qid.tolist()
     ([2.0, 0.0], [7, 7])
     """
-    reader = TextReader(paths, n_features, zero_based, missing, dtype, n_threads, longest_line)
+    reader = TextReader(paths, n_features, zero_based, missing, dtype, n_threads)
     reader.keeps_comments = comments
     for _ in reader.parse():
         pass
@@ -179,7 +176,6 @@ def iter_svmlight(
     missing: Missing = "error",
     dtype: npt.DTypeLike = np.float64,
     n_threads: int | None = None,
-    longest_line: int = LONGEST_LINE,
 ) -> Iterator[Block]:
     r"""Read svmlight or LETOR text block by block, without ever holding more than one.
 
@@ -197,7 +193,6 @@ def iter_svmlight(
     missing : {"error", "nan", "zero"}, default="error"
     dtype : {np.float64, np.float32}, default=np.float64
     n_threads : int, optional
-    longest_line : int, default=268435456
 
     Yields
     ------
@@ -216,7 +211,7 @@ def iter_svmlight(
     [((2, 2), [7, 7]), ((1, 2), [8])]
     """
     check_count("block_bytes", block_bytes, optional=False)
-    reader = TextReader(paths, n_features, zero_based, missing, dtype, n_threads, longest_line)
+    reader = TextReader(paths, n_features, zero_based, missing, dtype, n_threads)
     kind: str | None = None
     for block in text_blocks(reader, block_bytes):
         qid = block.qid(kind)
@@ -233,13 +228,15 @@ class TextBlock:
     columns : (entries,) int32
     start : (rows + 1,) int64
     labels : (rows,) float64
-    runs : QueryRuns or None
-        The rows of each query; None where no row has an id.
+    run_start : (runs,) int64
+        The first row of each run of rows with one query id; there are no runs where no row has an id.
     """
 
     def __init__(self, arrays: tuple[Any, ...], *, has_qid: bool) -> None:
-        self.values, self.columns, self.start, self.labels, run_start, text, text_end = arrays
-        self.runs = QueryRuns(run_start, text, text_end) if has_qid else None
+        self.values, self.columns, self.start, self.labels, self.run_start, self._text, self._text_end = (
+            arrays
+        )
+        self.has_qid = has_qid
 
     def matrix(self, n_columns: int) -> sp.csr_matrix:
         """Return the rows as a SciPy matrix; nothing is copied but the row pointers."""
@@ -249,11 +246,17 @@ class TextBlock:
         X.has_sorted_indices = X.has_canonical_format = True  # the parser saw to it
         return X
 
+    def run_ids(self) -> list[str]:
+        """Return the query id of each run; bytes that are not UTF-8 survive as surrogates."""
+        ends = self._text_end.tolist()
+        pieces = (self._text[a:b] for a, b in zip([0, *ends[:-1]], ends, strict=True))
+        return [piece.decode("utf-8", "surrogateescape") for piece in pieces]
+
     def qid(self, kind: str | None = None) -> AnyArray | None:
         """Return the query id of each row; `kind` is that of earlier rows, see `decode_ids`."""
-        if self.runs is None:
+        if not self.has_qid:
             return None
-        return self.runs.repeat(decode_ids(self.runs.texts(), kind), self.labels.size)
+        return np.repeat(decode_ids(self.run_ids(), kind), np.diff(self.run_start, append=self.labels.size))
 
 
 class TextReader:
@@ -267,10 +270,8 @@ class TextReader:
         missing: Missing = "error",
         dtype: npt.DTypeLike = np.float64,
         n_threads: int | None = None,
-        longest_line: int = LONGEST_LINE,
     ) -> None:
         check_count("n_features", n_features)
-        check_count("longest_line", longest_line, optional=False)
         check_count("n_threads", n_threads)
         self.missing = check_choice("missing", missing, ("error", "nan", "zero"))
         if zero_based not in ("auto", True, False):
@@ -285,7 +286,6 @@ class TextReader:
         self.base = 0 if zero_based is True else 1
         self.base_is_sure = zero_based != "auto"
         self.bytes_at_once = PARSED_AT_ONCE * self.n_threads
-        self.longest_line = longest_line
         self.n_bytes = 0
         self.counting = "columns were said to count"  # from 1, by whoever says so
         self.looks_for_comments = False
@@ -298,11 +298,10 @@ class TextReader:
         for source in self.sources:
             lines_before = self.rows.lines
             with open_source(source) as stream:
-                stop = Event()
-                blocks = whole_lines(stream, source.name, self.bytes_at_once, self.longest_line, stop)
+                blocks = whole_lines(stream, source.name, self.bytes_at_once)
                 # A thread that waits for a pipe could not be interrupted.
                 ahead = isinstance(source.place, str) and Path(source.place).is_file() and self.n_threads > 1
-                for buffer, size in read_ahead(blocks, stop) if ahead else blocks:
+                for buffer, size in _read_ahead(blocks) if ahead else blocks:
                     self._demand_memory(source)
                     self._append(buffer, size, source, lines_before)
                     yield
@@ -502,19 +501,16 @@ def open_source(source: Source) -> Iterator[BinaryIO]:
         raise InvalidInputError(
             f"{source.name} cannot be opened: {error.strerror}.", "check the path, and that you may read it."
         ) from error
-    buffered = raw
+    stream = raw
     if not hasattr(raw, "peek"):
-        buffered = io.BufferedReader(raw if hasattr(raw, "readinto") else cast("Any", io.BytesIO(raw.read())))
-    stream = buffered
+        stream = io.BufferedReader(raw if hasattr(raw, "readinto") else cast("Any", io.BytesIO(raw.read())))
+    buffered = stream
     try:
         with _reading(source.name):
             magic = stream.peek(6)[:6]
-        unpack = next((unpack for start, unpack in _UNPACKERS.items() if magic.startswith(start)), None)
-        if unpack is not None:
-            stream = unpack(stream)
-        elif magic.startswith(ZSTD_MAGIC):
-            unpacking = import_zstandard(source.name).ZstdDecompressor()
-            stream = unpacking.stream_reader(stream, read_across_frames=True)
+        for start, unpack in _UNPACKERS.items():
+            if magic.startswith(start):
+                stream = unpack(stream)
         yield stream
     finally:
         if isinstance(source.place, str):
@@ -523,13 +519,12 @@ def open_source(source: Source) -> Iterator[BinaryIO]:
             buffered.detach()  # the caller's stream stays open
 
 
-def import_zstandard(name: str) -> Any:
-    """Import the package for files compressed with zstd, or raise an error with a hint to install it."""
+def _zstandard() -> Any:
     try:
         import zstandard  # noqa: PLC0415 - only when such a file is read or written
     except ImportError as error:
         raise MissingPackageError(
-            f"{name} is compressed with zstd, and the package zstandard is not installed.",
+            "The file is compressed with zstd, and the package zstandard is not installed.",
             "install it with: pip install 'rankwise[zstd]', or use gzip (.gz) instead.",
         ) from error
     return zstandard
@@ -560,82 +555,38 @@ def read_lines(paths: object) -> Iterator[tuple[int, str, str]]:
                     yield number, line, source.name
 
 
-def whole_lines(
-    stream: BinaryIO, name: str, block_bytes: int, longest_line: int = LONGEST_LINE, stop: Event | None = None
-) -> Iterator[tuple[bytearray, int]]:
-    """Yield (buffer, size): the first `size` bytes are whole lines, and padding for the parser follows.
-
-    Two buffers take turns: one may be filled while the other is parsed. A buffer holds about `block_bytes`, or
-    one line where a line is longer.
-
-    Parameters
-    ----------
-    longest_line : int
-        Bytes; a longer line is an error.
-    stop : Event, optional
-        Set from another thread by a consumer that needs no more lines.
-    """
-    padding = _core.TEXT_PADDING
-    buffers = [bytearray(block_bytes + padding), bytearray(block_bytes + padding)]
-    kept = memoryview(b"")  # the beginning of a line whose end was not read yet
+def whole_lines(stream: BinaryIO, name: str, block_bytes: int) -> Iterator[tuple[bytearray, int]]:
+    """Yield (buffer, size): the first `size` bytes are whole lines, and padding for the parser follows."""
+    kept, data = b"", b"\n"
     is_first = True
-    while True:
-        buffer = buffers[0]
-        filled = len(kept)
-        buffer[:filled] = kept
-        kept = memoryview(b"")
-        size, at_end = 0, False
-        while not at_end and size == 0:
-            if filled > longest_line:
-                raise InvalidInputError(
-                    f"{name} has a line of more than {longest_line / 1e6:,.0f} MB.",
-                    "check that the file is text, a row per line; if it is, raise longest_line.",
-                )
-            if filled + padding >= len(buffer):
-                buffer.extend(bytes(len(buffer)))
-            filled, at_end = _fill(stream, name, buffer, filled, len(buffer) - padding, stop)
-            size = filled if at_end else buffer.rfind(b"\n", 0, filled) + 1
+    while data:
+        with _reading(name):
+            data = stream.read(max(block_bytes, len(kept)))  # a long line takes few rounds
+        buffer = bytearray(kept)
+        buffer += data
         if is_first and buffer.startswith(b"\xef\xbb\xbf"):
             buffer[:3] = b"   "
         is_first = False
-        if filled > size:
-            kept = memoryview(bytes(memoryview(buffer)[size:filled]))
+        size = buffer.rfind(b"\n") + 1 if data else len(buffer)
+        kept = bytes(memoryview(buffer)[size:])
+        if len(kept) > _LONGEST_LINE:
+            raise InvalidInputError(
+                f"{name} has a line of more than {_LONGEST_LINE / 1e6:,.0f} MB.",
+                "check that the file is text, a row per line.",
+            )
+        buffer[size:] = bytes(_core.TEXT_PADDING)
         if size:
             yield buffer, size
-        if at_end:
-            return
-        buffers.reverse()
 
 
-def _fill(
-    stream: BinaryIO, name: str, buffer: bytearray, start: int, stop: int, stopping: Event | None
-) -> tuple[int, bool]:
-    with _reading(name), memoryview(buffer) as view:
-        while start < stop:
-            end = min(stop, start + _READ_AT_ONCE)
-            n_read = stream.readinto(view[start:end])  # type: ignore[attr-defined]
-            if not n_read or (stopping is not None and stopping.is_set()):
-                return start, True
-            start += n_read
-    return start, False
-
-
-def read_ahead(items: Iterable[T], stop: Event | None = None) -> Iterator[T]:
-    """Yield the items, the next one being made by another thread while the caller works on this one.
-
-    When the caller has enough, or is interrupted, `stop` is set, so that the thread need not come to an end of its own.
-    """
-    iterator = iter(items)
-    end = object()
+def _read_ahead(items: Iterable[T]) -> Iterator[T]:
+    """Yield the items, the next one being made by another thread while the caller works on this one."""
+    iterator, end = iter(items), object()
     with ThreadPoolExecutor(1) as executor:
-        try:
+        upcoming = executor.submit(next, iterator, end)
+        while (item := upcoming.result()) is not end:
             upcoming = executor.submit(next, iterator, end)
-            while (item := upcoming.result()) is not end:
-                upcoming = executor.submit(next, iterator, end)
-                yield cast("T", item)
-        finally:
-            if stop is not None:
-                stop.set()
+            yield cast("T", item)
 
 
 class TextWriter:
@@ -648,11 +599,6 @@ class TextWriter:
         self._n_threads = n_threads or default_threads()
         self._n_rows = 0
 
-    def comment(self, text: str) -> None:
-        """Write lines of comment."""
-        for line in text.splitlines():
-            self._stream.write(f"# {line}\n".encode(errors="backslashreplace"))
-
     def write(
         self,
         X: InMemory,
@@ -662,13 +608,13 @@ class TextWriter:
     ) -> None:
         """Write rows: an array or CSR matrix, finite labels, ids or None, and comments or None."""
         run_start, text, text_end = _runs(qid)
-        for row, own in enumerate(comments or ()):
-            if "\n" in own or "\r" in own:
-                raise InvalidInputError(
-                    f"have a line break in row {self._n_rows + row}: {own[:80]!r}.",
-                    "pass texts without line breaks.",
-                    about="comments",
-                )
+        odd = next((row for row, own in enumerate(comments or ()) if len(own.splitlines()) > 1), None)
+        if odd is not None:
+            raise InvalidInputError(
+                f"have a line break in row {self._n_rows + odd}.",
+                "pass texts without line breaks.",
+                about="comments",
+            )
         step = max(1, _WRITTEN_AT_ONCE * X.shape[0] // max(1, X.nnz if is_sparse(X) else X.size))
         for first in range(0, X.shape[0], step):
             last = min(first + step, X.shape[0])
@@ -682,7 +628,7 @@ class TextWriter:
                     self._stream.write(piece.data)
             else:
                 lines = b"".join(piece.tobytes() for piece in pieces).splitlines()
-                self._stream.write(_commented(lines, comments[first:last]))
+                self._stream.write(b"".join(map(_commented, lines, comments[first:last])))
         self._n_rows += X.shape[0]
 
     def _canonical(self, rows: sp.csr_matrix, first_row: int) -> sp.csr_matrix:
@@ -754,11 +700,12 @@ def save_svmlight(
     """
     check_choice("missing", missing, ("error", "nan"))
     check_count("n_threads", n_threads)
-    given = readable("X", X)
-    rows: InMemory = given.tocsr() if is_sparse(given) else as_array("X", given)
-    if len(rows.shape) != 2 or rows.dtype.kind not in "biuf":
-        problem = f"X has shape {rows.shape} and type {rows.dtype}."
-        raise InvalidInputError(problem, "pass a matrix of numbers with one row per item.")
+    given = as_rows("X", X)
+    rows: InMemory = given.tocsr() if is_sparse(given) else np.asarray(given)
+    if rows.dtype.kind not in "biuf":
+        raise InvalidInputError(
+            f"X has type {rows.dtype}.", "pass a matrix of numbers with one row per item."
+        )
     labels = check_numbers("y", y, rows.shape[0])
     ids = None if qid is None else np.asarray(check_qid(qid, rows.shape[0]))
     texts = None if comments is None else [text.strip() for text in check_names("comments", comments)]
@@ -767,9 +714,9 @@ def save_svmlight(
             f"comments are {len(texts)} texts of {rows.shape[0]} rows.", "pass one text per row."
         )
     with open_text(path) as stream:
+        for line in (comment or "").splitlines():
+            stream.write(f"# {line}\n".encode(errors="backslashreplace"))
         writer = TextWriter(stream, zero_based=zero_based, missing=missing, n_threads=n_threads)
-        if comment:
-            writer.comment(comment)
         writer.write(rows, labels, ids, texts)
 
 
@@ -792,17 +739,13 @@ def _compressed(file: BinaryIO, name: str) -> Any:
     if suffix == ".gz":
         return gzip.GzipFile(name, "wb", compresslevel=6, fileobj=file, mtime=0)
     if suffix == ".zst":
-        return import_zstandard(name).ZstdCompressor().stream_writer(file, closefd=False)
+        return _zstandard().ZstdCompressor().stream_writer(file, closefd=False)
     plain = {".bz2": bz2.BZ2File, ".xz": lzma.LZMAFile}
     return plain[suffix](file, "wb") if suffix in plain else nullcontext(file)
 
 
-def _commented(lines: Sequence[bytes], comments: Sequence[str]) -> bytes:
-    """Return the lines with their comments appended."""
-    return b"".join(
-        line + (f" # {text}\n".encode("utf-8", "surrogateescape") if text else b"\n")
-        for line, text in zip(lines, comments, strict=True)
-    )
+def _commented(line: bytes, comment: str) -> bytes:
+    return line + (f" # {comment}\n".encode("utf-8", "surrogateescape") if comment else b"\n")
 
 
 def _slice(X: InMemory, first: int, last: int) -> sp.csr_matrix:

@@ -15,7 +15,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,7 +32,7 @@ from rankwise.data.columns import (
     number_text_problem,
     reads_as_number,
 )
-from rankwise.data.containers import as_array, readable
+from rankwise.data.containers import as_array, as_rows
 from rankwise.data.query_ids import decode_ids
 from rankwise.data.validation import (
     check_choice,
@@ -231,6 +231,12 @@ class TableFile:
         """Name a row in messages."""
         return f"row {row}" + ("" if self.first_line is None else f" (line {row + self.first_line})")
 
+    def refuse(self, name: str, bad: AnyArray, problem: str, hint: str, row: int = 0) -> None:
+        """Raise where a row of those from `row` on is bad; the error names the column and the first such row."""
+        if bad.any():
+            place = self.place(row + int(np.argmax(bad)))
+            raise InvalidInputError(f"{self.name}, column {name!r}, {place}: {problem}.", hint)
+
     def batches(self, columns: Sequence[str], n_rows: int = 1 << 16) -> Iterator[Batch]:
         """Yield some columns, at most `n_rows` rows at a time."""
         check_columns(self, columns, "a column of the first table")
@@ -324,14 +330,14 @@ def _open_file(path: Path, texts: Sequence[str | None], *, stream: bool) -> Tabl
     with path.open("rb") as file:
         magic = file.read(8)
     with _explained(str(path)):
-        if magic.startswith((b"PAR1", b"ARROW1")):
-            form = "parquet" if magic.startswith(b"PAR1") else "ipc"
-            dataset = pa.dataset.dataset(path, format=form)
-            return TableFile(path.name, dataset, n_rows=dataset.count_rows())
         if magic.startswith(b"\xff\xff\xff\xff"):
             with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as reader:
                 return open_tables(reader.read_all())[0]
-        return _open_csv(path, magic, texts, stream=stream)
+        if not magic.startswith((b"PAR1", b"ARROW1")):
+            return _open_csv(path, magic, texts, stream=stream)
+        dataset = pa.dataset.dataset(path, format="parquet" if magic.startswith(b"PAR1") else "ipc")
+        dataset.schema.names  # noqa: B018 - raises where a name is damaged
+        return TableFile(path.name, dataset, n_rows=dataset.count_rows())
 
 
 def _open_csv(path: Path, magic: bytes, texts: Sequence[str | None], *, stream: bool) -> TableFile:
@@ -343,9 +349,9 @@ def _open_csv(path: Path, magic: bytes, texts: Sequence[str | None], *, stream: 
     delimiter = "\t" if is_tabbed else max(_DELIMITERS, key=header.count)
     entries = header.split(delimiter)
     names = [str(at + 1) for at in range(len(entries))] if _is_row(entries) else None
-    types: dict[str, Any] = {name: pa.string() for name in texts if name is not None}
 
     def options(*, newlines: bool = False, **reading: Any) -> dict[str, Any]:
+        types = {name: pa.string() for name in texts if name is not None}
         return {
             "read_options": pa.csv.ReadOptions(column_names=names, **reading),
             "parse_options": pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=newlines),
@@ -354,14 +360,13 @@ def _open_csv(path: Path, magic: bytes, texts: Sequence[str | None], *, stream: 
 
     file = TableFile(path.name, None, 2 if names is None else 1)
     if stream:
-        with pa.csv.open_csv(path, **options(block_size=_CSV_BLOCK)) as reader:
-            types = {field.name: field.type for field in reader.schema}
-        # Later numbers may be no integers, and later entries of an empty column are most likely numbers.
-        for name, kind in types.items():
-            if pa.types.is_integer(kind) or pa.types.is_null(kind):
-                types[name] = pa.float64()
         form = pa.dataset.CsvFileFormat(**options(block_size=_CSV_BLOCK))
-        file = replace(file, dataset=pa.dataset.dataset(path, format=form, schema=pa.schema(types.items())))
+        # Later numbers may be no integers, and later entries of an empty column are most likely numbers.
+        fields = [
+            field.with_type(pa.float64()) if str(field.type) in {"int64", "null"} else field
+            for field in pa.dataset.dataset(path, format=form).schema
+        ]
+        file = replace(file, dataset=pa.dataset.dataset(path, format=form, schema=pa.schema(fields)))
     else:
         table = _read_csv(path, file, options)
         file = replace(file, dataset=pa.dataset.dataset(table), n_rows=table.num_rows)
@@ -376,56 +381,54 @@ def _open_csv(path: Path, magic: bytes, texts: Sequence[str | None], *, stream: 
 def _read_csv(path: Path, file: TableFile, options: Callable[..., dict[str, Any]]) -> Any:
     """Read a whole file, and again with care where a line break may be part of an entry."""
     pa = import_pyarrow()
-
-    def is_closed() -> bool:
-        with pa.input_stream(str(path)) as text:
-            n_quotes: int = sum(block.count(b'"') for block in iter(lambda: text.read(1 << 22), b""))
-        return n_quotes % 2 == 0
-
-    # One thread knows the number of a row that is wrong, and large blocks hold long lines.
-    careful = {"use_threads": False, "block_size": 1 << 28}
-    try:
+    table, broken = None, []
+    with suppress(pa.ArrowInvalid):
         table = pa.csv.read_csv(path, **options())
-    except pa.ArrowInvalid:
-        return pa.csv.read_csv(path, **options(newlines=is_closed(), **careful))
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        breaks = pa.types.is_string(column.type) and pa.compute.match_substring(column, "\n")
-        if breaks and pa.compute.any(breaks).as_py():
-            if is_closed():
-                return pa.csv.read_csv(path, **options(newlines=True, **careful))
-            hint = "close the quote; inside an entry in quotes, a quote is written twice."
-            Batch(file, 0, None).refuse(
-                name, np.asarray(breaks.fill_null(False)), "a quote is not closed", hint
-            )
-    return table
+        texts = [
+            (name, pa.compute.match_substring(column, "\n"))
+            for name, column in zip(table.column_names, table.columns, strict=True)
+            if pa.types.is_string(column.type)
+        ]
+        broken = [(name, breaks) for name, breaks in texts if pa.compute.any(breaks).as_py()]
+    if table is not None and not broken:
+        return table
+    with pa.input_stream(str(path)) as text:
+        is_closed = sum(block.count(b'"') for block in iter(lambda: text.read(1 << 22), b"")) % 2 == 0
+    if broken and not is_closed:
+        name, breaks = broken[0]
+        hint = "close the quote; inside an entry in quotes, a quote is written twice."
+        file.refuse(name, np.asarray(breaks.fill_null(False)), "a quote is not closed", hint)
+    # One thread knows the number of a row that is wrong, and large blocks hold long lines.
+    return pa.csv.read_csv(path, **options(newlines=is_closed, use_threads=False, block_size=1 << 28))
 
 
 def _header(path: Path, magic: bytes, head: bytes) -> str:
     """Return the first line of a CSV file; files of other kinds are errors."""
-    problem, hint = "", ""
     line = head.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0].rstrip(b"\r")
-    if not magic:
-        problem, hint = "is empty", "check that the file is the one you mean."
-    elif magic.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
-        problem = "is an Excel workbook"
-        hint = "save the sheet as CSV, or pass the data frame that pandas.read_excel returns."
-    elif magic.lstrip().startswith((b"{", b"[{")):
-        problem = "is JSON"
-        hint = "pass the data frame that pandas.read_json returns (lines=True if every line is an object)."
-    elif _ending(path) in TABLE_ENDINGS[:-2]:
-        problem = f"is damaged, or is not in the format that {_ending(path)} stands for"
-        hint = "export the file again, or end its name in .csv if it is CSV."
-    elif b"\0" in head or line.decode(errors="replace").encode() != line:
-        problem = "is not text in UTF-8"
-        hint = f"save CSV files as UTF-8; other tables end in {', '.join(TABLE_ENDINGS[:-2])}."
-    elif not line.strip():
-        problem, hint = "has no header line", "give its columns names in the first line."
-    elif _ending(path) not in {".csv", ".tsv", ".txt"} and not any(
-        one.encode() in line for one in _DELIMITERS
-    ):
-        problem, hint = "is not a table", f"tables end in {', '.join(TABLE_ENDINGS)}; convert other files."
-    if problem:
-        raise InvalidInputError(f"{path} {problem}.", hint)
+    ending, tables = _ending(path), ", ".join(TABLE_ENDINGS)
+    is_split = ending in {".csv", ".tsv", ".txt"} or any(one.encode() in line for one in _DELIMITERS)
+    mistakes = {
+        ("is empty", "check that the file is the one you mean."): not magic,
+        (
+            "is an Excel workbook",
+            "save the sheet as CSV, or pass the data frame that pandas.read_excel returns.",
+        ): magic.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")),
+        (
+            "is JSON",
+            "pass the data frame that pandas.read_json returns (lines=True if every line is an object).",
+        ): magic.lstrip().startswith((b"{", b"[{")),
+        (
+            f"is damaged, or is not in the format that {ending} stands for",
+            "export the file again, or end its name in .csv if it is CSV.",
+        ): ending in TABLE_ENDINGS[:-2],
+        ("is not text in UTF-8", f"save CSV files as UTF-8; tables end in {tables}."): b"\0" in head
+        or line.decode(errors="replace").encode() != line,
+        ("has no header line", "give its columns names in the first line."): not line.strip(),
+        ("is not a table", f"tables end in {tables}; convert other files."): not is_split,
+    }
+    for (problem, hint), is_so in mistakes.items():
+        if is_so:
+            raise InvalidInputError(f"{path} {problem}.", hint)
     return line.decode()
 
 
@@ -463,19 +466,6 @@ def _explained(name: str) -> Iterator[None]:
 # Columns become arrays
 
 
-def _doubles(column: Any) -> Floats:
-    """Return an Arrow array of numbers as float64; null becomes NaN."""
-    pa = import_pyarrow()
-    if pa.types.is_dictionary(column.type):
-        column = column.dictionary_decode()
-    if pa.types.is_boolean(column.type):
-        column = column.cast(pa.uint8())
-    if not pa.types.is_float64(column.type):
-        column = column.cast(pa.float64(), safe=False)
-    values: Floats = column.to_numpy(zero_copy_only=False)
-    return values
-
-
 @dataclass(frozen=True)
 class Batch:
     """Some rows of a table.
@@ -494,12 +484,10 @@ class Batch:
 
     def refuse(self, name: str, bad: AnyArray, problem: str, hint: str) -> None:
         """Raise where a row is bad; the error names the column and the first such row."""
-        if bad.any():
-            place = self.file.place(self.row + int(np.argmax(bad)))
-            raise InvalidInputError(f"{self.file.name}, column {name!r}, {place}: {problem}.", hint)
+        self.file.refuse(name, bad, problem, hint, self.row)
 
     def numbers(self, name: str, hint: str, *, missing: str = "never", dtype: Any = np.float64) -> AnyArray:
-        """Return a column of numbers; see `finite` for `missing`."""
+        """Return a column of numbers; see `_finite` for `missing`."""
         column = self.data.column(name)
         if kind_of_type(column.type) not in {"number", "flag"}:
             entries = column.to_pylist()
@@ -507,21 +495,29 @@ class Batch:
             bad[0] |= not bad.any()
             shown = f"{entries[int(np.argmax(bad))]!r:.60}"
             self.refuse(name, bad, f"{shown} is not a number (the column holds {column.type})", hint)
-        with np.errstate(over="ignore"):
-            return self.finite(name, _doubles(column).astype(dtype, copy=False), missing)
+        return self._finite(name, column, missing, dtype)
 
-    def finite(self, name: str, values: AnyArray, missing: str, start: Ints | None = None) -> AnyArray:
-        """Return values that are finite; with `missing` "nan" they may be NaN, with "zero" 0 is put in place of NaN.
+    def _finite(
+        self, name: str, column: Any, missing: str, dtype: Any, owner: Ints | None = None
+    ) -> AnyArray:
+        """Return an Arrow array of finite numbers; null is NaN, which "nan" as `missing` keeps and "zero" turns into 0.
 
-        With `start`, the values are entries of lists, those of row i from ``start[i]`` on.
+        With `owner`, the numbers are entries of lists, each of the row that `owner` names.
         """
+        pa = import_pyarrow()
+        if pa.types.is_dictionary(column.type):
+            column = column.dictionary_decode()
+        if pa.types.is_boolean(column.type):
+            column = column.cast(pa.uint8())
+        with np.errstate(over="ignore"):
+            values: AnyArray = (
+                column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False).astype(dtype, copy=False)
+            )
         if np.isfinite(values).all():
             return values
 
         def rows(bad: AnyArray) -> AnyArray:
-            if start is None:
-                return np.asarray(bad.reshape(len(bad), -1).any(axis=1))
-            return np.diff(np.concatenate(([0], np.cumsum(bad)))[start]) > 0
+            return bad if owner is None else np.bincount(owner[bad], minlength=self.data.num_rows) > 0
 
         if missing in {"error", "never"}:
             hint = "only features may be missing."
@@ -574,9 +570,8 @@ class Batch:
         lengths, flat = self.lists(name)
         problem = f"a list does not have {width} numbers, as those before"
         self.refuse(name, lengths != width, problem, "make all lists of the column the same length.")
-        with np.errstate(over="ignore"):
-            values = _doubles(flat).reshape(lengths.size, width).astype(dtype, copy=False)
-        return self.finite(name, values, missing)
+        owner = np.repeat(np.arange(lengths.size), width)
+        return self._finite(name, flat, missing, dtype, owner).reshape(lengths.size, width)
 
     def sparse_rows(self, width: int, missing: str, dtype: Any) -> sp.csr_matrix:
         """Return rows that are lists of column numbers and of values."""
@@ -584,18 +579,21 @@ class Batch:
         other, flat_values = self.lists("values")
         hint = "write each column number once per row, from 0, and a value for each."
         self.refuse("values", lengths != other, "there are not as many values as column numbers", hint)
-        start = np.concatenate(([0], np.cumsum(lengths)))
         owner = np.repeat(np.arange(lengths.size), lengths)
         columns = np.asarray(flat.cast("int64", safe=False).fill_null(-1))
-        wrong = np.zeros(lengths.size, dtype=bool)
-        wrong[owner[(columns < 0) | (columns >= width)]] = True
-        self.refuse("indices", wrong, f"a column number is not between 0 and {width - 1}", hint)
-        values = self.finite("values", _doubles(flat_values).astype(dtype), missing, start)
-        X = sp.csr_matrix((values, columns.astype(np.int32), start), shape=(lengths.size, width))
-        X.sort_indices()
-        again = (np.diff(X.indices, prepend=-1) == 0) & (np.diff(owner, prepend=-1) == 0)
-        wrong[owner[again]] = True
-        self.refuse("indices", wrong, "a column number comes twice", hint)
+        values = self._finite("values", flat_values, missing, dtype, owner)
+        order = np.lexsort((columns, owner))
+        columns, values = columns[order], values[order]
+        wrong = (columns < 0) | (columns >= width)
+        wrong[1:] |= (columns[1:] == columns[:-1]) & (owner[1:] == owner[:-1])
+        rows = np.bincount(owner[wrong], minlength=lengths.size) > 0
+        self.refuse(
+            "indices", rows, f"a column number comes twice, or is not between 0 and {width - 1}", hint
+        )
+        X = sp.csr_matrix(
+            (values, columns.astype(np.int32), np.concatenate(([0], np.cumsum(lengths)))),
+            shape=(lengths.size, width),
+        )
         if missing == "zero":
             X.eliminate_zeros()
         return X
@@ -605,22 +603,25 @@ def _is_null(entry: object) -> bool:
     return entry is None or entry in NULLS
 
 
+def _column_of(files: Sequence[TableFile], read: Callable[[Batch], Any], name: str) -> Any:
+    """Return a column of all files."""
+    return _joined([read(batch) for file in files for batch in file.batches([name])] or [np.empty(0)])
+
+
 def texts_of(files: Sequence[TableFile], name: str) -> npt.NDArray[np.str_]:
     """Return a column of all files as text; null becomes the empty text."""
-    return np.concatenate(
-        [np.empty(0, np.str_), *(b.texts(name) for file in files for b in file.batches([name]))]
-    )
+    return np.asarray(_column_of(files, lambda batch: batch.texts(name), name), dtype=np.str_)
 
 
 def amounts_of(files: Sequence[TableFile], name: str, hint: str) -> Floats:
     """Return a column of all files whose entries are numbers from 0 up."""
-    parts = [np.empty(0)]
-    for file in files:
-        for batch in file.batches([name]):
-            values = batch.numbers(name, "write a number in every row.")
-            batch.refuse(name, values < 0, "a number is negative", hint)
-            parts.append(values)
-    return np.concatenate(parts)
+
+    def read(batch: Batch) -> AnyArray:
+        values = batch.numbers(name, "write a number in every row.")
+        batch.refuse(name, values < 0, "a number is negative", hint)
+        return values
+
+    return np.asarray(_column_of(files, read, name))
 
 
 def sparse_width(files: Sequence[TableFile]) -> int | None:
@@ -739,44 +740,40 @@ class TableReader:
             row_bytes = 1 if first is None else first.data.nbytes // first.data.num_rows
         return max(1, n_bytes // max(1, row_bytes))
 
-    def blocks(self, n_rows: int) -> Iterator[tuple[Table, AnyArray | None]]:
-        """Yield the rows in their order, at most `n_rows` at a time, with the ids of their items."""
-        names, is_empty = self.names, True
+    def blocks(self, n_rows: int, X: AnyArray | None = None) -> Iterator[tuple[Table, AnyArray | None]]:
+        """Yield the rows in their order, at most `n_rows` at a time, with the ids of their items; fill X, if given."""
+        names, start = self.names, 0
         read = dict.fromkeys([*self.columns, *([] if self.item_id is None else [self.item_id])])
         for batch in (batch for file in self.files for batch in file.batches(list(read), n_rows)):
-            is_empty = False
+            stop = start + batch.data.num_rows
+            if X is not None and stop > X.shape[0]:
+                start = stop
+                break
             items = None if self.item_id is None else batch.texts(self.item_id)
-            yield Table(self._rows(batch, None), self._labels(batch), self.ids_in(batch), names), items
-        if is_empty:
+            rows = self._rows(batch, None if X is None else X[start:stop])
+            yield Table(rows, self._labels(batch), self.ids_in(batch), names), items
+            start = stop
+        if start == 0:
             raise self._no_rows()
+        if X is not None and start != X.shape[0]:
+            raise InvalidInputError(
+                f"{self._file_names} is corrupt: it declares {X.shape[0]:,} rows, and {start:,} were read.",
+                "export the file again.",
+            )
 
     def load(self) -> Table:
         """Return all rows."""
         n_rows = sum(file.n_rows for file in self.files)
         width = len(self.features) + sum(self._widths)
         needed = n_rows * (8 + self.dtype.itemsize * width)
-        if not n_rows:
-            raise self._no_rows()
         if not fits(needed):
             raise MemoryLimitError(
                 f"{self._file_names}: {n_rows:,} rows take {needed / 1e9:,.1f} GB.",
                 "read them in blocks (iter_table), or into a store (rankwise convert).",
             )
         X = None if self.sparse is not None else np.empty((n_rows, width), dtype=self.dtype)
-        parts: list[Any] = []
-        start = 0
-        for file in self.files:
-            for batch in file.batches(self.columns, self.rows_in(_BATCH_BYTES)):
-                stop = start + batch.data.num_rows
-                out = None if X is None or stop > n_rows else X[start:stop]
-                parts.append((self._rows(batch, out), self._labels(batch), self.ids_in(batch)))
-                start = stop
-        if start != n_rows:
-            raise InvalidInputError(
-                f"{self._file_names} is corrupt: it declares {n_rows:,} rows, and {start:,} were read.",
-                "export the file again.",
-            )
-        rows, labels, ids = zip(*parts, strict=True)
+        blocks = [block for block, _ in self.blocks(self.rows_in(_BATCH_BYTES), X)]
+        rows, labels, ids, _ = zip(*blocks, strict=True)
         y = None if self.label is None else np.concatenate(labels)
         qid = None if self.qid is None else _joined(ids)
         return Table(sp.vstack(rows, format="csr") if X is None else X, y, qid, self.names)
@@ -949,13 +946,12 @@ def load_preferences(
     ([[0, 1], [2, 1]], [3.0, 1.0])
     >>> model = RankRLS().fit_pairs(table.X, table.pairs, table.magnitude, table.weight)
     """
-    comparisons = open_tables(pairs, [winner, loser])
     catalogue = open_tables(items, [item_id])
     check_columns(catalogue[0], [item_id], "item_id")
     reader = TableReader(catalogue, None, item_id, features, embedding, missing=missing, dtype=dtype)
-    return read_preferences(
-        comparisons, reader, winner=winner, loser=loser, magnitude=magnitude, weight=weight
-    )
+    comparisons = open_tables(pairs, [winner, loser])
+    amounts = {"magnitude": magnitude, "weight": weight}
+    return read_preferences(comparisons, reader, winner=winner, loser=loser, **amounts)
 
 
 def read_preferences(
@@ -986,8 +982,7 @@ def read_preferences(
 def _item_ids(items: TableReader) -> AnyArray:
     """Return the ids of the items as they are written, which must differ."""
     name = items.qid or ""
-    batches = [batch for file in items.files for batch in file.batches([name])]
-    ids = _joined([batch.ids(name, "the id of an item") for batch in batches])
+    ids: AnyArray = _column_of(items.files, lambda batch: batch.ids(name, "the id of an item"), name)
     values, counts = np.unique(ids, return_counts=True)
     if (counts > 1).any():
         twice = values[counts > 1][:1].tolist()[0]
@@ -999,25 +994,22 @@ def _item_ids(items: TableReader) -> AnyArray:
 def _row_numbers(file: TableFile, ids: AnyArray, winner: str, loser: str) -> Ints:
     """Return the row numbers of winner and loser for each comparison of a table."""
     pa = import_pyarrow()
-    check_columns(file, [winner], "winner")
-    check_columns(file, [loser], "loser")
     sides = []
-    for name in (winner, loser):
+    for role, name in (("winner", winner), ("loser", loser)):
+        check_columns(file, [name], role)
         found = [batch.ids(name, f"the {name}") for batch in file.batches([name])]
         values, wanted = pa.array(_joined([ids[:0], *found])), pa.array(ids)
         if values.type != wanted.type:
             values, wanted = _as_text(values), _as_text(wanted)
         rows = np.asarray(pa.compute.fill_null(pa.compute.index_in(values, value_set=wanted), -1))
-        unknown = rows < 0
-        if unknown.any():
-            shown = ", ".join(map(repr, values.filter(pa.array(unknown)).unique()[:5].to_pylist()))
-            problem = f"the table of items lacks {shown} ({unknown.sum():,} comparisons)"
-            hint = "add those items with their features, or drop those comparisons."
-            Batch(file, 0, None).refuse(name, unknown, problem, hint)
+        shown = ", ".join(map(repr, values.filter(pa.array(rows < 0)).unique()[:5].to_pylist()))
+        problem = f"the table of items lacks {shown} ({(rows < 0).sum():,} comparisons)"
+        file.refuse(
+            name, rows < 0, problem, "add those items with their features, or drop those comparisons."
+        )
         sides.append(rows.astype(np.int64))
-    Batch(file, 0, None).refuse(
-        winner, sides[0] == sides[1], "an item is preferred to itself", "drop such comparisons."
-    )
+    hint = "drop such comparisons."
+    file.refuse(winner, sides[0] == sides[1], "an item is preferred to itself", hint)
     return np.column_stack(sides)
 
 
@@ -1111,41 +1103,31 @@ def save_table(
 def _as_table(X: MatrixLike, beside: Mapping[str, Any], names: Sequence[str] | None, *, is_csv: bool) -> Any:
     """Return rows as an Arrow table: columns beside them, then one per feature, or the two of a CSR matrix."""
     pa = import_pyarrow()
-    given = readable("X", X)
-    rows = given.tocsr() if sp.issparse(given) else as_array("X", given)
-    if rows.ndim != 2:
-        raise InvalidInputError(f"X has shape {rows.shape}.", "pass one row per item.")
-    names = None if names is None else check_names("feature_names", names)
-    if names is not None and len(names) != rows.shape[1]:
-        raise InvalidInputError(
-            f"There are {len(names)} feature names, but X has {rows.shape[1]} columns.",
-            "pass one name per column.",
-        )
-    columns = {}
-    for name, given in beside.items():
-        values = None if given is None else as_array(name, given)
-        if values is None:
-            continue
-        if values.shape != rows.shape[:1]:
+    rows = as_rows("X", X)
+    rows = rows.tocsr() if sp.issparse(rows) else np.asarray(rows)
+    given = {name: as_array(name, values) for name, values in beside.items() if values is not None}
+    own = None if names is None else check_names("feature_names", names)
+    sizes = {f"Column {name!r}": (values.size, rows.shape[0]) for name, values in given.items()}
+    sizes |= {} if own is None else {"feature_names": (len(own), rows.shape[1])}
+    for name, (size, expected) in sizes.items():
+        if size != expected:
             raise InvalidInputError(
-                f"Column {name!r} has {values.size} entries, but X has {rows.shape[0]} rows.",
-                "pass one per row.",
+                f"{name} has {size} entries, but X has shape {rows.shape}.",
+                "pass one per row, and one name per column.",
             )
-        if is_csv and name == next(iter(beside)) and values.dtype.kind == "f":
-            values = np.array(
-                [str(value) for value in values.tolist()]
-            )  # ids: 1.0, where pyarrow would write 1
-        columns[name] = pa.array(values)
+    ids = next(iter(beside))
+    if is_csv and ids in given and given[ids].dtype.kind == "f":  # 1.0, where pyarrow would write 1
+        given[ids] = np.array([str(value) for value in given[ids].tolist()])
+    columns = {name: pa.array(values) for name, values in given.items()}
     if sp.issparse(rows):
-        return _sparse_table(rows, columns, names, is_csv=is_csv)
-    names = names or [f"f{at}" for at in range(rows.shape[1])]
-    twice = [name for at, name in enumerate(names) if name in columns or name in names[:at]]
-    if twice:
+        return _sparse_table(rows, columns, own, is_csv=is_csv)
+    own = own or [f"f{at}" for at in range(rows.shape[1])]
+    features = {name: pa.array(np.ascontiguousarray(rows[:, at])) for at, name in enumerate(own)}
+    if len(columns | features) < len(columns) + len(own):
         raise InvalidInputError(
-            f"Two columns have the same name, {twice[0]!r}.",
+            "Two columns have the same name.",
             "rename the feature, or pass other names as label and qid_name.",
         )
-    features = {name: pa.array(np.ascontiguousarray(rows[:, at])) for at, name in enumerate(names)}
     return pa.table(columns | features)
 
 

@@ -67,7 +67,13 @@ def formula_of(
             f"{type(ranker).__name__} has no weights.",
             "pass a ranker of rankwise, or a pipeline that ends in one.",
         )
-    return replace(formula, terms=sum_of(columns, _one_output(ranker.coef_, output)))
+    coef = _one_output(ranker.coef_, output)
+    if len(coef) != len(columns):
+        raise InvalidInputError(
+            f"The steps make {len(columns)} columns, and the ranker takes {len(coef)}.",
+            "fit the pipeline again.",
+        )
+    return replace(formula, terms=sum_of(columns, coef))
 
 
 def formula_of_encoder(encoder: TableEncoder) -> Formula:
