@@ -752,7 +752,9 @@ def _check_columns(step: Any) -> None:
     for _, one, columns in (*step.transformers, *getattr(step, "transformers_", ())):
         taken = features_taken(one)
         is_step = isinstance(one, str) or hasattr(one, "transform")
-        fits = taken is None or not isinstance(columns, list) or len(columns) in {taken, 0}
+        listed = columns if isinstance(columns, list) else []
+        n_columns = sum(listed) if set(map(type, listed)) == {bool} else len(listed)
+        fits = taken is None or n_columns in {taken, 0}
         _require(is_step and fits, "the steps of columns take other columns")
     _require(len(chosen) == len(step.transformers), "there are not as many steps as groups of columns")
 

@@ -50,7 +50,7 @@ LIMITS = {
 
 @pytest.mark.parametrize("limit", LIMITS)
 def test_limits(limit, server, rows, campaign, tmp_path):
-    starve(Attack(server, rows, tmp_path, "convert to a store"), campaign, 5, limit, *LIMITS[limit])
+    starve(Attack(server, rows, tmp_path, "convert to a store"), campaign, 2, limit, *LIMITS[limit])
 
 
 @pytest.mark.long
@@ -99,7 +99,7 @@ def fill_up(attack, campaign, n):
 @pytest.mark.parametrize("command", ["convert to a store"])
 def test_a_full_disk(command, server, rows, campaign, tmp_path):
     with small_disk(tmp_path / "disk", "4m") as disk:
-        fill_up(Attack(server, rows, disk, command), campaign, 5)
+        fill_up(Attack(server, rows, disk, command), campaign, 2)
 
 
 @pytest.mark.long

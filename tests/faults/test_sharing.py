@@ -17,7 +17,6 @@ from sklearn.base import clone
 import rankwise
 from rankwise import KernelRankRLS, RankRLS, RankRLSCV, RankSVM
 from rankwise.data import open_store, save_store
-from rankwise.exceptions import InvalidInputError
 from strategies import make_problem
 
 # --- processes on one name ---
@@ -44,11 +43,10 @@ print(n)
 
 @pytest.mark.parametrize(("kind", "writers"), [("store", [1]), ("model", [1, 2])])
 def test_readers_find_a_whole_one_while_others_write_it(kind, writers, campaign, tmp_path):
-    """A store is replaced by one process at a time; who opens it at that moment is asked to try again."""
     target = tmp_path / kind
     processes = [
         subprocess.Popen(
-            [sys.executable, "-c", _WRITER, target, kind, str(own), "1.0"],
+            [sys.executable, "-c", _WRITER, target, kind, str(own), "0.4"],
             stdout=subprocess.PIPE,
             text=True,
         )
@@ -58,11 +56,7 @@ def test_readers_find_a_whole_one_while_others_write_it(kind, writers, campaign,
         time.sleep(0.01)
     while any(process.poll() is None for process in processes):
         if kind == "store":
-            try:
-                store = open_store(target)
-            except InvalidInputError:
-                campaign.count("refused")
-                continue
+            store = open_store(target)
             values = {*np.unique(store.X).tolist(), *np.unique(store.y).tolist()}
         else:
             values = set(rankwise.load(target).coef_.tolist())
@@ -94,7 +88,7 @@ def test_threads_that_fit_and_predict_at_once_get_what_one_would(campaign):
 
     jobs = [(model, problem) for model in MODELS for problem in problems]
     alone = [work(*job) for job in jobs]
-    for _ in campaign.faults(2):
+    for _ in campaign.faults(1):
         together = joblib.Parallel(n_jobs=8, backend="threading")(joblib.delayed(work)(*job) for job in jobs)
         for one, other in zip(alone, together, strict=True):
             np.testing.assert_array_equal(one, other)
@@ -142,7 +136,7 @@ def test_a_model_cut_anywhere_in_a_pipe_is_refused(campaign):
     stream = io.BytesIO()
     RankRLS().fit(np.eye(3), [0, 1, 2]).save(stream)
     content = stream.getvalue()
-    for _ in campaign.faults(20):
+    for _ in campaign.faults(8):
         read, write = os.pipe()
         with os.fdopen(read, "rb") as reader:
             os.write(write, content[: int(campaign.rng.integers(len(content)))])
@@ -155,7 +149,7 @@ def test_a_model_cut_anywhere_in_a_pipe_is_refused(campaign):
 def test_commands_whose_input_ends_or_stalls(server, rows, campaign, tmp_path):
     """A pipe that brings part of the rows, slowly, and then ends: what came is read, or an error ends in a remedy."""
     text = (rows / "a.txt").read_bytes()
-    for at in campaign.faults(4):
+    for at in campaign.faults(2):
         pipe = tmp_path / f"pipe{at}"
         os.mkfifo(pipe)
 

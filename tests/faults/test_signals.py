@@ -40,7 +40,7 @@ def assault(attack, campaign, n):
 
 @pytest.mark.parametrize("command", ["convert to a store", "fit"])
 def test_signals_at_random_moments(command, server, rows, campaign, tmp_path):
-    assault(Attack(server, rows, tmp_path, command), campaign, 8)
+    assault(Attack(server, rows, tmp_path, command), campaign, 4)
 
 
 @pytest.mark.long

@@ -55,7 +55,7 @@ BLOCK_BYTES = 1 << 23
 REGROUPED_BYTES = 1 << 26
 _ID_TYPES = re.compile(r"<i8|<f8|<U[1-9][0-9]{0,8}")
 _LAST_CHARACTER = 0x10FFFF
-_MOMENT = 0.01  # seconds before a store that could not be opened is opened again
+_TIMES, _MOMENT = 2, 0.01  # a store that could not be opened is opened again, after so many seconds
 # Types of Arrow that float32 holds exactly.
 _NARROW = {"float", "halffloat", "int8", "int16", "uint8", "uint16", "bool"}
 
@@ -317,11 +317,11 @@ def _matrix_of(path: str, identity: str) -> MappedMatrix:
 
 
 def _open(path: str) -> Store:
-    try:
-        return _opened(path)
-    except InvalidInputError:
+    for _ in range(_TIMES):
+        with suppress(InvalidInputError):
+            return _opened(path)
         time.sleep(_MOMENT)  # another process may be replacing the folder, which takes two renames
-        return _opened(path)
+    return _opened(path)
 
 
 def _opened(path: str) -> Store:

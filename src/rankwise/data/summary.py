@@ -108,34 +108,13 @@ def summarise(X: InMemory, labels: npt.NDArray[np.float64] | None, queries: Quer
 
 def constant_inside_queries(X: InMemory, queries: Queries) -> list[int]:
     """Return the columns that vary between queries and never inside one; [] for very large matrices."""
-    n_values = X.nnz if is_sparse(X) else X.size
-    if n_values > _LOOKED_AT or getattr(X, "is_on_disk", False):
+    if X.shape[0] * X.shape[1] > _LOOKED_AT or getattr(X, "is_on_disk", False):
         return []
-    if not is_sparse(X):
-        ordered, starts = X[queries.order], queries.offsets[: len(queries)]
-        low, high = (reduce.reduceat(ordered, starts, axis=0) for reduce in (np.minimum, np.maximum))
-        inside, between = (low != high).any(axis=0), (low != low[:1]).any(axis=0)
-        return [int(at) for at in np.flatnonzero(~inside & between)]
-    entries = scipy.sparse.coo_matrix(X)
-    kept = entries.data != 0
-    query, column, value = queries.codes[entries.row[kept]], entries.col[kept], entries.data[kept]
-    order = np.lexsort((query, column))
-    query, column, value = query[order], column[order], value[order]
-    if value.size == 0:
-        return []
-    starts = np.flatnonzero(np.r_[True, (np.diff(column) != 0) | (np.diff(query) != 0)])
-    low, high = (reduce.reduceat(value, starts) for reduce in (np.minimum, np.maximum))
-    is_full = np.diff(np.r_[starts, value.size]) == queries.sizes[query[starts]]
-    n_columns = int(X.shape[1])
-    varies = np.zeros(n_columns, dtype=np.bool_)
-    varies[column[starts][(low != high) | ~is_full]] = True
-    # What is constant inside queries and not everywhere: 0 in some of them, or of several values.
-    n_queries = np.bincount(column[starts], minlength=n_columns)
-    smallest, largest = np.full(n_columns, np.inf), np.full(n_columns, -np.inf)
-    np.minimum.at(smallest, column[starts], low)
-    np.maximum.at(largest, column[starts], high)
-    between = (n_queries > 0) & ((n_queries < len(queries)) | (smallest != largest))
-    return [int(at) for at in np.flatnonzero(~varies & between)]
+    rows = X.toarray() if is_sparse(X) else X
+    ordered, starts = rows[queries.order], queries.offsets[: len(queries)]
+    low, high = (reduce.reduceat(ordered, starts, axis=0) for reduce in (np.minimum, np.maximum))
+    inside, between = (low != high).any(axis=0), (low != low[:1]).any(axis=0)
+    return [int(at) for at in np.flatnonzero(~inside & between)]
 
 
 def is_graded(labels: npt.NDArray[np.float64]) -> bool:

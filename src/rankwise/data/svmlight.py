@@ -556,27 +556,35 @@ def read_lines(paths: object) -> Iterator[tuple[int, str, str]]:
 
 
 def whole_lines(stream: BinaryIO, name: str, block_bytes: int) -> Iterator[tuple[bytearray, int]]:
-    """Yield (buffer, size): the first `size` bytes are whole lines, and padding for the parser follows."""
-    kept, data = b"", b"\n"
-    is_first = True
-    while data:
-        with _reading(name):
-            data = stream.read(max(block_bytes, len(kept)))  # a long line takes few rounds
-        buffer = bytearray(kept)
-        buffer += data
+    """Yield (buffer, size): the first `size` bytes are whole lines, and padding for the parser follows.
+
+    Two buffers take turns: one may be filled while the other is parsed. New ones would take a third of the time.
+    """
+    padding = _core.TEXT_PADDING
+    buffers = [bytearray(block_bytes + padding), bytearray(block_bytes + padding)]
+    kept, at_end, is_first = b"", False, True
+    while not at_end:
+        buffer, filled, size = buffers[0], len(kept), 0
+        buffer[:filled] = kept
+        while size == 0 and not at_end:
+            if filled > _LONGEST_LINE:
+                raise InvalidInputError(
+                    f"{name} has a line of more than {_LONGEST_LINE / 1e6:,.0f} MB.",
+                    "check that the file is text, a row per line.",
+                )
+            if filled + padding >= len(buffer):
+                buffer.extend(bytes(len(buffer)))
+            with _reading(name), memoryview(buffer) as view:
+                while filled + padding < len(buffer) and not at_end:
+                    n_read = stream.readinto(view[filled : len(buffer) - padding])  # type: ignore[attr-defined]
+                    filled, at_end = filled + n_read, not n_read
+            size = filled if at_end else buffer.rfind(b"\n", 0, filled) + 1
         if is_first and buffer.startswith(b"\xef\xbb\xbf"):
             buffer[:3] = b"   "
-        is_first = False
-        size = buffer.rfind(b"\n") + 1 if data else len(buffer)
-        kept = bytes(memoryview(buffer)[size:])
-        if len(kept) > _LONGEST_LINE:
-            raise InvalidInputError(
-                f"{name} has a line of more than {_LONGEST_LINE / 1e6:,.0f} MB.",
-                "check that the file is text, a row per line.",
-            )
-        buffer[size:] = bytes(_core.TEXT_PADDING)
+        kept, is_first = bytes(memoryview(buffer)[size:filled]), False
         if size:
             yield buffer, size
+        buffers.reverse()
 
 
 def _read_ahead(items: Iterable[T]) -> Iterator[T]:

@@ -44,7 +44,7 @@ from rankwise.runtime.memory import fits
 
 _SEEDS = 2**31 - 1  # scikit-learn's own estimators, which get the seeds, take no larger ones
 _SYMMETRY = 1e-8  # of the largest entry of a kernel
-_TILE = 512
+_ROWS_AT_ONCE = 512
 
 
 # --- parameters ---
@@ -213,18 +213,14 @@ def check_rows(
         Whether NaN counts as missing; a sparse matrix then becomes an array.
     """
     given: Any = readable("X", X)
-    if missing:
-        _require_array(given)
-    elif isinstance(given, LinearOperator):
+    if isinstance(given, LinearOperator) and not missing:
         return check_columns(estimator, given, reset=reset)
     is_known, is_finite = _looked_at(given) if look_at_values else (False, True)
     # Where there are no rows, there are no scores.
     checked: Matrix = validated(
         estimator, given, reset=reset, is_finite=is_finite, missing=missing, ensure_min_samples=int(reset)
     )
-    if missing:
-        return _as_array(checked)
-    if reset and not is_known:
+    if reset and not (is_known or missing):
         check_magnitude(checked)
     return checked
 
@@ -235,11 +231,9 @@ def check_labelled(
     """Return a checked matrix and the labels of its rows; see `check_rows`."""
     given: Any = readable("X", X)
     labels: Any = _numeric(y)
-    if missing:
-        _require_array(given)
-    elif isinstance(given, LinearOperator):
+    if isinstance(given, LinearOperator) and not missing:
         return check_columns(estimator, given, reset=reset), check_labels(labels, given.shape[0])
-    elif reset and is_plain(given, labels, min_rows):
+    if reset and not missing and is_plain(given, labels, min_rows):
         estimator.n_features_in_ = given.shape[1]
         estimator.__dict__.pop("feature_names_in_", None)
         return given, labels.astype(np.float64, copy=False)
@@ -248,9 +242,7 @@ def check_labelled(
     checked, target = validated(
         estimator, given, reset=reset, is_finite=is_finite, missing=missing, **options
     )
-    if missing:
-        return _as_array(checked), np.asarray(target, dtype=np.float64)
-    if not is_known:
+    if not (is_known or missing):
         check_magnitude(checked)
     return checked, np.asarray(target, dtype=np.float64)
 
@@ -264,7 +256,12 @@ def validated(
     missing: bool = False,
     **options: object,
 ) -> Any:
-    """Pass a matrix, and labels where there are some, through scikit-learn's validation; add a hint to its errors."""
+    """Pass a matrix, and labels where there are some, through scikit-learn's validation; add a hint to its errors.
+
+    With `missing`, NaN is allowed, and a sparse matrix becomes an array.
+    """
+    if missing:
+        X = _as_array(X)
     if hasattr(X, "columns") and getattr(X, "shape", ())[1:] == (0,):  # scikit-learn fails on such frames
         raise InvalidInputError("X has no columns.", "pass the features as its columns.")
     options["ensure_all_finite"] = "allow-nan" if missing else not is_finite
@@ -326,14 +323,10 @@ def check_precomputed(K: Matrix) -> None:
         )
     if not isinstance(K, np.ndarray):
         return  # an operator cannot be looked at
-    largest, size = 0.0, float(np.finfo(np.float64).tiny)
-    # Tile by tile: a kernel on disk is read in pieces that fit in cache, and never copied whole.
-    for first in range(0, K.shape[0], _TILE):
-        for second in range(0, first + 1, _TILE):
-            rows, columns = slice(first, first + _TILE), slice(second, second + _TILE)
-            tile, mirrored = np.asarray(K[rows, columns]), np.asarray(K[columns, rows]).T
-            largest = max(largest, float(np.abs(tile - mirrored).max(initial=0.0)))
-            size = max(size, float(np.abs(tile).max(initial=0.0)))
+    size = max(float(K.max(initial=0.0)), -float(K.min(initial=0.0)))
+    # Some rows at a time: a kernel on disk is never copied whole.
+    parts = [slice(first, first + _ROWS_AT_ONCE) for first in range(0, K.shape[0], _ROWS_AT_ONCE)]
+    largest = max(float(np.abs(K[rows] - K[:, rows].T).max(initial=0.0)) for rows in parts)
     if largest > _SYMMETRY * size:
         raise InvalidInputError(
             f"The precomputed kernel is not symmetric: K and its transpose differ by up to {largest:.3g}.",
@@ -366,46 +359,45 @@ def _looked_at(X: object) -> tuple[bool, bool]:
     return moderate, moderate
 
 
-def _require_array(given: object) -> None:
-    """Raise where the values of X cannot become an array."""
-    if isinstance(given, LinearOperator):
+def _as_array(X: Any) -> Any:
+    """Return a sparse matrix as an array, other rows as they are; raise where that cannot be."""
+    if isinstance(X, LinearOperator):
         raise InvalidInputError(
             "Curves look at the values of X, and a LinearOperator shows none.",
             "pass an array or a data frame.",
         )
-    if is_sparse(given) and not fits(8 * given.shape[0] * given.shape[1]):
+    if not is_sparse(X):
+        return X
+    if not fits(8 * X.shape[0] * X.shape[1]):
         raise InvalidInputError(
-            f"X, a sparse matrix of {given.shape[0]} × {given.shape[1]}, does not fit into memory as an array.",
+            f"X, a sparse matrix of {X.shape[0]} × {X.shape[1]}, does not fit into memory as an array.",
             "use RankSVM or RankRLS; curves are for columns that most rows have.",
         )
-
-
-def _as_array(X: Matrix) -> AnyArray:
-    return X.toarray() if is_sparse(X) else np.asarray(X)
+    return X.toarray()
 
 
 # --- one value per row ---
 
 
-def check_numbers(name: str, values: object, n_rows: int | None = None) -> Floats:
+def check_numbers(name: str, values: object, n_rows: int | None = None, unit: str = "row") -> Floats:
     """Return one finite number per row as float64; arrays, lists, and Series of pandas or polars will do."""
-    numbers = _as_numbers(name, values, f"pass one number per row as {name}, without missing values.")
+    numbers = _as_numbers(name, values, f"pass one number per {unit} as {name}, without missing values.")
     if numbers.ndim != 1:
         raise InvalidInputError(
             f"{name} must have one dimension, got an array of shape {numbers.shape}.",
-            "pass one number per row; take a single column of a matrix with values[:, 0].",
+            f"pass one number per {unit}; take a single column of a matrix with values[:, 0].",
         )
     if n_rows is not None and numbers.shape[0] != n_rows:
         raise InvalidInputError(
             f"{name} has {numbers.shape[0]} entries where {n_rows} are expected.",
-            "pass one number per row, for the same rows in the same order.",
+            f"pass one number per {unit}, in their order.",
         )
     bad = ~np.isfinite(numbers)
     if bad.any():
         raise InvalidInputError(
-            f"{name} is NaN or infinite in {int(bad.sum())} of {numbers.shape[0]} rows, first in row "
+            f"{name} is NaN or infinite in {int(bad.sum())} of {numbers.shape[0]} entries, first in {unit} "
             f"{int(np.argmax(bad))}.",
-            "drop those rows or replace the values.",
+            "drop those entries or replace the values.",
         )
     return np.ascontiguousarray(numbers)
 
@@ -604,18 +596,8 @@ def _amounts(name: str, values: object, n: int, unit: str, if_negative: str) -> 
     """Return finite numbers that are not negative, one per unit; a single one counts for all, None stays None."""
     if values is None:
         return None
-    amounts = _as_numbers(name, values, f"pass one non-negative number per {unit}.")
-    if amounts.ndim == 0:
-        amounts = np.full(n, amounts)
-    if amounts.shape != (n,):
-        raise InvalidInputError(
-            f"{name} must have shape ({n},), got {amounts.shape}.", f"pass one number per {unit}."
-        )
-    if not np.isfinite(amounts).all():
-        raise InvalidInputError(
-            f"{name} contains NaN or infinity, first for {unit} {int(np.argmin(np.isfinite(amounts)))}.",
-            "replace them; a weight of 0 leaves something out.",
-        )
+    is_single = np.ndim(readable(name, values)) == 0
+    amounts = check_numbers(name, np.full(n, values) if is_single else values, n, unit)
     if amounts.min(initial=0.0) < 0:
         raise InvalidInputError(f"{name} of {unit} {int(np.argmax(amounts < 0))} is negative.", if_negative)
     return amounts
