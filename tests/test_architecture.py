@@ -240,3 +240,24 @@ def test_nothing_above_asks_which_pairs_it_has():
         if kinds & {one.id for one in ast.walk(node.args[1]) if isinstance(one, ast.Name)}
     ]
     assert asked == []
+
+
+def test_only_the_view_of_a_model_reads_its_fitted_attributes():
+    """Exports, explanations, reports and commands read a formula, a view or a selection, never an estimator."""
+    fits = {"cli.commands.fit", "cli.commands.leaderboard"}  # these read what they have just fitted
+    fitted = re.compile(r"[a-zA-Z]\w*_")
+    read = []
+    for name, tree in modules():
+        if name.split(".")[0] in {"cli", "report", "exporters", "explanations"} and name not in fits:
+            for node in ast.walk(tree):
+                if (
+                    isinstance(node, ast.Attribute)
+                    and isinstance(node.value, ast.Name)
+                    and node.value.id in {"self", "np"}
+                ):
+                    continue
+                asked = node.attr if isinstance(node, ast.Attribute) else None
+                if isinstance(node, ast.Call) and getattr(node.func, "id", "") in {"getattr", "hasattr"}:
+                    asked = getattr(node.args[1], "value", None)
+                read += [(name, asked)] * bool(isinstance(asked, str) and fitted.fullmatch(asked))
+    assert read == []

@@ -199,7 +199,6 @@ def test_optional_packages_are_named(capsys, monkeypatch, files):
         (PermissionError(13, "Permission denied", "x.txt"), 2, "x.txt: Permission denied"),
         (OSError(28, "No space left on device"), 1, "check the path and the disk"),
         (MemoryError(), 1, "do not fit in memory"),
-        (RuntimeError("can't start new thread"), 1, "no more threads"),
         (KeyboardInterrupt(), 130, "interrupted"),
     ],
 )

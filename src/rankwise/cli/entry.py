@@ -40,6 +40,11 @@ COMMANDS = {
 }
 _INPUTS = ("model", "data", "eval_set", "against", "items", "run", "qrels")
 _OUTPUTS = ("output", "per_query")
+_REMEDIES: dict[type, str] = {
+    FileNotFoundError: "check the path.",
+    PermissionError: "check that you may read it, and write where the output goes.",
+    IsADirectoryError: "name a file, not a folder.",
+}
 _STANDARD_OUTPUT = {"/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"}
 
 
@@ -78,7 +83,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     int
         The exit code.
     """
-    _open_closed_streams()
+    for name in ("stdout", "stderr"):  # closed by the shell (``>&-``)
+        setattr(sys, name, getattr(sys, name) or open(os.devnull, "w", encoding="utf-8"))  # noqa: PTH123, SIM115
     try:
         return _run(sys.argv[1:] if argv is None else list(argv))
     except KeyboardInterrupt:
@@ -103,19 +109,14 @@ def _run(arguments: list[str]) -> int:
         return _FAILED if isinstance(error, OutputError | MemoryError) else _INVALID
     except OSError as error:
         complain(
-            f"{f'{error.filename}: ' if error.filename else ''}{error.strerror or error}.", _remedy(error)
+            f"{f'{error.filename}: ' if error.filename else ''}{error.strerror or error}.",
+            _REMEDIES.get(type(error), "check the path and the disk."),
         )
-        is_input = isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError)
-        return _INVALID if is_input else _FAILED
+        return _INVALID if type(error) in _REMEDIES else _FAILED
     except MemoryError:
         complain(
             "The data do not fit in memory.", "use fewer rows, or a store: see `rankwise convert --help`."
         )
-        return _FAILED
-    except RuntimeError as error:
-        if "start new thread" not in str(error):
-            raise
-        complain("The system allows this process no more threads.", "raise ulimit -u, or lower n_threads.")
         return _FAILED
     return code
 
@@ -174,9 +175,6 @@ def _check_files(options: argparse.Namespace) -> None:
         raise InvalidInputError("Standard input is named twice.", "read one of the two from a file.")
     if "-" in inputs and sys.stdin is None:
         raise InvalidInputError("Standard input is closed.", "name a file.")
-    is_printed = getattr(options, "json", False) or getattr(options, "output", None) in {None, "-"}
-    if is_printed and getattr(sys.stdout, "is_closed", False):
-        raise OutputError("Standard output is closed.", "leave it open, or name a file with -o.")
     files = [Path(path) for path in inputs if path != "-" and not glob.has_magic(path)]
     for file in files:
         file.stat()
@@ -188,19 +186,6 @@ def _check_files(options: argparse.Namespace) -> None:
             check_target(target, force=getattr(options, "force", False))
 
 
-def _open_closed_streams() -> None:
-    """Open standard streams that the shell closed (``>&-``), or the next file opened would get their number."""
-    if None in (sys.stdin, sys.stdout, sys.stderr):
-        while (number := os.open(os.devnull, os.O_RDWR)) < 3:
-            pass
-        os.close(number)
-    if sys.stdout is None:
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - as long as the process
-        sys.stdout.is_closed = True  # type: ignore[attr-defined]
-    if sys.stderr is None:
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115 - as long as the process
-
-
 def _drop_output() -> None:
     """Discard output that cannot be written, which Python would try to write again at its end."""
     try:
@@ -208,13 +193,3 @@ def _drop_output() -> None:
     except OSError:
         with suppress(OSError):  # a stream without a descriptor belongs to the caller
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _remedy(error: OSError) -> str:
-    if isinstance(error, FileNotFoundError):
-        return "check the path."
-    if isinstance(error, PermissionError):
-        return "check that you may read it, and write where the output goes."
-    if isinstance(error, IsADirectoryError):
-        return "name a file, not a folder."
-    return "check the path and the disk."

@@ -50,6 +50,7 @@ def add_output(parser: argparse.ArgumentParser, content: str, default: str | Non
 
 def add_reading(parser: argparse.ArgumentParser) -> None:
     """Add the options by which data are read."""
+    parser.set_defaults(categories=[], words=[], crosses=[], encodes=None)
     group = parser.add_argument_group("reading data")
     add = group.add_argument
     add(
@@ -96,9 +97,8 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
     add(
         "--categories",
         type=names,
-        default=[],
         metavar="A,B",
         help="columns of numbers that are names, such as postcodes",
     )
-    add("--words", type=names, default=[], metavar="A,B", help="columns of text to read word by word")
-    add("--crosses", type=names, default=[], metavar="A:B,C:D", help="products of two columns: price:country")
+    add("--words", type=names, metavar="A,B", help="columns of text to read word by word")
+    add("--crosses", type=names, metavar="A:B,C:D", help="products of two columns: price:country")

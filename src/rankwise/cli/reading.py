@@ -79,6 +79,7 @@ _BLOCK = 1 << 26  # bytes that are scored at a time
 _PARSED = 8  # a file in memory, with a scaled copy, takes this many times its size
 _BYTES_PER_VALUE = 12  # of a sparse matrix
 _MODEL_START = 40  # bytes
+_LEARNING = {"fit", "inspect"}  # these look at missing values first
 _BATTLES = {"model_a", "model_b", "winner"}
 
 
@@ -215,25 +216,11 @@ class Model:
     def roles(self) -> Roles:
         """The roles of columns in the training table."""
         roles = Roles.restored(self.notes.get("roles"))
-        own = getattr(self.estimator, "feature_names_in_", None)
-        if not roles.features and own is not None:  # saved from Python
-            roles = replace(roles, features={str(name): "" for name in own})
-        if self.encoder is not None:  # columns that training left out need not exist
-            left = {step["name"] for step in self.encoder.columns_ if step["kind"] == "left out"}
-            kept = {name: kind for name, kind in roles.features.items() if name not in left}
-            roles = replace(roles, features=kept)
-        return roles
-
-    @property
-    def texts(self) -> list[str]:
-        """The columns that contained texts in training, and are texts wherever they are read again."""
-        from rankwise.preprocessing.column_steps import held_text  # noqa: PLC0415 - imports scikit-learn
-
-        return (
-            []
-            if self.encoder is None
-            else [step["name"] for step in self.encoder.columns_ if held_text(step)]
-        )
+        if not roles.features and self.view.own_names is not None:  # saved from Python
+            roles = replace(roles, features=dict.fromkeys(self.view.own_names, ""))
+        # Columns that training left out need not exist.
+        kept = {name: kind for name, kind in roles.features.items() if name not in self.view.left_out}
+        return replace(roles, features=kept)
 
     @property
     def n_features(self) -> int:
@@ -252,17 +239,10 @@ class Model:
         """Return the names of the columns of numbers; None where an encoder makes them."""
         if self.encoder is not None:
             return None
-        own = self.notes.get("feature_names") or getattr(self.estimator, "feature_names_in_", None)
+        own: Any = self.notes.get("feature_names") or self.view.own_names
         if own is not None and len(own) == self.n_features:
             return [str(name) for name in own]
         return [column_name(number, self.first_column) for number in range(self.n_features)]
-
-    @property
-    def needs_queries(self) -> bool:
-        """Whether a row can only be scored together with the others of its query."""
-        models = getattr(self.view.ranker, "rankers_", ())
-        steps = [*self.view.steps, *(step for one in models for _, step in getattr(one, "steps", ()))]
-        return any(type(step).__name__ == "QueryScaler" for step in steps)
 
 
 def read_model(path: str) -> Model:
@@ -457,7 +437,7 @@ def _as_trained(data: Data, model: Model) -> Data:
             f"{data.source} has {how_many(occurring, 'columns')} and the model {wanted:,}; the others are 0."
         )
     data = widened(data, max(wanted, data.shape[1]))
-    if sp.issparse(data.X) and getattr(model.estimator, "is_dense_", pays_as_array(data.X)):
+    if sp.issparse(data.X) and model.view.is_dense(pays_as_array(data.X)):
         data = replace(data, X=data.X.toarray())
     return data
 
@@ -476,11 +456,7 @@ def widened(data: Data, width: int) -> Data:
 def _text_columns(options: argparse.Namespace, model: Model | None) -> list[str]:
     """Return the columns that CSV files contain as text: ids, and texts of duels on both sides."""
     kept = Roles() if model is None else model.roles
-    texts = [
-        *getattr(options, "categories", []),
-        *getattr(options, "words", []),
-        *(model.texts if model else []),
-    ]
+    texts = [*options.categories, *options.words, *(model.view.texts if model else [])]
     features = {*_features(options), *kept.features}
     ids = options.id or [name for name in (*kept.ids, "id") if name not in features]
     sides = [side + name for name in texts for side in WINNER_AND_LOSER]
@@ -489,13 +465,8 @@ def _text_columns(options: argparse.Namespace, model: Model | None) -> list[str]
 
 def _features(options: argparse.Namespace) -> list[str]:
     """Return the columns that the options declare as features."""
-    crossed = [name for cross in getattr(options, "crosses", []) for name in cross.split(":")]
-    return [
-        *(options.features or []),
-        *getattr(options, "categories", []),
-        *getattr(options, "words", []),
-        *crossed,
-    ]
+    crossed = [name for cross in options.crosses for name in cross.split(":")]
+    return [*(options.features or []), *options.categories, *options.words, *crossed]
 
 
 def open_roles(
@@ -555,7 +526,7 @@ def _read_table(
     roles = open_roles(files[0], source, options, model)
     if roles.label is None and needs_labels:
         raise _without_labels(source, names, options, model)
-    if model is None and roles.qid is None and options.command in {"fit", "inspect"}:
+    if model is None and roles.qid is None and options.command in _LEARNING:
         likely = roles.queries[0] if roles.queries else "COLUMN"
         remark(f"{source} has no column 'qid': all rows are one ranking (--qid {likely})")
     encodes = _encodes(files, roles, options, model)
@@ -591,8 +562,7 @@ def _without_labels(
 
 
 def _texts(options: argparse.Namespace, model: Model | None) -> list[str]:
-    own = [*getattr(options, "categories", []), *getattr(options, "words", [])]
-    return own if model is None else model.texts
+    return [*options.categories, *options.words] if model is None else model.view.texts
 
 
 def _encodes(
@@ -601,9 +571,9 @@ def _encodes(
     """Tell whether an encoder turns the columns into numbers: the model's, or a new one where they need it."""
     if model is not None:
         return model.encoder is not None
-    if hasattr(options, "encodes"):  # as the training table
+    if options.encodes is not None:  # as the training table
         return bool(options.encodes)
-    if not hasattr(options, "categories") or options.missing is not None:
+    if options.command not in _LEARNING or options.missing is not None:
         return False
     if options.categories or options.words or options.crosses:
         return True
@@ -612,7 +582,7 @@ def _encodes(
 
 def _is_to_be_filled(X: Any, options: argparse.Namespace, model: Model | None) -> bool:
     """Tell whether dense numbers to learn from have gaps, which an encoder fills."""
-    is_training = model is None and hasattr(options, "categories") and not hasattr(options, "encodes")
+    is_training = model is None and options.command in _LEARNING and options.encodes is None
     return is_training and options.missing is None and not sp.issparse(X) and bool(np.isnan(X).any())
 
 
@@ -649,7 +619,7 @@ def _plan(
         )
     if others:
         remark(f"not converted: {some_names(others)}, which are not numbers")
-    fills = hasattr(options, "categories")  # `fit` and `inspect` look at missing values first
+    fills = options.command in _LEARNING
     return TableReader(
         files,
         label,

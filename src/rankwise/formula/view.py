@@ -17,6 +17,7 @@ from rankwise.exceptions import InvalidInputError
 from rankwise.losses import LOSSES
 from rankwise.model_selection import predict_scores
 from rankwise.preprocessing import QueryScaler
+from rankwise.preprocessing.column_steps import held_text
 from rankwise.preprocessing.table_encoder import TableEncoder
 
 __all__ = ["ModelView"]
@@ -84,6 +85,46 @@ class ModelView:
         """Whether differences of scores are log odds."""
         loss = getattr(self.ranker, "loss_", None)
         return loss in LOSSES and LOSSES[loss].is_probability
+
+    @property
+    def own_names(self) -> list[str] | None:
+        """The names of the columns that the first part saw in training, where it saw names."""
+        parts = [part for part in (self.encoder, *self.steps, self.ranker) if part is not None]
+        own = getattr(parts[0], "feature_names_in_", None)
+        return None if own is None else [str(name) for name in own]
+
+    @property
+    def left_out(self) -> set[str]:
+        """The columns of a table that training left out."""
+        steps = [] if self.encoder is None else self.encoder.columns_
+        return {step["name"] for step in steps if step["kind"] == "left out"}
+
+    @property
+    def texts(self) -> list[str]:
+        """The columns that contained texts in training, and are texts wherever they are read again."""
+        return [] if self.encoder is None else [s["name"] for s in self.encoder.columns_ if held_text(s)]
+
+    def is_dense(self, otherwise: bool) -> bool:
+        """Tell whether training saw an array, where the model knows."""
+        return bool(getattr(self.ranker, "is_dense_", otherwise))
+
+    def results(self, model: Any) -> dict[str, object]:
+        """Return the alpha, the counts of the training data, and the held-out value of the model that was viewed."""
+        names = {"alpha": "alpha_", "queries": "n_queries_", "pairs": "n_pairs_"}
+        found = {key: getattr(self.ranker, name, None) for key, name in names.items()}
+        found |= {
+            "held_out_value": getattr(model, "best_score_", None),
+            "judged_by": getattr(model, "cv_", None),
+        }
+        return {key: value for key, value in found.items() if value is not None}
+
+    def weights(self, given: Sequence[str] | None) -> dict[str, float]:
+        """Return the weight of each column that a linear ranker sees; nothing for another one."""
+        weights = np.asarray(getattr(self.ranker, "coef_", np.zeros((0, 0))))
+        if weights.ndim != 1:
+            return {}
+        own = self.names_after(given) if weights.size != len(given or ()) else given
+        return dict(zip(own or [f"x{at}" for at in range(weights.size)], weights.tolist(), strict=True))
 
     def numbers(self, X: MatrixLike) -> MatrixLike:
         """Return the rows as numbers, before the steps."""

@@ -21,6 +21,7 @@ from rankwise.report.markup import (
     number,
     section,
     text,
+    without_folders,
 )
 
 __all__ = ["alpha_of", "choice_section"]
@@ -51,7 +52,11 @@ def _candidates(notes: Mapping[str, Json]) -> str:
     if not tried:
         return ""
     metric = str(notes.get("metric") or "value")
-    judged = f", judged on {name(notes['judged_by'], LONG)}" if notes.get("judged_by") else ""
+    judged = (
+        f", judged on {name(without_folders(str(notes['judged_by'])), LONG)}"
+        if notes.get("judged_by")
+        else ""
+    )
     constant, words = _number(notes.get("constant")), ""
     if constant is not None:
         unclear = f" {UNCLEAR}" if notes.get("is_clear") is False else ""

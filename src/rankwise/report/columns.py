@@ -17,7 +17,7 @@ from rankwise.exporters.engines import edges_of
 from rankwise.formula.formula import Column, Formula, Surface, Table, Term
 from rankwise.formula.steps import Affine, Levels, QueryScale, Step, is_missing
 from rankwise.report.charts import plot, span, ticks
-from rankwise.report.markup import alike, details, listing, name, number, plain, section, signed, text
+from rankwise.report.markup import alike, bar, details, listing, name, number, plain, section, signed, text
 
 __all__ = ["Parts", "columns_section", "pictures_of", "pictures_section"]
 
@@ -88,8 +88,9 @@ class Parts:
         for part in chosen.tolist():
             inputs: Inputs = self.inputs[part] if part < len(self.inputs) else ()
             is_one = len(inputs) == 1 and len(inputs[0]) == 1
+            found = self.table.values(Column(inputs[0][0]))[rows].tolist() if is_one else [None] * rows.size
             columns.append(
-                self.table.values(Column(inputs[0][0]))[rows].tolist() if is_one else [None] * rows.size
+                list(map(as_date, found)) if is_one and inputs[0][0] in self.formula.dates else found
             )
         return [[column[row] for column in columns] for row in range(rows.size)]
 
@@ -135,6 +136,11 @@ def _linear(formula: Formula) -> tuple[Floats, Floats] | None:
     return weights, centers
 
 
+def as_date(days: float) -> str:
+    """Write days since 1970 as a date."""
+    return "missing" if np.isnan(days) else str(np.datetime64(int(days), "D"))
+
+
 def _rows(X: Any, rows: Ints) -> Any:
     return X.tocsr()[rows] if is_sparse(X) else X.iloc[rows] if hasattr(X, "iloc") else np.asarray(X)[rows]
 
@@ -154,7 +160,7 @@ def columns_section(parts: Parts | None) -> str:
     head, weights = ["Column", "#spread", "~"], parts.weights
     columns = [[name(parts.names[at]) for at in order], alike(spreads.tolist())]
     if weights is None:
-        bars = [f'<div class="length"><i style="width:{100 * s:.1f}%"></i></div>' for s in shares]
+        bars = list(map(bar, shares))
     else:
         head = ["Column", "#spread", "#weight", "~lowers ← → raises the score"]
         columns.append(alike(weights[order].tolist(), with_sign=True))
@@ -188,12 +194,15 @@ class Axis:
         Numbers, or the levels.
     labels : list of str
         Of the levels; empty for numbers.
+    is_date : bool
+        Whether numbers are days since 1970.
     """
 
     column: Column
     rest: tuple[Step, ...]
     anchors: AnyArray
     labels: list[str]
+    is_date: bool = False
 
     @property
     def _where(self) -> Floats:
@@ -223,18 +232,19 @@ class Axis:
             return every[:: max(1, -(-len(every) // 4))]
         low, high = float(self.anchors[0]), float(self.anchors[-1])
         shown: Floats = self.anchors[::2] if self.anchors.size > 2 else np.asarray(ticks(low, high, 3))
-        return list(zip(self.places(shown).tolist(), (number(float(x), 3) for x in shown), strict=True))
+        words = [as_date(x) if self.is_date else number(x, 3) for x in shown.tolist()]
+        return list(zip(self.places(shown).tolist(), words, strict=True))[:: 2 if self.is_date else 1]
 
     def apply(self, values: AnyArray) -> AnyArray:
         """Return values after the steps that follow."""
         return Table(values[:, None]).values(Column(0, self.rest))
 
 
-def _axis(source: Table, column: Column) -> Axis | None:
+def _axis(parts: Parts, column: Column) -> Axis | None:
     """Return the axis of a column; None where no value of it is known."""
     cut = max((at + 1 for at, step in enumerate(column.steps) if isinstance(step, QueryScale)), default=0)
     base, rest = Column(column.input, column.steps[:cut]), column.steps[cut:]
-    values = source.values(base)
+    values = parts.table.values(base)
     known = values[~is_missing(values)]
     if values.dtype.kind == "O" or any(isinstance(step, Levels) for step in rest):
         found, counts = np.unique(known, return_counts=True)
@@ -248,7 +258,7 @@ def _axis(source: Table, column: Column) -> Axis | None:
     middle = (np.median(finite) - anchors[0]) / (anchors[1] - anchors[0])
     if not _SKEWED <= middle <= 1 - _SKEWED:
         anchors = np.unique(np.quantile(finite, np.linspace(0, 1, 9)))
-    return Axis(base, rest, anchors, [])
+    return Axis(base, rest, anchors, [], not cut and column.inputs[0] in parts.formula.dates)
 
 
 @dataclass(frozen=True)
@@ -292,7 +302,7 @@ def pictures_of(parts: Parts) -> list[Picture]:
 
 
 def _curve(parts: Parts, part: int, terms: Sequence[Term]) -> Picture | None:
-    axes = [_axis(parts.table, term.column) for term in terms]
+    axes = [_axis(parts, term.column) for term in terms]
     first = next((one for one in axes if one is not None and one.labels), axes[0])
     if first is None or any(one is None or one.column != first.column for one in axes):
         return None  # constant, or drawn along several axes at once
@@ -314,7 +324,7 @@ def _curve(parts: Parts, part: int, terms: Sequence[Term]) -> Picture | None:
 
 
 def _surface(parts: Parts, part: int, surfaces: Sequence[Surface]) -> Picture | None:
-    axes = tuple(_axis(parts.table, column) for column in surfaces[0].columns)
+    axes = tuple(_axis(parts, column) for column in surfaces[0].columns)
     if len(surfaces) > 1 or axes[0] is None or axes[1] is None:
         return None
     places = (np.arange(_CELLS) + 0.5) / _CELLS * 100

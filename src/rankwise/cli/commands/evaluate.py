@@ -9,7 +9,7 @@ import io
 import math
 import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rankwise.cli.options import add_reading, names
 from rankwise.cli.printing import figure, output_stream, print_facts, print_json, print_table, remark, write
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rankwise.arrays import Floats
     from rankwise.cli.reading import Data
     from rankwise.metrics import Comparison, Interval, Metric
+    from rankwise.report.evidence import ByLabels, Judge
 
 __all__ = ["add_arguments", "run"]
 
@@ -28,7 +29,6 @@ _GRADED = (
 )  # fmt: skip
 _ANY = ("pairwise_error", "concordance", "kendall_tau")  # these also take weights of rows
 _WITH_CONVENTION = ("ndcg", "average_precision", "precision", "mean_ndcg")
-_OF_PAIRS = "share of the listed preferences that the scores contradict; tied scores count one half"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -75,19 +75,31 @@ def run(options: argparse.Namespace) -> int:
     """Evaluate one model, or several on the same rows."""
     from rankwise.cli.reading import naming
     from rankwise.metrics import holm
+    from rankwise.report.evidence import ByLabels, ByPairs
 
     metrics = _read_metrics(options)
     data, scores = _read_runs(options) if options.run or options.qrels else _read_models(options)
+    first, *others = scores
     with naming(data.source):
+        judge: Judge
         if data.pairs is not None:
-            figures, comparisons = _evaluate_pairs(data, scores)
-            conventions = {"pairwise_error": _OF_PAIRS}
+            judge = ByPairs(*data.decided(), data.shape[0])
         else:
-            metrics = metrics or _usual_metrics(data, options)
-            figures, comparisons = _evaluate_rows(metrics, data, scores)
-            conventions = {metric.name: metric.describe() for metric in metrics}
+            judge = ByLabels(
+                data.labels, data.queries, metrics or _usual_metrics(data, options), weight=data.weight
+            )
             if options.per_query is not None:
-                _write_per_query(metrics, data, scores, options.per_query)
+                _write_per_query(judge, scores, options.per_query)
+        figures = {
+            metric.name: {name: judge.interval(metric, values) for name, values in scores.items()}
+            for metric in judge.metrics
+        }
+        comparisons = [
+            (metric.name, other, judge.compare(metric, scores[first], scores[other]))
+            for metric in judge.metrics
+            for other in others
+        ]
+    conventions = {metric.name: judge.describe(metric) for metric in judge.metrics}
     adjusted = holm([one.p_value for _, _, one in comparisons])
     # With --per-query - standard output has the values of the queries.
     with contextlib.redirect_stdout(sys.stderr if options.per_query == "-" else sys.stdout):
@@ -184,48 +196,6 @@ def _labels(paths: list[str]) -> list[str]:
     return [path if path not in paths[:at] else f"{path} ({at + 1})" for at, path in enumerate(paths)]
 
 
-def _evaluate_rows(
-    metrics: list[Metric], data: Data, scores: dict[str, Floats]
-) -> tuple[dict[str, dict[str, Interval]], list[tuple[str, str, Comparison]]]:
-    from rankwise.metrics import bootstrap_interval, compare_rankings
-
-    figures: dict[str, dict[str, Interval]] = {}
-    comparisons = []
-    first, *others = scores
-    for metric in metrics:
-        how: dict[str, Any] = {"metric": metric, "sample_weight": data.weight}
-        figures[metric.name] = {
-            name: bootstrap_interval(data.labels, values, data.queries, **how)
-            for name, values in scores.items()
-        }
-        for other in others:
-            found = compare_rankings(data.labels, scores[first], scores[other], data.queries, **how)
-            comparisons.append((metric.name, other, found))
-    return figures, comparisons
-
-
-def _evaluate_pairs(
-    data: Data, scores: dict[str, Floats]
-) -> tuple[dict[str, dict[str, Interval]], list[tuple[str, str, Comparison]]]:
-    import numpy as np
-
-    from rankwise.metrics.comparison import compare_over_pairs
-    from rankwise.metrics.intervals import mean_over_pairs
-    from rankwise.metrics.pairwise import wrong_pairs
-
-    pairs, weight = data.decided()
-    share = np.ones(len(pairs)) if weight is None else weight
-    wrong = {name: wrong_pairs(values, pairs) for name, values in scores.items()}
-    first, *others = wrong
-    comparisons = [
-        ("pairwise_error", other, compare_over_pairs(wrong[first], wrong[other], pairs, share))
-        for other in others
-    ]
-    return {
-        "pairwise_error": {name: mean_over_pairs(one, pairs, share) for name, one in wrong.items()}
-    }, comparisons
-
-
 def _print(
     data: Data,
     figures: dict[str, dict[str, Interval]],
@@ -286,23 +256,17 @@ def _brackets(interval: Interval, sign: str = "") -> str:
     return f"[{interval.low:{sign}.3f}, {interval.high:{sign}.3f}]" if math.isfinite(interval.low) else ""
 
 
-def _write_per_query(metrics: list[Metric], data: Data, scores: dict[str, Floats], target: str) -> None:
-    several = len(scores) > 1
+def _write_per_query(judge: ByLabels, scores: dict[str, Floats], target: str) -> None:
     columns = {
-        f"{name} {metric.name}" if several else metric.name: metric.prepare(
-            data.labels, data.queries, sample_weight=data.weight
-        )
-        .per_query(values)
-        .values
+        f"{name} {metric.name}" if len(scores) > 1 else metric.name: judge.per_query(metric, values).values
         for name, values in scores.items()
-        for metric in metrics
+        for metric in judge.metrics
     }
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(["qid", "rows", *columns])
-    for at, (qid, size) in enumerate(
-        zip(data.queries.ids.tolist(), data.queries.sizes.tolist(), strict=True)
-    ):
+    rows = zip(judge.queries.ids.tolist(), judge.queries.sizes.tolist(), strict=True)
+    for at, (qid, size) in enumerate(rows):
         cells = (float(column[at]) for column in columns.values())
         writer.writerow([qid, size, *("" if math.isnan(value) else repr(value) for value in cells)])
     with output_stream(target) as stream:

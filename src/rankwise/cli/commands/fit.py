@@ -143,9 +143,9 @@ def run(options: argparse.Namespace) -> int:
 
 
 def _convention(ranker: AutoRanker, train: Data) -> str:
-    if train.pairs is not None:
-        return "share of the listed preferences that the scores contradict; tied scores count one half"
-    return ranker.metric_.describe()
+    from rankwise.report.evidence import OF_PAIRS
+
+    return OF_PAIRS if train.pairs is not None else ranker.metric_.describe()
 
 
 def _read(options: argparse.Namespace) -> tuple[Data, Data | None]:

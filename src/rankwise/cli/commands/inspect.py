@@ -103,18 +103,11 @@ def _roles(data: Data) -> str:
 
 def _percent(share: float) -> str:
     """Format a share; 0 or 100 % only where it is exactly that."""
-    if share in {0.0, 1.0}:
-        return f"{share:.0%}"
-    for digits in (1, 2, 3):
-        shown = f"{share:.{digits}%}"
-        if 0 < float(shown[:-1]) < 100:
-            return shown
-    return f"{share:.2g} of all" if share < 0.5 else f"all but {1 - share:.2g}"
+    digits = next((n for n in (1, 2, 3) if 0 < float(f"{100 * share:.{n}f}") < 100), 1)
+    return f"{share:.0%}" if share in {0.0, 1.0} else f"{share:.{digits}%}"
 
 
 def _inspect_model(path: str, *, as_json: bool) -> int:
-    import numpy as np
-
     from rankwise.cli.reading import read_model
 
     model = read_model(path)
@@ -125,40 +118,26 @@ def _inspect_model(path: str, *, as_json: bool) -> int:
         "columns": model.n_features,
         "rankwise": model.header["rankwise"],
     }
-    for key, part, name in (
-        ("alpha", view.ranker, "alpha_"),
-        ("queries", view.ranker, "n_queries_"),
-        ("pairs", view.ranker, "n_pairs_"),
-        ("held_out_value", model.estimator, "best_score_"),
-        ("judged_by", model.estimator, "cv_"),
-    ):
-        if hasattr(part, name):
-            facts[key] = getattr(part, name)
+    facts |= view.results(model.estimator)
     facts |= {
         key: model.notes[key] for key in ("train", "valid", "metric", "command") if model.notes.get(key)
     }
     roles = model.roles.saved()
     facts |= {key: roles[key] for key in ("label", "qid", "ids") if key in roles}
     encoding = None if model.encoder is None else list(model.encoder.describe())
-    weights: Any = getattr(view.ranker, "coef_", None)
-    weights = weights if np.ndim(weights) == 1 else None
-    largest = [] if weights is None else np.argsort(-np.abs(weights), kind="stable")[:10].tolist()
-    names: Any = model.names() if model.encoder is None else model.encoder.get_feature_names_out()
-    for step in () if weights is None or weights.size == len(names) else view.steps:
-        names = step.get_feature_names_out(None if hasattr(step, "feature_names_in_") else np.array(names))
+    weights = view.weights(model.names())
+    largest = dict(sorted(weights.items(), key=lambda one: -abs(one[1]))[:10])
     if as_json:
-        shown = None if weights is None else {str(names[j]): float(weights[j]) for j in largest}
-        more = {"first_column": model.first_column, "encoding": encoding, "largest_weights": shown}
+        more = {"first_column": model.first_column, "encoding": encoding, "largest_weights": largest or None}
         print_json({**facts, **more})
         return 0
     if encoding is not None:
         facts["columns"] = [f"{model.n_features:,} of a table", *encoding]
     print_facts({key.replace("_", " "): _shown(value) for key, value in facts.items()})
-    if weights is not None:
-        write(f"\nlargest of {weights.size:,} weights" + (", after scaling" if view.steps else ""))
-        print_table(
-            ["column", "weight"], [[str(names[j]), f"{weights[j]:+.4g}"] for j in largest], indent="  "
-        )
+    if weights:
+        write(f"\nlargest of {len(weights):,} weights" + (", after scaling" if view.steps else ""))
+        rows = [[name, f"{weight:+.4g}"] for name, weight in largest.items()]
+        print_table(["column", "weight"], rows, indent="  ")
     return 0
 
 

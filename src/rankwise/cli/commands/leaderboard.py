@@ -6,6 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+from rankwise.cli.options import names
 from rankwise.cli.printing import output_stream, print_json, print_table, remark, write
 
 __all__ = ["add_arguments", "run"]
@@ -29,7 +30,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("-f", "--force", action="store_true", help="replace an existing file")
     add("--json", action="store_true", help="print the board as JSON")
     add("--items", metavar="FILE", help="a table of items with a column item and columns of numbers")
-    add("--style", type=_names, metavar="A,B", help="adjust for columns of battles: x, or x_a minus x_b")
+    add("--style", type=names, metavar="A,B", help="adjust for columns of battles: x, or x_a minus x_b")
     add("--order", action="store_true", help="estimate the advantage of the item that is shown first")
     ties = "a tie is half a win, or an outcome (half)"
     add("--ties", choices=("half", "davidson"), default="half", help=ties)
@@ -72,10 +73,6 @@ def run(options: argparse.Namespace) -> int:
         if options.output != "-" and not options.json:
             write(f"wrote {options.output}: open it in a browser")
     return 0
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",")]
 
 
 def _read(paths: list[str]) -> Any:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import csv
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -50,7 +52,9 @@ def run(options: argparse.Namespace) -> int:
     target = _target(options)
     model = read_model(options.model)
     kinds = {kind_of(path, options.format) for path in options.data}
-    is_plain = target == "scores" and not options.ranks and not model.needs_queries and options.items is None
+    is_plain = (
+        target == "scores" and not options.ranks and not model.view.needs_queries and options.items is None
+    )
     with output_stream(options.output) as stream:
         if is_plain and "store" not in kinds and not _has_duels(options, kinds):
             n_rows = sum(
@@ -120,6 +124,11 @@ def _write_numbers(stream: BinaryIO, values: AnyArray) -> int:
     return int(values.size)
 
 
+def _one_line(text: str) -> str:
+    """Keep one line per row, whatever an id contains."""
+    return text.translate({9: " ", 10: " ", 13: " "})
+
+
 def _write_table(stream: BinaryIO, data: Data, scores: Floats, target: str) -> int:
     import numpy as np
 
@@ -129,8 +138,8 @@ def _write_table(stream: BinaryIO, data: Data, scores: Floats, target: str) -> i
 
     codes = data.queries.codes
     ids = [""] * scores.size if data.item_ids is None else [str(one) for one in data.item_ids]
-    items = [one or f"row{number}" for number, one in enumerate(ids)]
-    qid = ["1"] * scores.size if data.qid is None else [str(one) for one in data.qid.tolist()]
+    items = [_one_line(one) or f"row{number}" for number, one in enumerate(ids)]
+    qid = ["1"] * scores.size if data.qid is None else [_one_line(str(one)) for one in data.qid.tolist()]
     if target == "trec":  # lines in order, and no rank twice
         order = np.lexsort((np.arange(scores.size), -scores, codes))
         place = np.arange(scores.size) - data.queries.offsets[codes[order]] + 1
@@ -156,25 +165,8 @@ def _write_table(stream: BinaryIO, data: Data, scores: Floats, target: str) -> i
 
         pq.write_table(import_pyarrow().table(columns), stream)
     else:
-        between, cell = ("\t", _tsv_cell) if target == "tsv" else (",", _csv_cell)
-        rows = zip(
-            map(cell, qid),
-            map(cell, items),
-            map(str, columns["rank"]),
-            map(repr, columns["score"]),
-            strict=True,
-        )
-        stream.write(f"{between.join(columns)}\n".encode())
-        stream.write("".join(f"{between.join(row)}\n" for row in rows).encode())
+        text = io.StringIO()
+        writer = csv.writer(text, delimiter="\t" if target == "tsv" else ",", lineterminator="\n")
+        writer.writerows([list(columns), *zip(*columns.values(), strict=True)])
+        stream.write(text.getvalue().encode())
     return int(scores.size)
-
-
-def _tsv_cell(text: str) -> str:
-    """Keep one line per row, whatever an id contains."""
-    return text.replace("\t", " ").replace("\n", " ").replace("\r", " ")
-
-
-def _csv_cell(text: str) -> str:
-    text = _tsv_cell(text)
-    doubled = text.replace('"', '""')
-    return f'"{doubled}"' if any(sign in text for sign in ',"') else text
