@@ -267,9 +267,6 @@ def test_exports_run_where_fit_says(capsys, searches, tmp_path):
         assert code == 0, err
         expected = rankwise.export(rankwise.load(tmp_path / "m.rw"), target, feature_names=names.split(","))
         assert made.read_bytes() == (expected if isinstance(expected, bytes) else expected.encode())
-    bounds = [f"--bounds=f{at}=0:1" for at in range(1, 13)]
-    options = ["--to", "vespa", "--feature-names", names, "--nonnegative", *bounds]
-    assert call(capsys, "export", tmp_path / "m.rw", *options)[0] == 0
 
 
 @pytest.mark.parametrize(

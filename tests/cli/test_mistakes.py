@@ -133,7 +133,6 @@ def files(tmp_path_factory):
         ("evaluate m.rw - --against t.rw", "Standard input can be read once"),
         ("export m.rw --to sql", "sqlite, postgresql, duckdb"),
         ("export m.rw --to c --name double", "name"),
-        ("export m.rw --bounds a", "a is not COLUMN=LOW:HIGH"),
         ("convert rows.txt -o rows.xyz", "does not name a known format"),
         ("convert rows.txt -o x.parquet.gz", "compressed twice"),
         ("convert rows.txt -o x.txt --regroup", "leave --regroup out"),

@@ -234,7 +234,7 @@ def test_a_model_that_was_saved_is_exported_alike(tmp_path):
 def test_engines_refuse_products_with_a_way_out(target):
     model = fitted(numbers(), MODELS["standardised"])
     with pytest.raises(InvalidInputError, match=r"price:stock.*feature of its own"):
-        rankwise.export(model, target, bounds={"price": (0, 9)}, filled=True)
+        rankwise.export(model, target, filled=True)
     table, y, qid = shop()
     with pytest.raises(InvalidInputError, match=r"price:stock.*feature of its own"):
         AutoRanker(methods=["rls"], target=target, encoder=numbers()).fit(table, y, qid=qid)
@@ -310,16 +310,6 @@ def test_two_categories_of_many_levels(wide, kind, target, tmp_path):
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-9 * max(1.0, np.abs(wanted).max()))
 
 
-@pytest.mark.parametrize("target", ["sqlite", "postgresql"])
-def test_more_columns_than_a_database_takes_are_refused(wide, target):
-    table, y, qid, own = wide
-    scale = QueryScaler("standard").fit(own.transform(table), qid=qid)
-    rows = scale.transform(own.transform(table), qid=qid)
-    model = Pipeline([("table", own), ("scale", scale), ("rank", RankRLS().fit(rows, y, qid))])
-    with pytest.raises(InvalidInputError, match=r"columns in between, and .* export to duckdb"):
-        rankwise.export(model, target)
-
-
 def test_centres_of_products_of_numbers_are_kept():
     """Far from zero, a difference that is taken late loses digits."""
     rng = np.random.default_rng(0)
@@ -340,35 +330,6 @@ CASES = {
     "marks": product_of(Column(0, (Fill(1.5),)), Column(1, (IsMissing(),))),
     "thrice": product_of(product_of(Column(0), Column(1)), Column(1, (Fill(2.0),)), Affine(1.0)),
 }
-
-
-@pytest.mark.parametrize("weight", [2.0, -2.0])
-@pytest.mark.parametrize("name", CASES)
-def test_products_are_lifted_by_what_they_can_be(name, weight):
-    ends = {"a": (-3.0, 2.0), "b": (-1.0, 4.0)}
-    grid = np.stack(np.meshgrid(*(np.linspace(*own, 101) for own in ends.values())), axis=-1).reshape(-1, 2)
-    formula = Formula(("a", "b"), (False, False), terms=(Term(weight, CASES[name]),))
-    if formula.takes_missing:
-        grid = np.concatenate([grid, np.column_stack([grid[:, 0], np.full(len(grid), np.nan)])])
-    made = rankwise.export(formula, "python", nonnegative=True, bounds=ends)
-    found = run("python", made, pd.DataFrame(grid, columns=list(ends)), None, False, None)
-    least = np.nanmin(found)
-    assert least >= 0
-    assert least < 1e-9 or name == "thrice"  # a factor that comes twice is taken for two
-
-
-@pytest.mark.parametrize("name", ["numbers", "thrice"])
-def test_bounds_of_either_side_are_asked_for(name):
-    formula = Formula(("a", "b"), (False, False), terms=(Term(1.0, CASES[name]),))
-    for known, unknown in ("ab", "ba"):
-        with pytest.raises(InvalidInputError, match=f"bounds of '{unknown}', which are not known"):
-            rankwise.export(formula, "python", nonnegative=True, bounds={known: (0.0, 1.0)})
-
-
-def test_no_bounds_are_asked_for_where_none_matter():
-    for name in ("a curve of it", "marks"):
-        formula = Formula(("a", "b"), (False, False), terms=(Term(1.0, CASES[name]),))
-        assert rankwise.export(formula, "python", nonnegative=True, bounds={"a": (-1.0, 0.0)})
 
 
 @pytest.mark.parametrize("target", ["python", "javascript", "c", "onnx", "vespa", "duckdb", "json"])

@@ -258,7 +258,7 @@ def exportable_to(candidate: Candidate) -> tuple[str, ...]:
 def _runs(candidate: Candidate, target: Target) -> bool:
     if candidate.form == "trees":
         return False
-    if candidate.form == "kernel" and dict(candidate.options)["kernel"] not in target.kernels:
+    if candidate.form == "kernel" and not target.kernels:
         return False
     if not candidate.needs_queries:
         return True

@@ -22,7 +22,7 @@ from rankwise.formula.folding import raw
 from rankwise.formula.formula import Column, Formula, Surface, Table, Term
 from rankwise.formula.steps import Affine, Levels, Pieces
 
-__all__ = ["edges_of", "is_linear", "plug_in", "solr", "trees_of"]
+__all__ = ["edges_of", "is_linear", "lowest", "plug_in", "solr", "trees_of"]
 
 _SLACK = 1e-6  # what Solr adds to every threshold
 _MANY = 200_000  # leaves that an engine still loads
@@ -60,7 +60,7 @@ def solr(formula: Formula, name: str, error: float | None) -> str:
         params: dict[str, Any] = {"weights": weights}
     else:
         kind = "MultipleAdditiveTreesModel"
-        trees, _ = trees_of(formula, error)
+        trees = trees_of(formula, error)
         used = sorted({number for tree in trees for number in _inputs(tree)})
         features = [{"name": formula.names[number]} for number in used]
         params = {"trees": [{"weight": "1", "root": _solr_node(tree, formula)} for tree in trees]}
@@ -80,7 +80,7 @@ def plug_in(formula: Formula, name: str, error: float | None) -> str:
         kind = "model/linear"
         definition: Any = {plain.names[term.column.number]: term.weight for term in plain.terms}
     else:
-        trees, _ = trees_of(formula, error)
+        trees = trees_of(formula, error)
         kind, definition = "model/xgboost+json", [_boosted_tree(tree, formula) for tree in trees]
     text = json.dumps(definition, ensure_ascii=False)
     return _json({"model": {"name": name, "model": {"type": kind, "definition": text}}})
@@ -158,8 +158,18 @@ def _json(document: dict[str, Any]) -> str:
     return json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def trees_of(formula: Formula, error: float | None) -> tuple[list[Tree], float]:
-    """Return the trees of a formula, the constant among them, and by how much their sum may differ from the score.
+def lowest(trees: Sequence[Tree]) -> float:
+    """Return the smallest sum of leaves, a little less than it, because engines add in single precision."""
+    ends = [_leaves(tree) for tree in trees]
+    return float(sum(map(min, ends)) - 1e-6 * sum(max(map(abs, own)) for own in ends))
+
+
+def _leaves(tree: Tree) -> list[float]:
+    return [tree.value] if isinstance(tree, Leaf) else [*_leaves(tree.left), *_leaves(tree.right)]
+
+
+def trees_of(formula: Formula, error: float | None) -> list[Tree]:
+    """Return the trees of a formula, the constant among them.
 
     Parameters
     ----------
@@ -182,7 +192,7 @@ def trees_of(formula: Formula, error: float | None) -> tuple[list[Tree], float]:
     trees += [builder.curve(*curve, share) for curve, share in zip(curves, shares, strict=False)]
     of_surfaces = shares[len(curves) :]
     trees += [builder.surface(surface, e) for surface, e in zip(formula.surfaces, of_surfaces, strict=True)]
-    return trees, whole
+    return trees
 
 
 def _function(terms: Sequence[Term]) -> Callable[[Floats], Floats]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
@@ -12,27 +12,22 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 import rankwise
-from rankwise.arrays import AnyArray, ArrayLike, Floats
 from rankwise.exceptions import InvalidInputError
 from rankwise.exporters.code import CSource, JavaScript, PythonSource
-from rankwise.exporters.engines import is_linear, plug_in, solr, trees_of
+from rankwise.exporters.engines import is_linear, lowest, plug_in, solr, trees_of
 from rankwise.exporters.onnx_model import onnx_model
 from rankwise.exporters.sql import Sql
 from rankwise.exporters.targets import TARGETS, check_exportable
 from rankwise.exporters.vespa import Vespa
 from rankwise.files import replacing
 from rankwise.formula.folding import folded, raw
-from rankwise.formula.formula import Column, Formula, Term
+from rankwise.formula.formula import Formula
 from rankwise.formula.reading import formula_of
-from rankwise.formula.steps import Fill, IsMissing, Levels, Pieces, Step
+from rankwise.formula.steps import Fill, IsMissing
 from rankwise.json_values import json_value
 
 __all__ = ["export"]
 
-Ends = tuple[float, float]
-Limits = Mapping[int, Ends]
-
-_ROUNDING = 1e-12
 _ENGINES = {"solr": solr, "elasticsearch-ltr": plug_in, "opensearch-ltr": plug_in}
 _CODE = {"c": CSource, "javascript": JavaScript, "python": PythonSource}
 
@@ -48,7 +43,6 @@ def export(
     table: str = "rows",
     qid: str = "qid",
     error: float | None = None,
-    bounds: Mapping[str, tuple[float, float]] | None = None,
     nonnegative: bool = False,
     filled: bool = False,
     whole_query: bool = False,
@@ -82,10 +76,8 @@ def export(
         For SQL: the table of rows, and its column of query ids.
     error : float, optional
         For trees: by how much a score may differ from the model's; by default a thousandth of how far its terms spread.
-    bounds : mapping from column to (low, high), optional
-        The ranges of columns, for `nonnegative`.
     nonnegative : bool
-        Add a constant so that no score is negative while columns keep to their `bounds`; some engines refuse others.
+        For trees: add a constant so that no score is negative; some search engines refuse others.
     filled : bool
         Say that values are never missing where the model runs, so that imputers can be left out.
     whole_query : bool
@@ -111,16 +103,13 @@ def export(
     formula = model if isinstance(model, Formula) else formula_of(model, feature_names, output=output)
     check_exportable(formula, format, whole_query=whole_query, filled=filled)
     formula = folded(_filled(formula) if filled else formula)
-    limits = _limits(formula, bounds)
     if nonnegative:
-        formula = _lifted(formula, limits)
-        if format in _ENGINES and is_linear(formula):
+        if format not in _ENGINES or is_linear(formula):
             raise InvalidInputError(
-                f"Weights have no constant in {TARGETS[format].title}, so that none can lift the scores.",
-                "add a feature that is 1 everywhere and give it the weight of the constant, which json shows.",
+                f"{TARGETS[format].title} has no trees for this model, and only trees are lifted to scores from 0.",
+                "train curves, or add a constant where scores are used: the order stays the same.",
             )
-        if format in _ENGINES:  # leaves stand for the middle of what a tree may be off by
-            formula = replace(formula, constant=formula.constant + trees_of(formula, error)[1])
+        formula = replace(formula, constant=formula.constant - lowest(trees_of(formula, error)))
     made = _written(formula, format, name, error, table, qid)
     if path is not None:
         with replacing(path) as stream:
@@ -170,22 +159,6 @@ def _tree(part: Any) -> Any:
     return {"kind": type(part).__name__, **{one.name: _tree(getattr(part, one.name)) for one in fields(part)}}
 
 
-def _limits(formula: Formula, bounds: Mapping[str, Ends] | None) -> Limits:
-    """Return the bounds of columns by their numbers."""
-    found = {}
-    for name, (low, high) in (bounds or {}).items():
-        if name not in formula.names:
-            raise InvalidInputError(
-                f"bounds names {name!r}, which is no column.", "use the names of the columns."
-            )
-        if not -np.inf < low < high < np.inf:
-            raise InvalidInputError(
-                f"The bounds of {name!r} are {low} and {high}.", "use (smallest, largest)."
-            )
-        found[formula.names.index(name)] = (float(low), float(high))
-    return found
-
-
 def _filled(formula: Formula) -> Formula:
     """Leave out the handling of missing values, because no value is missing."""
     terms, constant = [], formula.constant
@@ -201,101 +174,3 @@ def _filled(formula: Formula) -> Formula:
             kept = tuple(step for step in steps if not isinstance(step, Fill))
             terms.append(replace(term, column=replace(term.column, steps=kept)))
     return replace(formula, constant=constant, terms=tuple(terms))
-
-
-def _lifted(formula: Formula, limits: Limits) -> Formula:
-    """Add a constant so that no score is negative while columns keep to their limits."""
-    if formula.kernel is not None or formula.needs_whole_queries:
-        raise InvalidInputError(
-            "How small a score can be is known of sums of columns only.",
-            "add a constant yourself: the order stays the same.",
-        )
-    lowest, size = formula.constant, abs(formula.constant)
-    for term in formula.terms:
-        least = _least(term, formula.is_text, limits)
-        if not np.isfinite(least):
-            inputs = term.column.inputs
-            unknown = [at for at in inputs if at not in limits and not formula.is_text[at]] or inputs
-            name = formula.names[unknown[0]]
-            raise InvalidInputError(
-                f"How small a score can be depends on the bounds of {name!r}, which are not known.",
-                "pass bounds={name: (smallest, largest)} of every column.",
-            )
-        lowest, size = lowest + least, size + abs(least)
-    lowest += sum(float(np.min(surface.values)) for surface in formula.surfaces)
-    # Somebody else adds up in another order.
-    return replace(formula, constant=formula.constant - lowest + _ROUNDING * size)
-
-
-def _least(term: Term, is_text: Sequence[bool], limits: Limits) -> float:
-    """Return the smallest value of a term, NaN where it is not known."""
-    with np.errstate(invalid="ignore"):
-        alone, between = _range(term.column, is_text, limits)
-        found = term.weight * np.append(np.asarray(alone, dtype=np.float64), between or ())
-    # A value that is missing where the model takes none has no score; a number without one has no bound.
-    return float(np.nanmin(found)) if between is None or not np.isnan(between).any() else np.nan
-
-
-def _range(column: Column, is_text: Sequence[bool], limits: Limits) -> tuple[AnyArray, Ends | None]:
-    """Return the range of a column after its steps, and single values outside it."""
-    alone: Any = np.array([np.nan])
-    between: Ends | None = None
-    if column.sides:
-        alone, between = _product(*(_range(side, is_text, limits) for side in column.sides))
-    elif is_text[column.number]:
-        levels = [level for step in column.steps for level in getattr(step, "levels", ())]
-        alone = np.array([*levels, "", None], dtype=object)
-    else:
-        between = limits.get(column.number, (-np.inf, np.inf))
-    for step in column.steps:
-        alone = step.apply(alone, None)
-        if between is None:
-            continue
-        values = step.apply(_places(step, *between), None)
-        is_stairs = isinstance(step, Pieces) and step.is_constant.all()
-        if isinstance(step, Levels) or is_stairs:  # what comes after sees these values, and none between
-            alone, between = np.concatenate((alone, values)), None
-        else:
-            between = float(values.min()), float(values.max())
-    return alone, between
-
-
-def _product(
-    first: tuple[AnyArray, Ends | None], second: tuple[AnyArray, Ends | None]
-) -> tuple[Floats, Ends | None]:
-    """Return the range of a product of two columns that vary independently."""
-    (alone, between), (other, beside) = first, second
-    single = [np.unique(np.asarray(one, dtype=np.float64)) for one in (alone, other)]
-    known = [one[~np.isnan(one)] for one in single]
-    pairs = ((between, beside), (between, known[1]), (known[0], beside))
-    ends = np.concatenate([[], *(_times(a, b) for a, b in pairs if a is not None and b is not None)])
-    return _times(*single), (float(ends.min()), float(ends.max())) if ends.size else None
-
-
-def _times(first: ArrayLike, second: ArrayLike) -> Floats:
-    """Multiply the ends of two intervals; zero times infinity is zero."""
-    a, b = np.broadcast_arrays(np.asarray(first)[:, None], np.asarray(second)[None])
-    found: Floats = np.where((a == 0) & np.isinf(b) | (b == 0) & np.isinf(a), 0.0, a * b)
-    return found.ravel()
-
-
-def _places(step: Step, low: float, high: float) -> AnyArray:
-    """Return numbers of a range at which a step is smallest and largest, and at which it takes every single value."""
-    bends: list[float] = []
-    if isinstance(step, Levels):
-        bends = [*(level for level in step.levels if not isinstance(level, str)), np.nextafter(low, high)]
-    elif isinstance(step, Pieces):
-        bends = [*step.breaks, *_turns(step)]
-    inside = np.asarray(bends, dtype=np.float64)
-    return np.concatenate(([low, high], inside[(inside >= low) & (inside <= high)]))
-
-
-def _turns(step: Pieces) -> list[float]:
-    """Return where a polynomial turns inside its piece."""
-    found = []
-    ends = (-np.inf, *step.breaks, np.inf)
-    for low, high, start, coefficients in zip(ends, ends[1:], step.starts, step.coefficients, strict=False):
-        roots = np.roots(np.polyder(np.asarray(coefficients)))
-        places = roots[np.abs(roots.imag) < 1e-9].real + start
-        found += places[(places > low) & (places < high)].tolist()
-    return found

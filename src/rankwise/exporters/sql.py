@@ -14,9 +14,7 @@ from rankwise.formula.formula import Formula
 
 __all__ = ["Sql"]
 
-_LONGEST_NAME = 63  # bytes, in PostgreSQL
 _DAY = 86400.0  # seconds
-_MOST_COLUMNS = {"sqlite": 2000, "postgresql": 1664}  # of a SELECT
 
 
 class Sql(Language):
@@ -37,10 +35,22 @@ class Sql(Language):
     def render(self, formula: Formula, name: str) -> str:
         """Return the statement; `name` is the name of the score column."""
         self._formula = formula
-        given = (*formula.names, self._qid, self._table, name)
-        for one in given:
-            self._check_name(one)
-        self._check_told_apart(name)
+        given = (*formula.names, self._qid, name)
+        same = (
+            str if self._dialect == "postgresql" else str.lower
+        )  # these read quoted names in any case alike
+        known = list(map(same, formula.names))
+        twice = [one for at, one in enumerate(formula.names) if known[at] in known[:at]]
+        if twice:
+            raise InvalidInputError(
+                f"{self._dialect} takes {twice[0]!r} and another column for one.",
+                "give them names that differ by more than case (feature_names).",
+            )
+        if same(name) in {*known, same(self._qid)}:
+            raise InvalidInputError(
+                f"The table has a column {name!r}, and the scores would be called that too.",
+                "call the scores otherwise (name=).",
+            )
         self._prefix = "rw_"
         while any(one.lower().startswith(self._prefix) for one in given):
             self._prefix += "_"
@@ -52,7 +62,6 @@ class Sql(Language):
         if levels:
             read = sorted({number for column in formula.columns for number in column.inputs})
             levels.insert(0, [(self.source(number), self._read(number)) for number in read])
-        self._check_width(max(len(formula.names) + 1, sum(map(len, levels)) + 2))
         return (
             f"-- A ranking model, written by rankwise {rankwise.__version__} for {self._dialect}.\n"
             "-- Higher is better; only differences inside a query mean anything.\n"
@@ -230,41 +239,6 @@ class Sql(Language):
         present = f"CAST(COUNT({x}) {self._window} AS FLOAT8)"
         ranked = f"({place} - 1 + ({tied} - 1) / 2) / ({present} - 1)"
         return f"CASE WHEN {x} IS NULL THEN NULL ELSE {self._if_varies(x, ranked)} END"
-
-    def _check_width(self, n_columns: int) -> None:
-        if n_columns > _MOST_COLUMNS.get(self._dialect, n_columns):
-            raise InvalidInputError(
-                f"The statement has {n_columns:,} columns in between, and {self._dialect} takes "
-                f"{_MOST_COLUMNS[self._dialect]:,}.",
-                "export to duckdb, ONNX, C, JavaScript or Python, or train with fewer levels (max_levels) or without "
-                "scaling inside queries.",
-            )
-
-    def _check_told_apart(self, name: str) -> None:
-        """Refuse columns that a database takes for one: SQLite and DuckDB read quoted names in any case alike."""
-        same = str if self._dialect == "postgresql" else str.lower
-        known: dict[str, str] = {}
-        for one in self._formula.names:
-            other = known.setdefault(same(one), one)
-            if other != one:
-                raise InvalidInputError(
-                    f"{self._dialect} takes the columns {other!r} and {one!r} for one.",
-                    "give them names that differ by more than case (feature_names).",
-                )
-        if same(name) in {*known, same(self._qid)}:
-            raise InvalidInputError(
-                f"The table has a column {name!r}, and the scores would be called that too.",
-                "call the scores otherwise (name=).",
-            )
-
-    def _check_name(self, name: str) -> None:
-        if not name or "\0" in name:
-            raise InvalidInputError(f"{name!r} is no name in SQL.", "give the columns names (feature_names).")
-        if self._dialect == "postgresql" and len(name.encode()) > _LONGEST_NAME:
-            raise InvalidInputError(
-                f"{name!r} is longer than the {_LONGEST_NAME} bytes that PostgreSQL keeps of a name.",
-                "give the columns shorter names (feature_names).",
-            )
 
 
 def _balanced(terms: Sequence[str], operator: str = " + ") -> str:

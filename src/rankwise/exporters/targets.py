@@ -19,7 +19,6 @@ from rankwise.formula.steps import (
 
 __all__ = ["TARGETS", "Target", "check_exportable", "exportable_to"]
 
-_KERNELS = frozenset({"linear", "rbf", "laplacian", "poly", "sigmoid"})
 _SCALES = frozenset({"minmax", "standard", "rank"})
 
 
@@ -30,8 +29,10 @@ class Target:
     Attributes
     ----------
     title : str
-    kernels, scales : frozenset of str
-        Kernels, and ways to scale inside queries.
+    kernels : bool
+        Whether it takes kernels.
+    scales : frozenset of str
+        Ways to scale inside queries.
     texts : bool
         Whether columns may hold texts.
     is_engine : bool
@@ -41,7 +42,7 @@ class Target:
     """
 
     title: str
-    kernels: frozenset[str] = frozenset()
+    kernels: bool = False
     scales: frozenset[str] = _SCALES
     texts: bool = True
     is_engine: bool = False
@@ -57,14 +58,14 @@ TARGETS: dict[str, Target] = {
     "elasticsearch-ltr": _engine("The Elasticsearch learning-to-rank plug-in"),
     "opensearch-ltr": _engine("The OpenSearch learning-to-rank plug-in"),
     "vespa": Target("A Vespa rank profile", scales=frozenset({"minmax"}), texts=False, goes_on=False),
-    "onnx": Target("ONNX", _KERNELS),
+    "onnx": Target("ONNX", kernels=True),
     "sqlite": Target("SQL"),
     "postgresql": Target("SQL"),
     "duckdb": Target("SQL"),
-    "c": Target("C", _KERNELS),
-    "javascript": Target("JavaScript", _KERNELS),
-    "python": Target("Python", _KERNELS),
-    "json": Target("JSON", _KERNELS),
+    "c": Target("C", kernels=True),
+    "javascript": Target("JavaScript", kernels=True),
+    "python": Target("Python", kernels=True),
+    "json": Target("JSON", kernels=True),
 }
 
 
@@ -85,13 +86,11 @@ def check_exportable(
         Whether values are never missing where the model runs.
     """
     target = TARGETS[format]
-    if formula.kernel is not None and (kind := formula.kernel.settings[0]) not in target.kernels:
-        instead = "onnx, c, javascript or python"
-        if format == "vespa":
-            instead = "ONNX, which Vespa evaluates as a model (onnx-model)"
-        reason = f"the {kind} kernel" if target.kernels else "kernels"
+    if formula.kernel is not None and not target.kernels:
+        vespa = "ONNX, which Vespa evaluates as a model (onnx-model)"
+        instead = vespa if format == "vespa" else "onnx, c, javascript or python"
         raise InvalidInputError(
-            f"{target.title} cannot express {reason}.", f"export to {instead}, or train a linear model."
+            f"{target.title} cannot express kernels.", f"export to {instead}, or train a linear model."
         )
     scales = [
         step for column in formula.columns for step in column.every_step if isinstance(step, QueryScale)

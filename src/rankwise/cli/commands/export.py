@@ -12,17 +12,6 @@ from rankwise.exceptions import InvalidInputError
 __all__ = ["add_arguments", "run"]
 
 
-def _bounds(text: str) -> tuple[str, tuple[float, float]]:
-    name, equals, ends = text.rpartition("=")
-    low, colon, high = ends.partition(":")
-    try:
-        if equals and colon and name:
-            return name, (float(low), float(high))
-    except ValueError:
-        pass
-    raise argparse.ArgumentTypeError(f"{text} is not COLUMN=LOW:HIGH, such as price=0:100")
-
-
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.epilog = (
@@ -45,11 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--table", default="rows", metavar="NAME", help="SQL: the table of rows (rows)")
     add("--qid", metavar="COLUMN", help="SQL: the column of query ids (the model's)")
     add("--error", type=float, metavar="E", help="trees: the largest difference from the model's scores")
-    add(
-        "--bounds", type=_bounds, action="append", default=[], metavar="COLUMN=LOW:HIGH",
-        help="the values that a column can have, for --nonnegative; may be repeated",
-    )  # fmt: skip
-    add("--nonnegative", action="store_true", help="add a constant so that no score is negative")
+    add("--nonnegative", action="store_true", help="trees: add a constant so that no score is negative")
     add("--filled", action="store_true", help="values are never missing where the model runs")
     add("--whole-query", action="store_true", help="ONNX: the model gets the rows of one query at a time")
 
@@ -70,7 +55,6 @@ def run(options: argparse.Namespace) -> int:
         table=options.table,
         qid=options.qid or model.roles.qid or "qid",
         error=options.error,
-        bounds=dict(options.bounds),
         nonnegative=options.nonnegative,
         filled=options.filled,
         whole_query=options.whole_query,
