@@ -364,15 +364,6 @@ BinnedRows binned_rows(const Table<const uint8_t>& bins, const Reals& g, const R
 
 void bind_histograms(nb::module_& m) {
     m.def(
-        "pair_gains",
-        [](Table<const uint8_t> bins, Reals g, Reals h, double penalty, Table<double> out, int n_threads) {
-            const BinnedRows X = binned_rows(bins, g, h);
-            require_shape(out, length(bins), length(bins), "out and bins disagree");
-            without_gil([&] { pair_gains(X, length(bins), penalty, out.data(), n_threads); });
-        },
-        "bins"_a.noconvert(), "g"_a.noconvert(), "h"_a.noconvert(), "penalty"_a, "out"_a.noconvert(), "n_threads"_a);
-
-    m.def(
         "pair_histograms",
         [](Table<const uint8_t> bins, Reals g, Reals h, Ids first, Ids second, Table<double> out, int n_threads) {
             const BinnedRows X = binned_rows(bins, g, h);

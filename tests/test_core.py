@@ -546,11 +546,6 @@ for _name, _arguments in additive_calls().items():
         ADDITIVE_FREE.get(name, ()),
     )
 _BINS = np.random.default_rng(0).integers(16, size=(N, M)).astype(np.uint8)
-CASES["pair_gains"] = lambda: Case(
-    _core.pair_gains,
-    {"bins": _BINS, "g": reals(M), "h": np.ones(M), "penalty": 1.0, "out": np.zeros((N, N)), "n_threads": 1},
-    ("out",),
-)
 CASES["pair_histograms"] = lambda: Case(
     _core.pair_histograms,
     {

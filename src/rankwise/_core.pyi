@@ -433,9 +433,6 @@ def additive_squares(X: Additive, weight: _Doubles, out: _Doubles, n_threads: in
 def additive_sums_of_units(
     X: Additive, rows: _Integers, weight: _Doubles | None, start: _Integers, out: _Doubles, n_threads: int
 ) -> None: ...
-def pair_gains(
-    bins: npt.NDArray[np.uint8], g: _Doubles, h: _Doubles, penalty: float, out: _Doubles, n_threads: int
-) -> None: ...
 def pair_histograms(
     bins: npt.NDArray[np.uint8],
     g: _Doubles,

@@ -1,4 +1,4 @@
-"""Gains of pairs of columns, from sums over the cells of two binned columns.
+"""Sums over the cells of two binned columns, from which the gain of a pair of columns follows.
 
 With the gradient g of a loss by the scores and a weight h for each row, a piecewise constant surface on the bins of two
 columns could lower the loss by about half its *gain* ``Σ (sum of g)² / (sum of h + penalty)`` over the cells of the
@@ -14,26 +14,11 @@ import numpy.typing as npt
 from rankwise import _core
 from rankwise.arrays import Floats, Ints
 
-__all__ = ["MOST_BINS", "pair_gains", "pair_histograms"]
+__all__ = ["MOST_BINS", "pair_histograms"]
 
 MOST_BINS = 16
 
 Bins = npt.NDArray[np.uint8]
-
-
-def pair_gains(bins: Bins, g: Floats, h: Floats, penalty: float = 0.0, n_threads: int = 1) -> Floats:
-    """Return the gain of every pair of columns beyond the curves of its two columns, (columns, columns).
-
-    Parameters
-    ----------
-    bins : (columns, rows) uint8
-        Below `MOST_BINS`; see `AdditiveDesign.bins`.
-    g, h : (rows,) float64
-    penalty : float
-    """
-    out = np.empty((bins.shape[0], bins.shape[0]))
-    _core.pair_gains(bins, g, h, penalty, out, n_threads)
-    return out
 
 
 def pair_histograms(

@@ -52,23 +52,13 @@ class SolverOptions:
 Solver = Callable[[QuadraticObjective, float, SolverOptions], Solution]
 
 
-def _direct(objective: QuadraticObjective, alpha: float, options: SolverOptions) -> Solution:
-    return DirectFactor(objective).solve(alpha)
+def _solver(minimise: Callable[..., Solution], *names: str, **fixed: object) -> Solver:
+    """Return a solver that takes the named options."""
 
+    def solve(objective: QuadraticObjective, alpha: float, options: SolverOptions) -> Solution:
+        return minimise(objective, alpha, **{name: getattr(options, name) for name in names}, **fixed)
 
-def _eigen(objective: QuadraticObjective, alpha: float, options: SolverOptions) -> Solution:
-    return EigenFactor(objective).solve(alpha)
-
-
-def _cg(objective: QuadraticObjective, alpha: float, options: SolverOptions) -> Solution:
-    return conjugate_gradients(
-        objective,
-        alpha,
-        tol=options.tol,
-        max_iter=options.max_iter,
-        precondition=options.precondition,
-        monitor=options.monitor,
-    )
+    return solve
 
 
 def _balanced(solve: Solver) -> Solver:
@@ -87,48 +77,19 @@ def _balanced(solve: Solver) -> Solver:
     return run
 
 
-def _gdm(objective: QuadraticObjective, alpha: float, options: SolverOptions) -> Solution:
-    return gradient_descent(
-        objective,
-        alpha,
-        learning_rate=options.learning_rate,
-        momentum=options.momentum,
-        tol=options.tol,
-        max_iter=options.max_iter,
-        monitor=options.monitor,
-    )
-
-
-def _egdm(estimator: str) -> Solver:
-    def solve(objective: QuadraticObjective, alpha: float, options: SolverOptions) -> Solution:
-        return estimated_descent(
-            objective,
-            alpha,
-            estimator=estimator,
-            tol=options.tol,
-            max_iter=options.max_iter,
-            monitor=options.monitor,
-        )
-
-    return solve
-
-
-def _stochastic(objective: QuadraticObjective, alpha: float, options: SolverOptions) -> Solution:
-    return stochastic(objective, alpha, tol=options.tol, max_iter=options.max_iter, monitor=options.monitor)
-
-
 # Those that tell a monitor, if there is one, about every iterate; the others have none.
 ITERATIVE = ("cg", "gdm", "egdm", "egdm-power", "egdm-blocks", "stochastic")
 
+_ITERATION = ("tol", "max_iter", "monitor")
 SOLVERS: dict[str, Solver] = {
-    "direct": _direct,
-    "eigen": _eigen,
-    "cg": _cg,
-    "gdm": _balanced(_gdm),
-    "egdm": _balanced(_egdm("lanczos")),
-    "egdm-power": _balanced(_egdm("power")),
-    "egdm-blocks": _balanced(_egdm("blocks")),
-    "stochastic": _stochastic,
+    "direct": lambda objective, alpha, _: DirectFactor(objective).solve(alpha),
+    "eigen": lambda objective, alpha, _: EigenFactor(objective).solve(alpha),
+    "cg": _solver(conjugate_gradients, "precondition", *_ITERATION),
+    "gdm": _balanced(_solver(gradient_descent, "learning_rate", "momentum", *_ITERATION)),
+    "egdm": _balanced(_solver(estimated_descent, *_ITERATION, estimator="lanczos")),
+    "egdm-power": _balanced(_solver(estimated_descent, *_ITERATION, estimator="power")),
+    "egdm-blocks": _balanced(_solver(estimated_descent, *_ITERATION, estimator="blocks")),
+    "stochastic": _solver(stochastic, *_ITERATION),
 }
 
 _FACTOR = 0.03  # nanoseconds for an entry of n³ in a Cholesky factorisation; `Design.work` has the others
