@@ -699,8 +699,11 @@ def _check_encoder(step: Any) -> None:
 
 def _check_one_hot(step: Any) -> None:
     """Raise unless the categories agree with the sparse matrix that scikit-learn makes of them, unchecked."""
-    if not hasattr(step, "categories_"):
+    np.dtype(step.dtype)
+    if not hasattr(step, "n_features_in_"):
         return
+    is_whole = not step._infrequent_enabled or hasattr(step, "_infrequent_indices")  # noqa: SLF001
+    _require(is_whole, "an encoder lacks its rare categories")
     absent = [None] * len(step.categories_)
     mappings = getattr(step, "_default_to_infrequent_mappings", absent)
     dropped = absent if step._drop_idx_after_grouping is None else step._drop_idx_after_grouping  # noqa: SLF001
@@ -741,18 +744,25 @@ def _columns_made(step: Any) -> int | None:
 
 
 def _check_bins(step: Any) -> None:
-    if _columns_made(step) is not None and step.encode != "ordinal":
-        levels = [values.tolist() for values in step._encoder.categories_]  # noqa: SLF001
-        _require(levels == [list(range(n)) for n in step.n_bins_], "an encoder has other bins")
+    if _columns_made(step) is None:
+        return
+    _require(all(isinstance(edges, np.ndarray) for edges in step.bin_edges_), "bins have no edges")
+    if step.encode != "ordinal":
+        for n_bins, values in zip(step.n_bins_, step._encoder.categories_, strict=True):  # noqa: SLF001
+            is_whole = values.size == n_bins and (values == np.arange(values.size)).all()
+            _require(is_whole, "an encoder has other bins")
 
 
 def _check_columns(step: Any) -> None:
     """Raise unless the steps of columns are steps, and take as many columns as they get."""
     chosen = getattr(step, "_columns", step.transformers)
-    for _, one, columns in (*step.transformers, *getattr(step, "transformers_", ())):
+    for name, one, columns in (*step.transformers, *getattr(step, "transformers_", ())):
         taken = features_taken(one)
+        are_columns = isinstance(columns, str | Integral | slice | list | tuple | np.ndarray)
+        _require(isinstance(name, str) and are_columns, "a step of columns has no name, or no columns")
         is_step = isinstance(one, str) or hasattr(one, "transform")
         listed = columns if isinstance(columns, list) else []
+        is_step &= all(isinstance(column, str | Integral) for column in listed)
         n_columns = sum(listed) if set(map(type, listed)) == {bool} else len(listed)
         fits = taken is None or n_columns in {taken, 0}
         _require(is_step and fits, "the steps of columns take other columns")

@@ -55,6 +55,12 @@ def columns_after(step: BaseEstimator | str | None, columns: Sequence[Column]) -
             f"{type(step).__name__} has no formula in single columns.",
             f"use one of {', '.join(kind.__name__ for kind in _READERS)}, or apply it where the columns are made.",
         )
+    n_features = getattr(step, "n_features_in_", len(columns))
+    if n_features != len(columns):
+        raise InvalidInputError(
+            f"{type(step).__name__} takes {n_features} columns, and gets {len(columns)}.",
+            "fit the pipeline again.",
+        )
     return reader(step, list(columns))
 
 
