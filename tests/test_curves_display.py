@@ -2,6 +2,7 @@
 
 import matplotlib as mpl
 import numpy as np
+import polars as pl
 import pytest
 
 from rankwise import AdditiveRanker, RankRLS
@@ -49,6 +50,25 @@ def test_curves_and_surfaces_are_drawn_as_they_are(model, tmp_path):
         )
     display.figure_.savefig(tmp_path / "curves.png")
     assert (tmp_path / "curves.png").stat().st_size > 10_000
+    mpl.pyplot.close(display.figure_)
+
+
+def test_levels_dates_and_missing_values_are_shown_as_in_the_table():
+    rng = np.random.default_rng(0)
+    kind = rng.choice(["cup", "pot", None], 200)
+    day = np.datetime64("2024-01-01") + rng.integers(0, 99, 200).astype("timedelta64[D]")
+    new = rng.random(200) < 0.5
+    X = pl.DataFrame({"kind": kind.tolist(), "day": day, "new": new})
+    model = AdditiveRanker(interactions=[("kind", "new")]).fit(X, (kind == "cup") + 0.1 * new)
+    display = CurvesDisplay.from_estimator(model)
+    ticks = {
+        ax.get_xlabel(): [text.get_text() for text in ax.get_xticklabels()]
+        for ax in display.axes_[: len(display.curves)]
+    }
+    assert ticks["kind"] == ["cup", "pot", "missing"]
+    assert ticks["day"] == [str(day.min()), str(day.max())]
+    assert ticks["new"] == ["False", "True"]
+    assert len(display.axes_[0].patches) == 3
     mpl.pyplot.close(display.figure_)
 
 

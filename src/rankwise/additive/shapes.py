@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -25,6 +25,8 @@ __all__ = [
     "spread_inside_queries",
     "term_masses",
 ]
+
+Labels = Callable[[Curve], list[str] | None]
 
 _ENCODED_ROWS = 1 << 14  # at a time: the codes of all are as large as X
 _LOOKED_AT = 20_000  # rows whose spread inside queries tells how much a term matters
@@ -50,6 +52,8 @@ class FittedCurve:
         The share of the training rows at each knot; with the share of missing entries, they sum to 1.
     importance : float
         The spread inside queries: the standard deviation of its contributions about the mean of each query.
+    labels : list of str or None
+        The knots as the table has them: levels, dates, or True and False; None for numbers.
     """
 
     column: int
@@ -60,6 +64,7 @@ class FittedCurve:
     is_levels: bool
     shares: Floats
     importance: float
+    labels: list[str] | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,6 +84,8 @@ class FittedSurface:
         entry contributes 0.
     is_levels : (bool, bool)
     importance : float
+    labels : (list of str or None, list of str or None)
+        As in `FittedCurve`.
     """
 
     columns: tuple[int, int]
@@ -88,6 +95,7 @@ class FittedSurface:
     missing: tuple[bool, bool]
     is_levels: tuple[bool, bool]
     importance: float
+    labels: tuple[list[str] | None, list[str] | None] = (None, None)
 
 
 class FittedTerms(NamedTuple):
@@ -118,8 +126,8 @@ class FittedTerms(NamedTuple):
         spread = spread_inside_queries(X[rows], terms, values, queries.subset(rows), weight, n_threads)
         return cls(terms, values, shares, spread)
 
-    def curves(self, names: Sequence[str]) -> list[FittedCurve]:
-        """Return the curves; `names` are those of the columns of X."""
+    def curves(self, names: Sequence[str], label: Labels) -> list[FittedCurve]:
+        """Return the curves; `names` are those of the columns of X, and `label` writes knots as people do."""
         found = []
         for number, curve in enumerate(self.terms.curves):
             own, n_knots = self.terms.values_of(number), curve.knots.size
@@ -134,11 +142,12 @@ class FittedTerms(NamedTuple):
                     curve.is_levels,
                     shares[:n_knots],
                     float(self.importances[number]),
+                    label(curve),
                 )
             )
         return found
 
-    def surfaces(self, names: Sequence[str]) -> list[FittedSurface]:
+    def surfaces(self, names: Sequence[str], label: Labels) -> list[FittedSurface]:
         """Return the surfaces, the most important first."""
         found = []
         for number, surface in enumerate(self.terms.surfaces, start=len(self.terms.curves)):
@@ -153,6 +162,7 @@ class FittedTerms(NamedTuple):
                     (first.has_missing, second.has_missing),
                     (first.is_levels, second.is_levels),
                     float(self.importances[number]),
+                    (label(first), label(second)),
                 )
             )
         return sorted(found, key=lambda surface: -surface.importance)

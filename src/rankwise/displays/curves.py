@@ -144,17 +144,25 @@ def _draw_curve(ax: Axes, curve: FittedCurve) -> None:
     below = ax.inset_axes((0.0, 0.0, 1.0, 0.1), sharex=ax)
     below.set_axis_off()
     knots = curve.knots
-    if curve.is_levels or knots.size == 1:
-        places = np.arange(knots.size)
-        ax.bar(places, curve.values, width=0.6)
-        ax.set_xticks(places, [f"{level:g}" for level in knots])
-        below.bar(places, curve.shares, width=0.6, color="0.7")
+    labels = curve.labels or [f"{knot:g}" for knot in knots]
+    has_bars = curve.is_levels or knots.size < (2 if curve.labels is None else 3)
+    if has_bars:
+        values, shares = curve.values, curve.shares
+        if curve.missing != 0.0:
+            labels = [*labels, "missing"]
+            values, shares = np.append(values, curve.missing), np.append(shares, 1 - shares.sum())
+        places = np.arange(values.size)
+        ax.bar(places, values, width=0.6)
+        ax.set_xticks(places, labels)
+        below.bar(places, shares, width=0.6, color="0.7")
     else:
         ax.plot(knots, curve.values, marker=".", markersize=4)
         # The share of a knot lies half-way to its neighbours; the root, because spikes would hide everything else.
         edges = np.concatenate([knots[:1], (knots[1:] + knots[:-1]) / 2, knots[-1:]])
         below.stairs(np.sqrt(curve.shares / np.diff(edges)), edges, fill=True, color="0.7")
-    if curve.missing != 0.0:
+        if curve.labels is not None:
+            ax.set_xticks(knots[[0, -1]], [labels[0], labels[-1]])
+    if curve.missing != 0.0 and not has_bars:
         ax.axhline(curve.missing, linestyle=":", linewidth=1, label="missing")
         ax.legend(loc="best", fontsize="x-small", frameon=False)
     ax.axhline(0.0, color="0.8", linewidth=0.8, zorder=0)
@@ -166,8 +174,8 @@ def _draw_surface(ax: Axes, surface: FittedSurface, colours: float) -> QuadMesh:
     (one, other), values = surface.knots, surface.values
     grid = values[: one.size, : other.size].T
     ends = [
-        (np.arange(own.size), [f"{level:g}" for level in own]) if is_levels else (own, None)
-        for own, is_levels in zip(surface.knots, surface.is_levels, strict=True)
+        (np.arange(own.size), labels or [f"{level:g}" for level in own]) if is_levels else (own, labels)
+        for own, is_levels, labels in zip(surface.knots, surface.is_levels, surface.labels, strict=True)
     ]
     is_smooth = not any(surface.is_levels) and min(grid.shape) > 1
     shading: Literal["nearest", "gouraud"] = "gouraud" if is_smooth else "nearest"

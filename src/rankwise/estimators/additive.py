@@ -12,12 +12,13 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from rankwise.additive.alphas import DEFAULT_ALPHAS, Ladder
 from rankwise.additive.choosing import Search
 from rankwise.additive.coordinates import PENALTIES, PLAIN, Rounds
 from rankwise.additive.fitting import AdditiveFit, Blueprint, Blueprints, Layout
+from rankwise.additive.knots import MANY_LEVELS
 from rankwise.additive.parameters import (
     Interactions,
     check_interactions,
@@ -31,11 +32,13 @@ from rankwise.additive.settings import Candidate, Knots, Split, Wanted
 from rankwise.additive.shapes import FittedCurve, FittedSurface, FittedTerms
 from rankwise.additive.squared import SquaredSearch
 from rankwise.additive.training import LOSSES
-from rankwise.arrays import AnyArray, ArrayLike, Floats, MatrixLike, RandomSource
+from rankwise.arrays import AnyArray, ArrayLike, Floats, Labels, Matrix, MatrixLike, RandomSource
+from rankwise.data.columns import is_table_like
+from rankwise.data.columns import read_columns as read_table
 from rankwise.data.containers import as_array
-from rankwise.data.validation import check_alphas, check_choice
+from rankwise.data.validation import check_alphas, check_choice, check_labels
 from rankwise.design.additive import predict
-from rankwise.design.terms import Terms
+from rankwise.design.terms import Curve, Terms
 from rankwise.estimators.base import POSITIVE, SHARE, Constraints, Ranker, say
 from rankwise.estimators.docstrings import like
 from rankwise.estimators.rank_rls import RankRLS, RankRLSCV
@@ -46,6 +49,8 @@ from rankwise.fitting.problem import Problem
 from rankwise.metrics import Metric
 from rankwise.pairs.labels import Cost, Ties
 from rankwise.pairs.plan import Plan
+from rankwise.preprocessing.column_steps import knots_as_written
+from rankwise.preprocessing.table_encoder import TableEncoder
 from rankwise.runtime.threads import default_threads
 from rankwise.selection.exact import exact_for_columns
 from rankwise.selection.plan import is_exact_name
@@ -93,6 +98,7 @@ class AdditiveMixin(BaseEstimator):  # type: ignore[misc]
     values_: Floats
     shares_: Floats
     importances_: Floats
+    encoder_: TableEncoder
 
     def predict(self, X: MatrixLike) -> Floats:  # noqa: D102 - as in RankingMixin
         check_is_fitted(self)
@@ -102,12 +108,27 @@ class AdditiveMixin(BaseEstimator):  # type: ignore[misc]
     @property
     def curves_(self) -> list[FittedCurve]:
         """The contribution of each column to the score, one curve per column that varies within queries."""
-        return self._fitted_terms().curves(self._names())
+        return self._fitted_terms().curves(self._names(), self._labels)
 
     @property
     def surfaces_(self) -> list[FittedSurface]:
         """The contributions of pairs of columns beyond their curves, the most important first."""
-        return self._fitted_terms().surfaces(self._names())
+        return self._fitted_terms().surfaces(self._names(), self._labels)
+
+    @property
+    def feature_importances_(self) -> Floats:
+        """How far scores vary with each column: the sum of the importances of its curve and of its surfaces."""
+        check_is_fitted(self)
+        found = np.zeros(self.n_features_in_)
+        for term, importance in zip(self.terms_.all_terms, self.importances_, strict=True):
+            sides = (term,) if isinstance(term, Curve) else (term.first, term.second)
+            found[[side.column for side in sides]] += importance
+        return found
+
+    def _labels(self, curve: Curve) -> list[str] | None:
+        if self._encoder is None:
+            return None
+        return knots_as_written(self._encoder.columns_[curve.column], curve.knots)
 
     def _fitted_terms(self) -> FittedTerms:
         check_is_fitted(self)
@@ -121,7 +142,38 @@ class AdditiveMixin(BaseEstimator):  # type: ignore[misc]
     def _threads(self) -> int:
         return default_threads() if self.n_threads is None else int(self.n_threads)
 
-    # --- training data on its way in ---
+    # --- data on their way in ---
+
+    @property
+    def _encoder(self) -> TableEncoder | None:
+        return getattr(self, "encoder_", None)
+
+    def _check_rows(self, X: MatrixLike, *, reset: bool, look_at_values: bool = True) -> Matrix:
+        rows: Matrix | None = self._codes(X, reset=reset)
+        if rows is None:
+            rows = super()._check_rows(X, reset=reset, look_at_values=look_at_values)
+        return rows
+
+    def _check_labelled(
+        self, X: MatrixLike, y: Labels, *, reset: bool, min_rows: int = 2
+    ) -> tuple[Matrix, Floats]:
+        codes = self._codes(X, reset=reset)
+        if codes is not None:
+            return codes, column_or_1d(check_labels(y, codes.shape[0]), warn=True)
+        checked: tuple[Matrix, Floats] = super()._check_labelled(X, y, reset=reset, min_rows=min_rows)
+        return checked
+
+    def _codes(self, X: MatrixLike, *, reset: bool) -> Floats | None:
+        """Return a table with texts, booleans or dates as codes; None for other rows."""
+        if reset:
+            self._forget("encoder_")
+            if is_table_like(X) and any(column.kind != "number" for column in read_table(X)):
+                self.encoder_ = TableEncoder(max_levels=MANY_LEVELS - 1, codes=True).fit(X)
+                self.n_features_in_ = self.encoder_.n_features_in_
+                self.feature_names_in_ = self.encoder_.feature_names_in_
+        if self._encoder is None:
+            return None
+        return self._encoder.transform(X) if is_table_like(X) else as_array("X", X).astype(np.float64)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -165,6 +217,9 @@ class AdditiveMixin(BaseEstimator):  # type: ignore[misc]
         levels: list[int] = []
         if self.categorical is not None:
             levels = read_columns("categorical", self.categorical, X.shape[1], names)
+        if self._encoder is not None:
+            kinds = [step["kind"] for step in self._encoder.columns_]
+            levels += [at for at, kind in enumerate(kinds) if kind == "category" and at not in levels]
         directions = read_directions(self.monotone, X.shape[1], names)
         if set(levels) & set(directions):
             raise InvalidInputError(
@@ -226,7 +281,9 @@ class AdditiveRanker(AdditiveMixin, Ranker):
 
     Every column becomes a piecewise linear curve, and chosen pairs of columns a bilinear surface; a row's score is the
     sum of their values, so the whole model can be plotted (`curves_`, `surfaces_`,
-    `rankwise.displays.CurvesDisplay`). Minimises the weighted mean over pairs ``(Σ ω loss) / (Σ ω) + alpha ‖u‖²``,
+    `rankwise.displays.CurvesDisplay`). A data frame may hold texts, booleans, dates and missing values: a text is a
+    level of a category, levels of fewer than five rows and new ones are taken together, and missing values get a value
+    of their own. Minimises the weighted mean over pairs ``(Σ ω loss) / (Σ ω) + alpha ‖u‖²``,
     where ``u`` are differences of neighbouring values in the units of `rankwise.additive.coordinates`;
     `rankwise.objectives` states the weights ``ω``. The divisor counts the pairs with different labels, also where
     ``loss="squared"`` with ``ties="include"`` adds pairs with tied labels to the sum.
@@ -263,7 +320,8 @@ class AdditiveRanker(AdditiveMixin, Ranker):
         1 for columns whose curve must not fall, -1 where it must not rise, 0 otherwise: by column (number or name), or
         one per column. Such columns are in no surface, so that the score itself is monotone in them.
     categorical : list of int or str, default=None
-        Columns that hold codes of categories: they get one value per level, and no order.
+        Columns of numbers that are names: they get one value per level, and no order. Texts of a data frame are
+        categories anyway.
     tol : float, default=1e-3
         When to stop, as in `RankSVM`; for the squared loss the relative residual of an iterative solution.
     max_iter : int, default=None
@@ -288,6 +346,10 @@ class AdditiveRanker(AdditiveMixin, Ranker):
         of its grid, a surface is 0 on average. `predict` is the sum of curves and surfaces.
     constant_columns_ : ndarray of int
         Columns that are the same in all rows of each query: they get no curve, and surfaces with other columns.
+    feature_importances_ : ndarray of shape (columns,)
+        The importances of the curve and of the surfaces of each column, added up.
+    encoder_ : TableEncoder
+        The codes of texts, booleans and dates, if X was a data frame with such columns.
     interactions_ : ndarray of shape (surfaces, 2)
         The pairs of columns that have a surface.
     terms_ : Terms
@@ -474,6 +536,8 @@ class AdditiveRankerCV(AdditiveMixin, Ranker):
     surface_ : ndarray of shape (alphas, iterations)
         With the squared loss and given surfaces, where hold-out is not exact: the held-out value of `scoring` after
         every iteration; `unpenalised_`, `best_iteration_`, `choices_` and `n_products_` as in `RankRLSCV`.
+    encoder_, feature_importances_
+        As in `AdditiveRanker`.
     curves_, surfaces_, constant_columns_, interactions_, terms_, values_, shares_, importances_, duality_gap_, n_iter_
         As in `AdditiveRanker`.
     loss_, n_queries_, n_pairs_, n_ignored_queries_, n_features_in_, feature_names_in_

@@ -17,6 +17,7 @@ from rankwise.explanations.explanation import Explanation, Part
 from rankwise.formula.folding import folded
 from rankwise.formula.formula import Column, Formula, Table
 from rankwise.formula.reading import formula_of, rows_for
+from rankwise.formula.tables import rows_as_written
 from rankwise.formula.view import ModelView
 
 __all__ = ["contributions", "explain", "explain_pair"]
@@ -169,7 +170,7 @@ def _explained(
     names: Sequence[str] | None,
     output: int | None,
 ) -> tuple[_Contributions, Matrix, list[int]]:
-    """Return the contributions to the scores of some rows, the rows as the model takes them, and their numbers."""
+    """Return the contributions to the scores of some rows, the rows as people write them, and their numbers."""
     view = ModelView.of(model)
     if view.has_trees:
         X: Matrix = as_rows("X", view.numbers(given))
@@ -177,7 +178,8 @@ def _explained(
         return _by_masking(view, X, chosen, names), X, chosen
     formula, X = _read(model, given, qid, names, output)
     chosen = _chosen(X.shape[0], rows)
-    return contributions(formula, X, qid, chosen), X, chosen
+    found = contributions(formula, X, qid, chosen)
+    return found, X if view.encoder is None else rows_as_written(view.encoder, np.asarray(X)), chosen
 
 
 def _by_masking(

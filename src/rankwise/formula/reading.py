@@ -96,10 +96,19 @@ def _additive(
 ) -> tuple[tuple[Term, ...], tuple[Surface, ...]]:
     """Return the curves and the surfaces of a model of these."""
     terms = tuple(
-        Term(1.0, columns[one.column].then(_curve(one.knots, one.values, one.missing, one.is_levels)))
+        Term(1.0, _then(columns[one.column], _curve(one.knots, one.values, one.missing, one.is_levels)))
         for one in ranker.curves_
     )
     return terms, tuple(_surface(s, columns) for s in ranker.surfaces_)
+
+
+def _then(column: Column, step: Step) -> Column:
+    """Return the column with one more step; a table of codes becomes a table of the step's values."""
+    codes = column.steps[-1] if column.steps else None
+    if not isinstance(codes, Levels):
+        return column.then(step)
+    *values, other, missing = step.apply(np.array([*codes.values, codes.other, codes.missing]), None).tolist()
+    return replace(column, steps=(*column.steps[:-1], Levels(codes.levels, tuple(values), other, missing)))
 
 
 def _curve(knots: Floats, values: Floats, missing: float, is_levels: bool) -> Step:
@@ -120,7 +129,8 @@ def _surface(fitted: FittedSurface, columns: Sequence[Column]) -> Surface:
             continue
         # Levels are counted, and what is none of them, or missing, stands at the last place.
         places = tuple(map(float, range(own.size + 1)))
-        sides.append(columns[number].then(Levels(tuple(own.tolist()), places[:-1], places[-1], places[-1])))
+        step = Levels(tuple(own.tolist()), places[:-1], places[-1], places[-1])
+        sides.append(_then(columns[number], step))
         knots.append(places)
     return Surface((sides[0], sides[1]), (knots[0], knots[1]), tuple(map(tuple, grid.tolist())))
 

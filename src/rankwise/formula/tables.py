@@ -18,10 +18,18 @@ from rankwise.data.columns import NULLS, read_columns
 from rankwise.exceptions import InvalidInputError
 from rankwise.formula.formula import Column, Product
 from rankwise.formula.steps import Fill, IsMissing, Levels
-from rankwise.preprocessing.column_steps import MISSING, OTHER, ColumnStep, as_texts, held_text, levels_of
+from rankwise.preprocessing.column_steps import (
+    MISSING,
+    OTHER,
+    ColumnStep,
+    as_texts,
+    held_text,
+    knots_as_written,
+    levels_of,
+)
 from rankwise.preprocessing.table_encoder import TableEncoder, sides_of
 
-__all__ = ["columns_of_encoder", "inputs_of", "rows_as_read"]
+__all__ = ["columns_of_encoder", "inputs_of", "rows_as_read", "rows_as_written"]
 
 
 def inputs_of(encoder: TableEncoder) -> tuple[list[str], tuple[int, ...]]:
@@ -44,8 +52,23 @@ def rows_as_read(encoder: TableEncoder, X: MatrixLike) -> npt.NDArray[np.object_
     return np.hstack(parts)
 
 
+def rows_as_written(encoder: TableEncoder, rows: npt.NDArray[np.object_]) -> npt.NDArray[np.object_]:
+    """Return `rows_as_read` with dates and booleans as people write them."""
+    out = rows.copy()
+    inputs = [step for step in _read(encoder) for _ in _names(step)]
+    for at, step in enumerate(inputs):
+        if step["kind"] in {"date", "flag"}:
+            known = ~np.isnan(rows[:, at].astype(np.float64))
+            out[known, at] = knots_as_written(step, rows[known, at].astype(np.float64))
+    return out
+
+
 def columns_of_encoder(encoder: TableEncoder, columns: Sequence[Column]) -> list[Column]:
     """Return the columns that a fitted encoder makes."""
+    if encoder.codes:
+        read = iter(columns)  # a column that is left out has no curve, and any other stands for it
+        steps = encoder.columns_
+        return [columns[0] if step["kind"] == "left out" else _coded(step, next(read)) for step in steps]
     made: dict[str, list[Column]] = {}
     out: list[Column] = []
     at = 0
@@ -88,6 +111,17 @@ def _made(step: ColumnStep, columns: Sequence[Column]) -> list[Column]:
     assert isinstance(step["fill"], float | int)  # of a list it is a list
     filled = column.then(Fill(float(step["fill"])))
     return [filled, column.then(IsMissing())] if step["missing"] else [filled]
+
+
+def _coded(step: ColumnStep, column: Column) -> Column:
+    """Return the codes of a category; other columns stay as they are."""
+    if step["kind"] != "category":
+        return column
+    levels: list[str | float] = [_level(step, level) for level in step["levels"]]
+    gone = () if step.get("of_numbers") else NULLS
+    other = float(len(levels)) if step["rare"] else np.nan
+    codes = (*map(float, range(len(levels))), *(np.nan for _ in gone))
+    return column.then(Levels((*levels, *gone), codes, other, np.nan))
 
 
 def _categories(step: ColumnStep) -> list[Levels]:

@@ -49,9 +49,8 @@ class ModelView:
         chosen = getattr(model, "best_estimator_", None)
         if chosen is not None:
             view, calibration = cls.of(chosen), getattr(model, "calibration_", None)
-            return replace(
-                view, encoder=getattr(model, "encoder_", None) or view.encoder, calibration=calibration
-            )
+            encoder = view.encoder or getattr(model, "encoder_", None)
+            return replace(view, encoder=encoder, calibration=calibration)
         parts = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
         *steps, ranker = [step for step in parts if step is not None and step != "passthrough"]
         if not hasattr(ranker, "predict"):
@@ -60,7 +59,9 @@ class ModelView:
                 "pass a fitted ranker, or a pipeline that ends in one.",
             )
         check_is_fitted(ranker)
-        encoder = steps.pop(0) if steps and isinstance(steps[0], TableEncoder) else None
+        if not steps:  # a ranker that takes tables
+            return cls(getattr(ranker, "encoder_", None), (), ranker)
+        encoder = steps.pop(0) if isinstance(steps[0], TableEncoder) else None
         return cls(encoder, tuple(steps), ranker)
 
     @property

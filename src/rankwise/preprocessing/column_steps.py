@@ -86,16 +86,12 @@ def encode(step: ColumnStep, column: Column) -> Block:
     if kind == "words":
         return _vectorizer(step).transform(texts(values))
     if kind == "category":
-        if column.kind != "text":
-            values = as_texts(values)
+        values = values if column.kind == "text" else as_texts(values)
         place = {level: at for at, level in enumerate(levels_of(step))}
         other = place.get(OTHER, -1)
-        missing = place.get(MISSING, other)
-        at = np.array(
-            [missing if value is None else place.get(value, other) for value in values], dtype=np.int64
-        )
+        at = _places(step, values, other, place.get(MISSING, other))
         block = np.zeros((at.size, len(place)))
-        block[np.flatnonzero(at >= 0), at[at >= 0]] = 1.0
+        block[np.flatnonzero(at >= 0), at[at >= 0].astype(np.int64)] = 1.0
         return block
     _check_kind(step, column)
     if kind == "list":
@@ -109,6 +105,35 @@ def encode(step: ColumnStep, column: Column) -> Block:
     is_missing = np.isnan(values)
     filled = np.where(is_missing, step["fill"], values)
     return np.column_stack([filled, is_missing] if step["missing"] else [filled]).astype(np.float64)
+
+
+def encode_as_codes(step: ColumnStep, column: Column) -> Floats:
+    """Return a column as curves read it: codes of levels in their order, and NaN for missing values."""
+    if step["kind"] == "category":
+        values = column.values if column.kind == "text" else as_texts(column.values)
+        return _places(step, values, float(len(step["levels"])) if step["rare"] else np.nan, np.nan)
+    _check_kind(step, column)
+    return np.asarray(column.values, dtype=np.float64)
+
+
+def _places(step: ColumnStep, values: AnyArray, other: float, missing: float) -> Floats:
+    """Return the place of each text among the levels."""
+    place = {level: float(at) for at, level in enumerate(step["levels"])}
+    return np.array([missing if value is None else place.get(value, other) for value in values])
+
+
+def knots_as_written(step: ColumnStep, knots: Floats) -> list[str] | None:
+    """Write the knots of a curve of the column's codes as they stand in tables; None for plain numbers."""
+    if step["kind"] == "category":
+        names = [*step["levels"], "other"]
+        return [names[int(code)] for code in knots]
+    if step["kind"] == "flag":
+        return [str(bool(value)) for value in knots]
+    if step["kind"] == "date":
+        moments = np.datetime64(0, "s") + np.round(knots * 86400).astype("timedelta64[s]")
+        has_days = not (knots % 1).any()
+        return [str(moment) for moment in moments.astype("datetime64[D]" if has_days else "datetime64[s]")]
+    return None
 
 
 def _check_kind(step: ColumnStep, column: Column) -> None:
@@ -167,7 +192,7 @@ def column_names(step: ColumnStep) -> list[str]:
     return [name, f"{name} missing"] if step["missing"] else [name]
 
 
-def describe(step: ColumnStep) -> str:
+def describe(step: ColumnStep, *, codes: bool = False) -> str:
     """Describe the encoding of the column."""
     kind = step["kind"]
     if kind == "left out":
@@ -192,7 +217,8 @@ def describe(step: ColumnStep) -> str:
         ]
         n_missing = step["missing"]
         words = what + (
-            f", {n_missing:,} missing: filled with {step['fill']:.6g}, and marked in a column"
+            f", {n_missing:,} missing"
+            + ("" if codes else f": filled with {step['fill']:.6g}, and marked in a column")
             if n_missing
             else ""
         )

@@ -25,6 +25,7 @@ from rankwise.preprocessing.column_steps import (
     column_names,
     describe,
     encode,
+    encode_as_codes,
     held_text,
     texts,
 )
@@ -59,6 +60,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         Values of a category with fewer rows go together.
     max_levels : int, default=100
         The most values of a category that get columns of their own.
+    codes : bool, default=False
+        Whether every column stays one column, as curves and trees take it: the values of a category are numbered,
+        missing values stay NaN, and columns that are constant are kept. Texts that differ in nearly every row become
+        NaN. Lists, words and crosses have no codes.
 
     Attributes
     ----------
@@ -94,6 +99,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         crosses: Sequence[str] = (),
         min_rows: int = 5,
         max_levels: int = 100,
+        codes: bool = False,
     ) -> None:
         self.columns = columns
         self.categories = categories
@@ -103,6 +109,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         self.crosses = crosses
         self.min_rows = min_rows
         self.max_levels = max_levels
+        self.codes = codes
 
     def fit(self, X: MatrixLike, y: object = None, qid: ArrayLike | None = None) -> Self:
         """Choose the encoding of every column.
@@ -123,6 +130,13 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if not columns or not columns[0].values.shape[0]:
             raise InvalidInputError("The table has no rows, or no columns.", "check what was read.")
         names = [column.name for column in columns]
+        if self.codes:
+            uncoded = {*roles["words"], *(column.name for column in columns if column.kind == "list")}
+            if uncoded or self.crosses:
+                raise InvalidInputError(
+                    f"There are no codes for lists, words and crosses ({', '.join([*uncoded, *self.crosses])}).",
+                    "use codes=False, or leave the columns out.",
+                )
         crossed = {name for cross in roles["crosses"] for name in sides_of(cross, names)}
         for role in ("categories", "words"):
             unknown = [name for name in roles[role] if name not in names]
@@ -178,6 +192,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         taken = [step for step in self.columns_ if step["kind"] != "left out"]
         named = [step["name"] for step in taken if held_text(step)]
         columns = read_columns(X, [step["name"] for step in taken], texts=named)
+        if self.codes:
+            found = np.full((columns[0].values.shape[0], self.n_features_in_), np.nan)
+            at = [at for at, step in enumerate(self.columns_) if step["kind"] != "left out"]
+            found[:, at] = np.column_stack(list(map(encode_as_codes, taken, columns)))
+            return found
         blocks = {step["name"]: encode(step, column) for step, column in zip(taken, columns, strict=True)}
         names = [str(name) for name in self.feature_names_in_]
         parts = [blocks[step["name"]] for step in taken if not step.get("only_crossed")]
@@ -197,6 +216,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         input_features : ignored
         """
         check_is_fitted(self)
+        if self.codes:
+            return self.feature_names_in_
         own = {step["name"]: column_names(step) for step in self.columns_ if step["kind"] != "left out"}
         found = [
             name
@@ -213,7 +234,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     def describe(self) -> list[str]:
         """Describe the encoding of each column, one per line."""
         check_is_fitted(self)
-        lines = [f"{step['name']}: {describe(step)}" for step in self.columns_]
+        lines = [f"{step['name']}: {describe(step, codes=self.codes)}" for step in self.columns_]
         return lines + [f"{cross}: the product of the two" for cross in self.crosses]
 
     def _decide(self, column: Column, queries: Queries | None, *, is_crossed: bool) -> ColumnStep:
@@ -237,17 +258,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             n_missing = int(np.isnan(values).sum())
             fill = float(np.nanmedian(values)) if n_missing < values.size else 0.0
             step = {"name": name, "kind": kind, "fill": fill, "missing": n_missing}
-        if _is_constant(codes, None):
-            return {"name": name, "kind": "left out", "why": "it has one value everywhere"}
-        if queries is not None and len(queries) > 1 and _is_constant(codes, queries):
-            if is_crossed:
-                return {**step, "only_crossed": True}
-            why = (
-                "it has one value inside every query, and tells no rows apart unless crossed with another column "
-                f"(crosses=['OTHER:{name}'])"
-            )
-            return {"name": name, "kind": "left out", "why": why}
-        return step
+        return step if self.codes else _unless_constant(step, codes, queries, is_crossed=is_crossed)
 
     def _decide_levels(self, name: str, values: AnyArray) -> ColumnStep:
         counts = Counter(value for value in values if value is not None)
@@ -306,6 +317,38 @@ def sides_of(cross: str, names: Sequence[str]) -> tuple[str, str]:
     raise InvalidInputError(
         f"The cross {cross!r} does not name two columns.", f"write A:B, of {', '.join(names)}."
     )
+
+
+def _unless_constant(
+    step: ColumnStep, codes: Floats, queries: Queries | None, *, is_crossed: bool
+) -> ColumnStep:
+    """Return the step, or leave the column out where it tells no rows of a query apart."""
+    name = step["name"]
+    if _is_constant(codes, None):
+        return {"name": name, "kind": "left out", "why": "it has one value everywhere"}
+    if queries is None or len(queries) == 1 or not _is_constant(codes, queries):
+        return step
+    if is_crossed:
+        return {**step, "only_crossed": True}
+    why = (
+        "it has one value inside every query, and tells no rows apart unless crossed with another column "
+        f"(crosses=['OTHER:{name}'])"
+    )
+    return {"name": name, "kind": "left out", "why": why}
+
+
+def query_crosses(X: MatrixLike, qid: ArrayLike) -> list[str]:
+    """List the products of every column with every one that is constant inside queries, for `TableEncoder.crosses`."""
+    names = [column.name for column in read_columns(X) if column.kind != "list"]
+    codes = TableEncoder(names, codes=True).fit_transform(X)
+    queries = check_qid(qid, codes.shape[0])
+    seen = [name for name, own in zip(names, codes.T, strict=True) if not _is_constant(own, queries)]
+    of_query = [
+        name
+        for name, own in zip(names, codes.T, strict=True)
+        if name not in seen and not _is_constant(own, None)
+    ]
+    return [f"{name}:{other}" for name, other in product(seen, of_query)]
 
 
 def _is_constant(codes: Floats, queries: Queries | None) -> bool:
