@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from rankwise.additive.alphas import DEFAULT_ALPHAS, Ladder, is_worth
+from rankwise.additive.choosing import DEFAULT_ALPHAS, Ladder, is_worth
 
 
 def test_the_default_grid_goes_on_at_both_ends_and_stops():
-    ladder = Ladder.of_grid(sorted(DEFAULT_ALPHAS))
+    ladder = Ladder(DEFAULT_ALPHAS)
     steps = np.array([ladder.at(step) for step in range(-6, 15)])
     assert steps[6:15].tolist() == list(DEFAULT_ALPHAS)
     np.testing.assert_allclose(steps[:-1] / steps[1:], np.sqrt(10), rtol=0.1)
@@ -16,7 +16,7 @@ def test_the_default_grid_goes_on_at_both_ends_and_stops():
 
 
 def test_a_grid_that_somebody_chose_ends_where_it_ends():
-    ladder = Ladder.of_grid([1e-3, 1e-1, 1e-2])
+    ladder = Ladder([1e-1, 1e-2, 1e-3])
     assert [ladder.at(step) for step in range(-1, 4)] == [None, 1e-1, 1e-2, 1e-3, None]
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from rankwise.additive.interactions import cells_of, rank_pairs
+from rankwise.additive.fitting import cells_of, rank_pairs
 from rankwise.additive.knots import plan_knots
 from rankwise.data.validation import check_qid
 

@@ -14,19 +14,22 @@ from rankwise.additive.coordinates import (
     Rescaled,
     adapted_scale,
     curve_basis,
-    selecting_scale,
 )
-from rankwise.additive.knots import find_knots, plan_knots
-from rankwise.additive.purification import main_effects, purified, with_knots_of_surfaces
+from rankwise.additive.knots import plan_knots
+from rankwise.additive.shapes import main_effects, purified, with_knots_of_surfaces
 from rankwise.data.validation import check_qid
 from rankwise.design.terms import Curve, Surface, Terms
+
+
+def find_knots(x, n_knots):
+    return plan_knots(x[:, None], check_qid(None, x.size), n_knots, 2).curves[0].knots
 
 
 @settings(deadline=None)
 @given(st.integers(0, 10_000), st.integers(2, 12), st.booleans())
 def test_knots_are_values_of_the_column_and_hold_its_extremes(seed, n_knots, has_ties):
     rng = np.random.default_rng(seed)
-    x = rng.normal(size=rng.integers(1, 60))
+    x = np.append(rng.normal(size=rng.integers(1, 60)), 9.0)  # two values at least
     x = np.round(x) if has_ties else x
     knots = find_knots(x, n_knots)
     assert np.isin(knots, x).all()
@@ -120,8 +123,7 @@ def random_terms(seed, *, missing=True):
     plan = plan_knots(X, check_qid(None, 50), 6, 3, levels=[3])
     sides = plan.sides
     terms = Terms(plan.curves, (Surface(sides[0], sides[1]), Surface(sides[1], sides[3])))
-    side_masses = {side.column: mass for side, mass in zip(sides, plan.side_masses, strict=True)}
-    return X, plan, terms, side_masses
+    return X, plan, terms, plan.side_masses
 
 
 @pytest.mark.parametrize("penalty", PENALTIES)
@@ -171,15 +173,15 @@ def test_an_adapted_penalty_costs_the_model_what_it_did():
 
 def test_a_penalty_that_selects_is_by_the_root_mean_square_of_each_term():
     u, sizes = np.array([3.0, -4.0, 0.0, 0.0, 0.0, 1.0]), [2, 3, 1]
-    scale = selecting_scale(u, sizes)
+    scale = adapted_scale(u, sizes)
     floor = 0.01 * np.mean(u**2)
     expected = []
     for term in np.split(u, np.cumsum(sizes)[:-1]):
         expected += [np.sqrt(np.mean(term**2) + floor)] * term.size
     np.testing.assert_allclose(scale / scale[0], np.array(expected) / expected[0], rtol=1e-12)
     assert np.sum((u / scale) ** 2) == pytest.approx(np.sum(u**2))
-    np.testing.assert_allclose(selecting_scale(7 * u, sizes), scale)
-    np.testing.assert_array_equal(selecting_scale(np.zeros(3), [1, 2]), 1.0)
+    np.testing.assert_allclose(adapted_scale(7 * u, sizes), scale)
+    np.testing.assert_array_equal(adapted_scale(np.zeros(3), [1, 2]), 1.0)
 
 
 def test_first_differences_make_the_penalty_the_squared_slope():

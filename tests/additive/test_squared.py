@@ -133,7 +133,7 @@ def test_the_second_alpha_forms_the_matrix_that_the_others_share():
     iterates = []
     for alpha in (1e-2, 1e-3, 1e-4):
         before = layout.design.reads
-        solution = solver.solve(alpha)
+        solution = solver(alpha, None, None)
         iterates.append((solution.status is not Status.EXACT, layout.design.reads - before))
         expected = np.linalg.solve(G + alpha * pairs.weight.sum() * np.eye(len(G)), b)
         np.testing.assert_allclose(solution.coef, expected, atol=1e-6 * np.abs(expected).max())

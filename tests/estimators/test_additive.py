@@ -11,7 +11,7 @@ from scipy.optimize import minimize
 from hats import hat_matrix
 from oracles import label_pairs
 from rankwise import AdditiveRanker, AdditiveRankerCV, RankSVM
-from rankwise.additive import problem as additive_problem
+from rankwise.additive import fitting as additive_fitting
 from rankwise.additive.fitting import AdditiveFit
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import get_metric
@@ -260,7 +260,7 @@ def test_many_rows_choose_their_pairs_by_some(monkeypatch):
     monkeypatch.setattr(
         AdditiveFit, "rank_pairs", lambda fit, coef: (seen.append(fit._blueprint.X), fitted(fit, coef))[1]
     )
-    monkeypatch.setattr(additive_problem, "SAMPLED_ROWS", 150)
+    monkeypatch.setattr(additive_fitting, "SAMPLED_ROWS", 150)
     weight = np.linspace(0.5, 1, 60)
     for options in ({"qid": qid}, {"qid": qid, "sample_weight": np.repeat(weight, 10)}, {}):
         model = AdditiveRanker(interactions=1, tol=1e-8).fit(X, y, **options)

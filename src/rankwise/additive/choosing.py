@@ -9,7 +9,7 @@ Search stages, in order; each starts from the best candidate so far:
 3. Surfaces on the finest grid, with alphas half a decade apart.
 4. The penalty adapted to the model (`rankwise.additive.coordinates.adapted_scale`), in rounds. If the fine grid is not
    noticeably better by then, stages 3 and 4 are repeated on the coarse grid.
-5. Few curves, by penalties adapted to whole terms (`rankwise.additive.coordinates.selecting_scale`).
+5. Few curves, by penalties adapted to whole terms.
 
 Candidates are compared, not reported, so that their fits are looser than the estimator's by `_LOOSE`; the estimator
 fits the best one to its own tolerance.
@@ -21,20 +21,136 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
-from rankwise.additive.alphas import is_worth
 from rankwise.additive.coordinates import PLAIN, Rounds
-from rankwise.additive.fitting import AdditiveFit, Blueprint, Blueprints, Layout, as_pairs, encode
-from rankwise.additive.interactions import RankedPairs
-from rankwise.additive.settings import PATIENCE, Candidate, Knots, Split, Wanted
+from rankwise.additive.fitting import AdditiveFit, Blueprint, Blueprints, Layout, RankedPairs, Split, as_pairs
 from rankwise.arrays import Floats
-from rankwise.design import Design
+from rankwise.design import AdditiveDesign, Design
+from rankwise.selection.grids import WORTH, is_default_grid
 from rankwise.selection.result import Choice, Selection
 from rankwise.solvers.solution import Solution
 
-__all__ = ["Search"]
+_BEYOND = 6  # steps of the default grid beyond either end: three decades
+
+
+def _step(number: int) -> float:
+    """Return one of the default alphas, two per decade from 0.1 down."""
+    return float(f"{10.0 ** (-(number + 2) / 2):.1g}")
+
+
+DEFAULT_ALPHAS = tuple(_step(number) for number in range(9))
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """A grid of alphas, numbered from the largest one at 0; the default grid continues beyond its ends.
+
+    Attributes
+    ----------
+    alphas : sequence of float
+        From the largest down.
+    """
+
+    alphas: Sequence[float]
+
+    def at(self, step: int) -> float | None:
+        """Return an alpha; None beyond the ends of the ladder."""
+        if not self.is_beyond(step):
+            return self.alphas[step]
+        return _step(step) if self.is_default and -_BEYOND <= step < len(self.alphas) + _BEYOND else None
+
+    @property
+    def is_default(self) -> bool:
+        """Whether this is the default grid."""
+        return is_default_grid(np.sort(self.alphas), DEFAULT_ALPHAS)
+
+    @property
+    def first(self) -> int:
+        """Where a search starts: at 1e-2 in the default grid, which most data want or less."""
+        return 2 if self.is_default else 0
+
+    @property
+    def stride(self) -> int:
+        """Steps between the alphas of a coarse search: a decade of the default grid, every alpha of another."""
+        return 2 if self.is_default else 1
+
+    def is_beyond(self, step: int) -> bool:
+        """Tell whether a step lies beyond the grid."""
+        return not 0 <= step < len(self.alphas)
+
+
+def is_worth(error: float, before: float) -> bool:
+    """Tell whether going beyond a grid, or to finer knots, gains as much as it must in every other grid."""
+    return error < before - WORTH * abs(before)
+
+
+# How many alphas, numbers of knots or of surfaces in a row that do not help end their growth. With one, chance decides:
+# on two folds of PMLB's cpu_act 16 knots were no better than 8 on the rows held out, and errors of .0705 and .0663 were
+# chosen where .0622 and .0632 could be had.
+PATIENCE = 2
+
+
+class Knots(NamedTuple):
+    """The most knots of a curve, and of a surface along each of its columns."""
+
+    curve: int
+    surface: int
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """Candidate values of the search, each tried in increasing order while the held-out error falls.
+
+    Attributes
+    ----------
+    ladder : Ladder
+        The alphas.
+    n_knots, surface_knots : sequence of int
+    counts : sequence of int
+        Numbers of surfaces. Without 0, models of curves alone are fitted but not chosen.
+    fixed : list of pairs of sides, or None
+        Surfaces of every model; no others are then added.
+    rounds : Rounds
+        The maximum number of rounds in which the penalty is adapted.
+    """
+
+    ladder: Ladder
+    n_knots: Sequence[int]
+    surface_knots: Sequence[int]
+    counts: Sequence[int] = ()
+    fixed: Sequence[tuple[int, int]] | None = None
+    rounds: Rounds = PLAIN
+
+
+@dataclass(frozen=True, order=True)
+class Candidate:
+    """One setting that was tried; of equally good ones the smaller model comes first."""
+
+    error: float
+    n_pairs: int
+    knots: Knots
+    rounds: Rounds  # in which the penalty was adapted
+    rank: float  # minus alpha
+    step: int = field(compare=False)  # of the ladder
+    is_worth: bool = field(default=True, compare=False)
+
+    @property
+    def alpha(self) -> float:
+        """The penalty."""
+        return -self.rank
+
+    @property
+    def key(self) -> tuple[Knots, int, Rounds, float]:
+        """The setting without its error."""
+        return self.knots, self.n_pairs, self.rounds, self.alpha
+
+    def is_alike(self, other: Candidate) -> bool:
+        """Tell whether nothing but alpha differs."""
+        return (self.n_pairs, self.knots, self.rounds) == (other.n_pairs, other.knots, other.rounds)
+
 
 # Times the tolerance; adapted penalties move models by little, which loose fits would hide.
 _LOOSE, _LOOSE_ADAPTED = 10, 3
@@ -344,7 +460,10 @@ class Search:
             return np.asarray(layout.design.dot(coef)[split.rows])
         kept = self._scoring.get(number)
         if kept is None or kept[0] is not layout:
-            kept = layout, encode(split.X, layout.terms, layout.coordinates, self.blueprints.n_threads)
+            kept = (
+                layout,
+                AdditiveDesign.encode(split.X, layout.terms, layout.coordinates, self.blueprints.n_threads),
+            )
             self._scoring[number] = kept
         return kept[1].dot(coef)
 

@@ -31,17 +31,6 @@ import scipy.sparse as sp
 from rankwise.arrays import Floats, Ints
 from rankwise.design.terms import Curve, Terms
 
-__all__ = [
-    "PENALTIES",
-    "PLAIN",
-    "PenaltyCoordinates",
-    "Rescaled",
-    "Rounds",
-    "adapted_scale",
-    "curve_basis",
-    "selecting_scale",
-]
-
 _FLOOR = 0.1  # of the root mean square of the coordinates
 
 PENALTIES = ("difference", "second_difference", "ridge")
@@ -181,36 +170,25 @@ class Rounds(NamedTuple):
 PLAIN = Rounds()
 
 
-def adapted_scale(u: Floats) -> Floats:
-    """Return the scale of each coordinate in the next fit, about ``√|u|``, which penalises large steps less.
+def adapted_scale(u: Floats, sizes: Sequence[int] | None = None) -> Floats:
+    """Return the scale of each coordinate in the next fit, adapted to the coordinates of a model, or to its terms.
 
-    Repeated ridge fits, each scaled by the model of the last, approach a penalty on the sum of ``|u|``: few large
-    steps, as in trees, in place of many small ones. Coordinates near 0 are raised to a tenth of the root mean square.
-    The penalty of the model ``u`` itself does not change, so that an alpha keeps its meaning.
+    Repeated ridge fits, each scaled by the model of the last, approach another penalty. With about ``√|u|``, it is the
+    sum of ``|u|``: few large steps, as in trees, in place of many small ones. With the root mean square of the
+    coordinates of a term, given the `sizes` of the terms, it is the number of terms: the few that matter are hardly
+    penalised, and the others vanish. Squares are raised by a hundredth of their mean. The penalty of the model ``u``
+    itself does not change, so that an alpha keeps its meaning.
     """
     square = float(np.mean(u**2))
     if not square > 0.0:
         return np.ones(u.size)
-    return _as_heavy((u**2 + _FLOOR**2 * square) ** 0.25, u)
-
-
-def selecting_scale(u: Floats, sizes: Sequence[int]) -> Floats:
-    """Return the scale of each coordinate in the next fit: the root mean square of the coordinates of its term.
-
-    Repeated ridge fits, each scaled by the model of the last, approach a penalty on the number of terms: the few that
-    matter are hardly penalised, and the others vanish. The floor and the total penalty are as in `adapted_scale`.
-    """
-    square = float(np.mean(u**2))
-    if not square > 0.0:
-        return np.ones(u.size)
-    of_term = np.repeat(np.arange(len(sizes)), sizes)
-    mean = np.bincount(of_term, u**2, len(sizes)) / sizes
-    return _as_heavy(np.sqrt(mean + _FLOOR**2 * square)[of_term], u)
-
-
-def _as_heavy(scale: Floats, u: Floats) -> Floats:
-    """Return the multiple of a scale that leaves the penalty of these coordinates unchanged."""
-    return np.asarray(scale * np.sqrt(np.mean((u / scale) ** 2) / np.mean(u**2)))
+    if sizes is None:
+        scale = (u**2 + _FLOOR**2 * square) ** 0.25
+    else:
+        of_term = np.repeat(np.arange(len(sizes)), sizes)
+        mean = np.bincount(of_term, u**2, len(sizes)) / sizes
+        scale = np.sqrt(mean + _FLOOR**2 * square)[of_term]
+    return np.asarray(scale * np.sqrt(np.mean((u / scale) ** 2) / square))
 
 
 @dataclass(frozen=True, eq=False)

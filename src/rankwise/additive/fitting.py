@@ -1,4 +1,11 @@
-"""Fitting one additive model: first curves alone, then the best pairs of columns, then curves and surfaces together."""
+"""Fitting one additive model: first curves alone, then the best pairs of columns, then curves and surfaces together.
+
+Pairs of columns are ranked by the estimated gain of a surface beyond their curves. Where the curves are fitted, the
+loss still has a slope g and a curvature h in every row's score. A surface of constant pieces over the cells of two
+columns, each moved by ``-g/h`` of its cell, would lower the loss by about ``Σ g²/(2h)``; the part that a sum of two
+curves could achieve is subtracted (the idea of FAST, Lou and others 2013). One compiled pass computes the sums over the
+cells of all pairs.
+"""
 
 from __future__ import annotations
 
@@ -15,25 +22,26 @@ from rankwise.additive.coordinates import (
     Rescaled,
     Rounds,
     adapted_scale,
-    selecting_scale,
 )
-from rankwise.additive.interactions import RankedPairs, cells_of, coarse, rank_pairs
-from rankwise.additive.knots import KnotPlan, plan_knots
-from rankwise.additive.training import LossSolver, Training
-from rankwise.arrays import AnyArray, Floats
+from rankwise.additive.knots import SAMPLED_ROWS, KnotPlan, plan_knots
+from rankwise.additive.training import LossSolver, MarginTraining, SquaredTraining, Training
+from rankwise.arrays import AnyArray, Floats, Ints
 from rankwise.data.queries import Queries
 from rankwise.design import AdditiveDesign
+from rankwise.design.pair_statistics import MOST_BINS, pair_histograms
 from rankwise.design.terms import Curve, Surface, Terms
+from rankwise.exceptions import NoPairsError
+from rankwise.fitting.margins import MarginFit, margins_of
+from rankwise.fitting.problem import Problem
+from rankwise.metrics import Metric
+from rankwise.pairs.pairs import Pairs
+from rankwise.pairs.plan import Plan, Scorer
+from rankwise.solvers.choose import choose_margin_solver
 from rankwise.solvers.solution import Solution, Status
 
 _TIGHT = 1e-5  # a start that is this good is the solution
-
-__all__ = ["AdditiveFit", "Blueprint", "Blueprints", "Layout", "as_pairs", "encode"]
-
-
-def encode(X: AnyArray, terms: Terms, coordinates: PenaltyCoordinates, n_threads: int) -> AdditiveDesign:
-    """Return the design of rows: the weights of the terms, in the coordinates of the penalty."""
-    return AdditiveDesign.encode(X, terms, coordinates, n_threads)
+_PAIRS = 4096  # whose sums are held at a time
+_JITTER = 1e-9
 
 
 @dataclass(frozen=True)
@@ -64,11 +72,6 @@ class Blueprint:
     penalty: str
     directions: dict[int, int]
     n_threads: int
-    _side_masses: dict[int, Floats] = field(init=False)
-
-    def __post_init__(self) -> None:
-        pairs = zip(self.plan.sides, self.plan.side_masses, strict=True)
-        self._side_masses = {side.column: mass for side, mass in pairs}
 
     @cached_property
     def curves(self) -> Layout:
@@ -79,7 +82,7 @@ class Blueprint:
         """Return the layout of all curves and of surfaces for these pairs of sides."""
         terms = self.terms(pairs)
         coordinates = self.coordinates(terms)
-        return Layout(terms, coordinates, encode(self.X, terms, coordinates, self.n_threads))
+        return Layout(terms, coordinates, AdditiveDesign.encode(self.X, terms, coordinates, self.n_threads))
 
     def terms(self, pairs: Sequence[tuple[int, int]]) -> Terms:
         """Return all curves, and surfaces for these pairs of sides."""
@@ -88,7 +91,8 @@ class Blueprint:
 
     def coordinates(self, terms: Terms) -> PenaltyCoordinates:
         """Return the coordinates in which the penalty is a plain ridge."""
-        return PenaltyCoordinates(terms, self.plan.masses, self._side_masses, self.penalty, self.directions)
+        plan = self.plan
+        return PenaltyCoordinates(terms, plan.masses, plan.side_masses, self.penalty, self.directions)
 
     def sizes(self, pairs: Sequence[tuple[int, int]]) -> list[int]:
         """Return the number of coordinates of every curve, and of surfaces for these pairs of sides."""
@@ -205,7 +209,7 @@ class AdditiveFit:
             start = np.append(start, np.zeros(layout.coordinates.n_coordinates - start.size))
         if before is None:
             return layout, _moved(solver, alpha, start, self._tol)
-        scale = selecting_scale(before, layout.coordinates.sizes) if by_terms else adapted_scale(before)
+        scale = adapted_scale(before, layout.coordinates.sizes if by_terms else None)
         rescaled = layout.design.within(Rescaled(layout.coordinates, scale))
         adapted = self._training.on(rescaled, layout.coordinates.nonnegative)
         solution = _moved(adapted, alpha, (before if start is None else start) / scale, self._adapted_tol)
@@ -263,10 +267,10 @@ class AdditiveFit:
 
 def _moved(solver: LossSolver, alpha: float, start: Floats | None, tol: float | None) -> Solution:
     """Solve, tightening a loose tolerance until the solution leaves the start: else two settings would look equal."""
-    solution = solver.solve(alpha, start, tol)
+    solution = solver(alpha, start, tol)
     while tol is not None and start is not None and _is_start(solution) and tol > _TIGHT:
         tol /= 10
-        solution = solver.solve(alpha, start, tol)
+        solution = solver(alpha, start, tol)
     return solution
 
 
@@ -277,3 +281,187 @@ def _is_start(solution: Solution) -> bool:
 def as_pairs(ranked: RankedPairs, n_pairs: int) -> list[tuple[int, int]]:
     """Return the first of the ranked pairs."""
     return [(int(a), int(b)) for a, b in ranked.pairs[:n_pairs]]
+
+
+@dataclass(frozen=True)
+class Split:
+    """A train-test split: training pairs and the scorer of the held-out rows or pairs.
+
+    Attributes
+    ----------
+    training : Training
+    scorer : Scorer
+    rows : (rows,) int64 or None
+        The rows of the design whose scores the scorer takes; None where `X` holds them.
+    X : (rows, columns) array or None
+    share : float
+        The weight of the split in the mean over splits.
+    """
+
+    training: Training
+    scorer: Scorer
+    rows: Ints | None = None
+    X: npt.NDArray[np.floating] | None = None
+    share: float = 1.0
+
+
+@dataclass(frozen=True)
+class AdditiveProblem:
+    """Training data, the knots of their columns, and the loss of a pair.
+
+    Attributes
+    ----------
+    data : Problem
+        Its design is that of the curves where anything is held out.
+    blueprints : Blueprints
+    loss : str
+    tol : float
+    max_iter : int or None
+    """
+
+    data: Problem
+    blueprints: Blueprints
+    loss: str
+    tol: float
+    max_iter: int | None
+
+    def splits(self, plan: Plan, metric: Metric) -> list[Split]:
+        """Return the splits: one with an eval set, else one per fold that can be scored."""
+        found = self.data.pairs.held_out(plan, metric)
+        if plan.has_eval_set:
+            return [Split(self.training(), found[0].scorer, X=plan.eval_rows.stored())]
+        every = np.arange(self.data.design.shape[0])
+        return [
+            Split(
+                self.training(trained),
+                scorer,
+                every if scorer.rows is None else scorer.rows,
+                share=scorer.share,
+            )
+            for _, trained, scorer in found
+        ]
+
+    def sample(self, blueprint: Blueprint) -> AdditiveFit | None:
+        """Return a fit on a sample of whole queries, or of rows of one ranking, that selects pairs of columns.
+
+        None for small data and for listed pairs: all rows then select the pairs.
+        """
+        pairs = self.data.pairs
+        rows = None if pairs.n_rows < 2 * SAMPLED_ROWS else pairs.draw_rows(SAMPLED_ROWS)
+        if rows is None:
+            return None
+        own = replace(blueprint, X=blueprint.X[rows])
+        try:
+            part = Problem(own.curves.design, pairs.subset(rows))
+        except NoPairsError:  # labels so rare that none was drawn
+            return None
+        return AdditiveFit(own, replace(self, data=part).training())
+
+    def training(self, trained: Pairs | None = None) -> Training:
+        """Return the training loss of all pairs, or of the training pairs of a split."""
+        pairs = self.data.pairs if trained is None else trained
+        if self.loss == "squared":
+            return SquaredTraining(pairs.graph(), self.tol, self.max_iter)
+        margins = margins_of(pairs, self.loss)
+        solver = choose_margin_solver(self.loss, margins, self.tol)
+        second = "smoothing" if solver == "bundle" else None
+        return MarginTraining(margins, MarginFit(self.loss, solver, self.tol, self.max_iter, second))
+
+
+@dataclass(frozen=True)
+class RankedPairs:
+    """Pairs of sides, the one with the largest gain first.
+
+    Attributes
+    ----------
+    pairs : (pairs, 2) int64
+        Numbers of sides, the smaller first.
+    gains : (pairs,) float64
+        About how much the mean loss would fall.
+    """
+
+    pairs: Ints
+    gains: Floats
+
+
+def coarse(side: Curve) -> Curve | None:
+    """Return a side with few enough values to rank pairs by; None for categories of many levels.
+
+    Those are paired only where the caller lists them: their grids are large and mostly empty.
+    """
+    if side.n_values <= MOST_BINS:
+        return side
+    if side.is_levels:
+        return None
+    kept = np.linspace(0, side.knots.size - 1, MOST_BINS - side.has_missing).round().astype(np.int64)
+    return replace(side, knots=side.knots[kept])
+
+
+def cells_of(side: Curve, x: npt.NDArray[np.floating]) -> npt.NDArray[np.uint8]:
+    """Return the value of a curve that is nearest to each entry: its cell."""
+    knots = side.knots
+    # NaN sorts behind everything.
+    if side.is_levels:
+        cells = np.minimum(np.searchsorted(knots, x), knots.size - 1)
+        is_missing = knots[cells] != x
+    else:
+        cells = np.searchsorted((knots[1:] + knots[:-1]) / 2, x)
+        is_missing = np.isnan(x)
+    cells[is_missing] = knots.size if side.has_missing else 0
+    return cells.astype(np.uint8)
+
+
+def rank_pairs(
+    sides: Sequence[Curve],
+    is_constant: npt.NDArray[np.bool_],
+    cells: npt.NDArray[np.uint8],
+    slope: Floats,
+    curvature: Floats,
+    n_threads: int = 1,
+) -> RankedPairs:
+    """Rank pairs of columns by their gain, all but those of two columns that are constant inside queries.
+
+    Parameters
+    ----------
+    sides : sequence of Curve
+        `coarse` curves, of at most `MOST_BINS` values.
+    is_constant : (sides,) bool
+        Which sides are constant inside every query.
+    cells : (sides, rows) uint8
+        `cells_of` each of them.
+    slope, curvature : (rows,) float64
+        The first and second derivative of the mean loss with respect to every row's score.
+    """
+    width = max((side.n_values for side in sides), default=0)
+    first, second = np.array(np.triu_indices(len(sides), 1), dtype=np.int64)
+    seen = ~(is_constant[first] & is_constant[second])
+    first, second = first[seen], second[seen]
+    gains = np.zeros(first.size)
+    for start in range(0, first.size, _PAIRS):
+        pairs = slice(start, start + _PAIRS)
+        G, H = pair_histograms(cells, slope, curvature, first[pairs], second[pairs], n_threads)
+        gains[pairs] = _gains(G[:, :width, :width], H[:, :width, :width])
+    # Gains that differ by rounding count as equal, so that the order of rows never decides between pairs.
+    largest = max(gains.max(initial=0.0), np.finfo(np.float64).tiny)
+    order = np.argsort(-np.round(gains / largest, 6), kind="stable")
+    return RankedPairs(np.column_stack([first, second])[order], gains[order])
+
+
+def _gains(g: Floats, h: Floats) -> Floats:
+    """Return half of ``Σ h r²`` over the cells of each pair, r the moves ``-g/h`` less their two main effects."""
+    n_pairs, n_first, n_second = g.shape
+    system = np.zeros((n_pairs, n_first + n_second, n_first + n_second))
+    rows, columns = h.sum(axis=2), h.sum(axis=1)
+    np.einsum("pii->pi", system[:, :n_first, :n_first])[:] = rows
+    np.einsum("pii->pi", system[:, n_first:, n_first:])[:] = columns
+    system[:, :n_first, n_first:] = h
+    system[:, n_first:, :n_first] = h.transpose(0, 2, 1)
+    scale = np.maximum(rows.sum(axis=1), np.finfo(np.float64).tiny)
+    np.einsum("pii->pi", system)[:] += (
+        _JITTER * scale[:, None]
+    )  # a constant may stand in either, and lines be empty
+    wanted = np.concatenate([g.sum(axis=2), g.sum(axis=1)], axis=1)
+    effect = np.linalg.solve(system, wanted[:, :, None])[:, :, 0]
+    left = g - h * (effect[:, :n_first, None] + effect[:, None, n_first:])
+    moves = np.divide(left**2, h, out=np.zeros_like(g), where=h > 1e-12 * scale[:, None, None])
+    return np.asarray(moves.sum(axis=(1, 2)) / 2)

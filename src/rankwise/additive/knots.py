@@ -12,8 +12,6 @@ from rankwise.arrays import AnyArray, Floats, Ints
 from rankwise.data.queries import Queries
 from rankwise.design.terms import Curve
 
-__all__ = ["SAMPLED_ROWS", "KnotPlan", "find_knots", "plan_knots"]
-
 # Knots, and the pairs of columns that get a surface, are chosen by about so many rows where there are twice as many.
 SAMPLED_ROWS = 1 << 17
 
@@ -34,7 +32,7 @@ class KnotPlan:
         The sides of surfaces, with fewer knots: the columns of the curves, and those that vary between queries only.
     masses : tuple of (n_values,) float64
         The approximate weight of the rows at each value of a curve: that of an interval goes half to either knot.
-    side_masses : tuple of (n_values,) float64
+    side_masses : dict of column to (n_values,) float64
         The same for the sides.
     constant : (columns,) int64
         Columns that are the same in all rows of each query: no ranking inside queries depends on them alone, so that
@@ -44,7 +42,7 @@ class KnotPlan:
     curves: tuple[Curve, ...]
     sides: tuple[Curve, ...]
     masses: tuple[Floats, ...]
-    side_masses: tuple[Floats, ...]
+    side_masses: dict[int, Floats]
     constant: Ints
 
 
@@ -106,9 +104,8 @@ def plan_knots(
             at_knots = mass[is_knot] if is_levels else _mass_at_knots(mass, is_knot)
             left = absent + (float(mass[~is_knot].sum()) if is_cut else 0.0)
             spread.append(np.append(at_knots, left) if curve.has_missing else at_knots)
-    return KnotPlan(
-        tuple(curves), tuple(sides), tuple(masses), tuple(side_masses), np.array(constant, dtype=np.int64)
-    )
+    by_column = {side.column: mass for side, mass in zip(sides, side_masses, strict=True)}
+    return KnotPlan(tuple(curves), tuple(sides), tuple(masses), by_column, np.array(constant, dtype=np.int64))
 
 
 @dataclass(frozen=True, eq=False)
@@ -147,17 +144,11 @@ def _columns(X: AnyArray, rows: slice | Ints) -> Iterator[tuple[int, AnyArray]]:
         yield from enumerate(block, first)
 
 
-def find_knots(x: Floats, n_knots: int, weight: Floats | None = None) -> Floats:
-    """Return at most `n_knots` of the values of a column: its extremes, its frequent values, and quantiles of the rest.
+def _knots_among(mass: Floats, n_knots: int) -> npt.NDArray[np.bool_]:
+    """Choose which of the distinct values become knots by their weights: extremes, frequent values, and quantiles.
 
     Plain quantiles would fall together where many rows have one value, such as 0, and leave the others few knots.
     """
-    values, mass = _distinct(x, weight)
-    return values[_knots_among(mass, n_knots)]
-
-
-def _knots_among(mass: Floats, n_knots: int) -> npt.NDArray[np.bool_]:
-    """Choose which of the distinct values become knots, by the weight of each."""
     if mass.size <= n_knots:
         return np.ones(mass.size, dtype=np.bool_)
     is_knot = np.zeros(mass.size, dtype=np.bool_)

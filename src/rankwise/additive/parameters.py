@@ -13,38 +13,24 @@ from rankwise.data.containers import as_array
 from rankwise.data.validation import check_choice, list_names
 from rankwise.exceptions import InvalidInputError
 
-__all__ = [
-    "Interactions",
-    "check_interactions",
-    "lists_pairs",
-    "read_columns",
-    "read_directions",
-    "read_surfaces",
-]
-
 # "auto", how many pairs of columns get a surface, or which.
 Interactions = str | int | Sequence[Sequence[int | str]]
 
 
 def read_columns(name: str, given: Iterable[Any], n_columns: int, names: Sequence[str]) -> list[int]:
     """Return the columns that a parameter names, by number or by name."""
-    known = list(names)
     numbers = []
     for column in list_names(name, given):
-        if isinstance(column, str) and column in known:
-            numbers.append(known.index(column))
-            continue
-        if not isinstance(column, Integral) or isinstance(column, bool):
+        is_number = isinstance(column, Integral) and not isinstance(column, bool)
+        if isinstance(column, str) and column in names:
+            numbers.append(list(names).index(column))
+        elif is_number and -n_columns <= column < n_columns:
+            numbers.append(int(column) % n_columns)
+        else:
             raise InvalidInputError(
                 f"{name} names a column {column!r} that X does not have.",
-                "use column numbers, or the names of a data frame's columns.",
+                "use the names of a data frame's columns, or numbers from 0.",
             )
-        number = int(column)
-        if not -n_columns <= number < n_columns:
-            raise InvalidInputError(
-                f"{name} names column {number}, and X has {n_columns}.", "count columns from 0."
-            )
-        numbers.append(number % n_columns)
     return numbers
 
 

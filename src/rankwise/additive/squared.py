@@ -12,12 +12,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from rankwise.additive.alphas import DEFAULT_ALPHAS, is_worth
+from rankwise.additive.choosing import DEFAULT_ALPHAS, PATIENCE, Candidate, Knots, Wanted, is_worth
 from rankwise.additive.coordinates import PLAIN
-from rankwise.additive.fitting import Layout, encode
-from rankwise.additive.problem import AdditiveProblem
-from rankwise.additive.settings import PATIENCE, Candidate, Knots, Wanted
+from rankwise.additive.fitting import AdditiveProblem, Layout
 from rankwise.arrays import Floats
+from rankwise.design import AdditiveDesign
 from rankwise.fitting.problem import Problem
 from rankwise.holdout.spaces import ColumnSpace, exact_bytes
 from rankwise.metrics import Metric
@@ -28,8 +27,6 @@ from rankwise.selection.grids import is_default_grid
 from rankwise.selection.krylov import Columns
 from rankwise.selection.result import Choice, Selection
 from rankwise.selection.surface import EXACT, Reading
-
-__all__ = ["SquaredSearch"]
 
 _STALLED = 10  # iterations; alphas are read converged
 # Non-zeros of a row, two for a curve and four for a surface, up to which all iterations take no time; more of them stop
@@ -78,7 +75,7 @@ class SquaredSearch:
         worse = 0
         for knots in finer:
             layout = self._layout(knots)
-            if self._is_exact and not fits(exact_bytes(layout.design.shape)):
+            if self.held_out.is_exact and not fits(exact_bytes(layout.design.shape)):
                 return
             layout, selection = self._choose(knots, layout)
             if is_worth(selection.error, self.selection.error):
@@ -89,10 +86,6 @@ class SquaredSearch:
             worse += 1
             if worse >= PATIENCE:
                 return
-
-    @property
-    def _is_exact(self) -> bool:
-        return self.held_out.is_exact
 
     def _layout(self, knots: Knots) -> Layout:
         blueprint = self.problem.blueprints.at(*knots)
@@ -128,7 +121,7 @@ class SquaredSearch:
             found = choose_exactly(space, data, held_out, self.metric, "folds", alphas, default=default)
             return found.with_facts(n_iter_=0)
         if held_out.has_eval_set:
-            rows = encode(
+            rows = AdditiveDesign.encode(
                 held_out.eval_rows.stored(), layout.terms, layout.coordinates, data.design.n_threads
             )
             held_out = replace(held_out, eval_rows=rows)

@@ -5,8 +5,10 @@ All losses are weighted means over pairs here, the squared loss included, so tha
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Protocol
+from functools import partial
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -22,22 +24,18 @@ from rankwise.solvers.choose import SOLVERS, SolverOptions, choose_solver
 from rankwise.solvers.direct import DirectFactor
 from rankwise.solvers.solution import Solution
 
-__all__ = ["LOSSES", "LossSolver", "MarginTraining", "SquaredTraining", "Training"]
-
 LOSSES = ("squared_hinge", "squared", "hinge")
 
-
-class LossSolver(Protocol):
-    """The loss of one design, for any alpha."""
-
-    def solve(self, alpha: float, start: Floats | None = None, tol: float | None = None) -> Solution:
-        """Minimise the mean loss plus ``alpha ‖u‖²``; `tol` replaces the tolerance of the training."""
+# Minimises the mean loss of one design plus ``alpha ‖u‖²``: takes alpha, a start, and a tolerance that replaces that of
+# the training.
+LossSolver = Callable[[float, Floats | None, float | None], Solution]
+_Mask = npt.NDArray[np.bool_]
 
 
 class Training(Protocol):
     """Training pairs and their loss."""
 
-    def on(self, design: Design, nonnegative: npt.NDArray[np.bool_]) -> LossSolver:
+    def on(self, design: Design, nonnegative: _Mask) -> LossSolver:
         """Return a solver for a design; the coordinates in `nonnegative` are constrained to be at least 0."""
 
     def slopes(self, scores: Floats) -> tuple[Floats, Floats]:
@@ -51,9 +49,16 @@ class MarginTraining:
     pairs: MarginPairs
     fit: MarginFit
 
-    def on(self, design: Design, nonnegative: npt.NDArray[np.bool_]) -> LossSolver:
+    def on(self, design: Design, nonnegative: _Mask) -> LossSolver:
         """Return a solver for a design."""
-        return _MarginSolver(self, design, nonnegative)
+        if nonnegative.any():
+            loss, fit = SquaredHingeLoss, self.fit
+            return _bounded(design, self.pairs, loss, nonnegative, fit.tol, fit.max_iter)
+        return partial(self._solve, design)
+
+    def _solve(self, design: Design, alpha: float, start: Floats | None, tol: float | None) -> Solution:
+        fit = self.fit if tol is None else replace(self.fit, tol=tol)
+        return fit.solve(design, self.pairs, alpha, start=start)
 
     def slopes(self, scores: Floats) -> tuple[Floats, Floats]:
         """Return slope and curvature of the mean loss; the kink of a hinge counts as rounded."""
@@ -66,28 +71,6 @@ class MarginTraining:
 
 
 @dataclass(frozen=True)
-class _MarginSolver:
-    training: MarginTraining
-    design: Design
-    nonnegative: npt.NDArray[np.bool_]
-
-    def solve(self, alpha: float, start: Floats | None = None, tol: float | None = None) -> Solution:
-        fit, pairs = self.training.fit, self.training.pairs
-        fit = fit if tol is None else replace(fit, tol=tol)
-        if not self.nonnegative.any():
-            return fit.solve(self.design, pairs, alpha, start=start)
-        objective = MeanLoss(self.design, pairs, SquaredHingeLoss)
-        return minimise_bounded(
-            objective,
-            alpha,
-            Bounds.not_negative(self.nonnegative),
-            tol=fit.tol,
-            max_iter=fit.max_iter,
-            start=start,
-        )
-
-
-@dataclass(frozen=True)
 class SquaredTraining:
     """The squared loss over a graph, as a mean."""
 
@@ -95,14 +78,34 @@ class SquaredTraining:
     tol: float
     max_iter: int | None
 
-    def on(self, design: Design, nonnegative: npt.NDArray[np.bool_]) -> LossSolver:
+    def on(self, design: Design, nonnegative: _Mask) -> LossSolver:
         """Return a solver for a design."""
-        return _SquaredSolver(self, SquaredObjective(design, self.graph), nonnegative)
+        if nonnegative.any():
+            return _bounded(design, self.graph, SquaredLoss, nonnegative, self.tol, self.max_iter)
+        return _SquaredSolver(self, SquaredObjective(design, self.graph)).solve
 
     def slopes(self, scores: Floats) -> tuple[Floats, Floats]:
         """Return slope and curvature of the mean loss."""
         point = SquaredLoss(self.graph, scores)
         return point.gradient / self.graph.weight, 2 * self.graph.degrees() / self.graph.weight
+
+
+def _bounded(
+    design: Design, pairs: Any, loss: Any, nonnegative: _Mask, own_tol: float, max_iter: int | None
+) -> LossSolver:
+    """Return a solver of a smooth loss with some coordinates at least 0."""
+
+    def solve(alpha: float, start: Floats | None, tol: float | None) -> Solution:
+        return minimise_bounded(
+            MeanLoss(design, pairs, loss),
+            alpha,
+            Bounds.not_negative(nonnegative),
+            tol=own_tol if tol is None else tol,
+            max_iter=max_iter,
+            start=start,
+        )
+
+    return solve
 
 
 # How many alphas are counted on once a second one is asked for: a search tries those on both sides of the best.
@@ -115,61 +118,20 @@ class _SquaredSolver:
     Where one alpha alone is found faster by iterating, the matrix is formed for the second: more follow.
     """
 
-    def __init__(
-        self, training: SquaredTraining, objective: SquaredObjective, nonnegative: npt.NDArray[np.bool_]
-    ) -> None:
-        self._training, self._objective, self._nonnegative = training, objective, nonnegative
+    def __init__(self, training: SquaredTraining, objective: SquaredObjective) -> None:
+        self._training, self._objective = training, objective
         self._factor: DirectFactor | None = None
         self._n_alphas = 1
 
     def solve(self, alpha: float, start: Floats | None = None, tol: float | None = None) -> Solution:
         objective, training = self._objective, self._training
-        tol = training.tol if tol is None else tol
         # The mean of the pairs is minimised, where RankRLS has their sum.
         total = alpha * training.graph.weight
-        if self._nonnegative.any():
-            return minimise_bounded(
-                _MeanSquares(objective), alpha, Bounds.not_negative(self._nonnegative), tol=tol,
-                max_iter=training.max_iter,
-                start=start,
-            )  # fmt: skip
         if self._factor is None:
             has_blocks, n_alphas = training.graph.blocks is not None, self._n_alphas
             self._n_alphas = _MORE_ALPHAS
             if choose_solver(objective.design, forms_matrix=has_blocks, n_alphas=n_alphas) != "direct":
-                options = SolverOptions(tol=tol, max_iter=training.max_iter)
+                options = SolverOptions(tol=training.tol if tol is None else tol, max_iter=training.max_iter)
                 return SOLVERS["cg"](objective, total, options)
             self._factor = DirectFactor(objective)
         return self._factor.solve(total)
-
-
-class _MeanSquares:
-    """The squared loss as a mean over pairs, as `minimise_bounded` reads it."""
-
-    def __init__(self, objective: SquaredObjective) -> None:
-        self._objective = objective
-        self.n_features = objective.n_features
-
-    @property
-    def n_reads(self) -> int:
-        return self._objective.design.reads
-
-    def at(self, coef: Floats) -> _MeanSquaresPoint:
-        return _MeanSquaresPoint(self._objective, self._objective.design.dot(coef))
-
-
-class _MeanSquaresPoint:
-    def __init__(self, objective: SquaredObjective, scores: Floats) -> None:
-        self._objective, self._weight = objective, objective.graph.weight
-        self._point = SquaredLoss(objective.graph, scores)
-
-    @property
-    def value(self) -> Floats:
-        return self._point.value / self._weight
-
-    @property
-    def gradient(self) -> Floats:
-        return self._objective.design.tdot(self._point.gradient) / self._weight
-
-    def hessian_product(self, v: Floats) -> Floats:
-        return 2 * self._objective.product(v) / self._weight

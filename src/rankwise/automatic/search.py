@@ -16,8 +16,8 @@ from typing import Any, cast
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
+from rankwise.additive.choosing import Candidate as AdditiveSetting
 from rankwise.additive.choosing import Search as AdditiveSearch
-from rankwise.additive.settings import Candidate as AdditiveSetting
 from rankwise.arrays import Floats, Ints, is_sparse
 from rankwise.automatic.average import AverageRanker, mean_of
 from rankwise.automatic.candidates import (

@@ -14,10 +14,9 @@ from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from rankwise.additive.alphas import DEFAULT_ALPHAS, Ladder
-from rankwise.additive.choosing import Search
+from rankwise.additive.choosing import DEFAULT_ALPHAS, Candidate, Knots, Ladder, Search, Wanted
 from rankwise.additive.coordinates import PENALTIES, PLAIN, Rounds
-from rankwise.additive.fitting import AdditiveFit, Blueprint, Blueprints, Layout
+from rankwise.additive.fitting import AdditiveFit, AdditiveProblem, Blueprint, Blueprints, Layout, Split
 from rankwise.additive.knots import MANY_LEVELS
 from rankwise.additive.parameters import (
     Interactions,
@@ -27,8 +26,6 @@ from rankwise.additive.parameters import (
     read_directions,
     read_surfaces,
 )
-from rankwise.additive.problem import AdditiveProblem
-from rankwise.additive.settings import Candidate, Knots, Split, Wanted
 from rankwise.additive.shapes import FittedCurve, FittedSurface, FittedTerms
 from rankwise.additive.squared import SquaredSearch
 from rankwise.additive.training import LOSSES
@@ -600,7 +597,7 @@ class AdditiveRankerCV(AdditiveMixin, Ranker):
         surface_knots = self._affordable("surface_knots", n_rows, self._most_surfaces(data.design.shape[1]))
         problem = self._problem(data, n_knots[0], surface_knots[0])
         listed = self._listed_surfaces(problem.blueprints.at(n_knots[0], surface_knots[0]))
-        ladder = Ladder.of_grid(check_alphas(self.alphas).tolist())
+        ladder = Ladder(sorted(check_alphas(self.alphas).tolist(), reverse=True))
         rounds = Rounds(int(self.adaptive), int(self.selective) if n_rows <= _SELECTIVE_ROWS else 0)
         wanted = Wanted(ladder, n_knots, surface_knots, self._counts(), listed, rounds)
         if self.loss == "squared" and not problem.blueprints.directions and not any(wanted.counts):
