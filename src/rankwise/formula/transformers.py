@@ -32,7 +32,7 @@ from rankwise.formula.steps import (
     is_missing,
     stairs,
 )
-from rankwise.formula.tables import columns_of_encoder
+from rankwise.formula.tables import columns_of_encoder, inputs_of
 from rankwise.preprocessing import QueryScaler, TableEncoder
 
 __all__ = ["columns_after"]
@@ -56,6 +56,8 @@ def columns_after(step: BaseEstimator | str | None, columns: Sequence[Column]) -
             f"use one of {', '.join(kind.__name__ for kind in _READERS)}, or apply it where the columns are made.",
         )
     n_features = getattr(step, "n_features_in_", len(columns))
+    if isinstance(step, TableEncoder):  # which leaves columns out, and takes lists apart
+        n_features = len(inputs_of(step)[0])
     if n_features != len(columns):
         raise InvalidInputError(
             f"{type(step).__name__} takes {n_features} columns, and gets {len(columns)}.",
