@@ -2,6 +2,7 @@
 
 from cases import (
     egdm,
+    estimate,
     intervals,
     large_scale,
     memory,
@@ -22,6 +23,7 @@ MODULES = (
     egdm,
     preference_graphs,
     intervals,
+    estimate,
     web,
     summary,
 )

@@ -15,6 +15,7 @@ from matplotlib import pyplot as plt
 
 import rankwise
 from rankwise import AdditiveRanker, AutoRanker
+from rankwise.automatic.ranker import _widening
 from rankwise.displays import CandidatesDisplay, CurvesDisplay
 from rankwise.metrics import get_metric, per_query
 from rankwise.model_selection import QueryKFold
@@ -79,6 +80,28 @@ def test_the_picture_has_a_line_at_constant_scores():
     axes = CandidatesDisplay.from_estimator(model).ax_
     assert "A constant score has pairwise_error 0.5000." in axes.get_title()
     assert any(np.allclose(line.get_xdata(), 0.5) for line in axes.get_lines())
+
+
+# --- the interval of the expected score ---
+
+
+@pytest.mark.parametrize(("n_folds", "n_scored"), [(5, 5), (5, 3), (5, 1), (3, 2)])
+def test_intervals_allow_for_folds_that_train_each_other(n_folds, n_scored):
+    shared = np.random.default_rng(0).normal(size=(20_000, n_folds, n_folds))
+    shared = np.triu(shared, 1) + np.triu(shared, 1).swapaxes(
+        1, 2
+    )  # a term of two folds is in the errors of both
+    errors = shared.sum(axis=2)[:, :n_scored]
+    widening = errors.sum(axis=1).std() / np.sqrt((errors.std(axis=0) ** 2).sum())
+    rows = np.arange(60) % n_folds
+    cv = [(np.flatnonzero(rows != fold), np.flatnonzero(rows == fold)) for fold in range(n_scored)]
+    assert _widening(cv) == pytest.approx(widening, rel=0.03)
+
+
+def test_intervals_stay_inside_the_bounds_of_the_metric():
+    X, y, qid = noise(0, signal=20.0)
+    low, high = AutoRanker("pairwise_error", methods=["rls"]).fit(X, y, qid=qid).expected_interval_
+    assert low == 0.0 < high < 0.1
 
 
 # --- sparse or not, by what is filled ---

@@ -17,15 +17,13 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from rankwise.arrays import Splits
 from rankwise.automatic.trees import BoostedTrees
 from rankwise.estimators.additive import AUTO_COUNTS, AdditiveRanker, AdditiveRankerCV, affordable_knots
 from rankwise.estimators.base import Ranker
-from rankwise.estimators.kernel_rls import KernelRankRLS, KernelRankRLSCV
+from rankwise.estimators.kernel_rls import KernelRankRLS
 from rankwise.estimators.rank_rls import RankRLS, RankRLSCV
 from rankwise.estimators.rank_svm import RankSVM, RankSVMCV
 from rankwise.exporters.targets import TARGETS, Target
-from rankwise.metrics import Metric
 
 __all__ = [
     "ADDITIVE",
@@ -33,19 +31,17 @@ __all__ = [
     "FIXED",
     "KERNELS",
     "METHODS",
-    "REDUCED",
     "SCALINGS",
     "Candidate",
     "Method",
-    "Setting",
     "Size",
     "exportable_to",
+    "gammas_of",
 ]
 
 # Columns up to which converged models are compared; they then cost what stopping early costs, and are solved directly.
 _CONVERGED_COLUMNS = 1000
 _SVM_TOLERANCE = 1e-4
-REDUCED = 0.4  # share of the rows below which a basis is smaller than the rows that any fold trains on
 # Multiples of 1 / (number of columns).
 _GAMMAS = {"laplacian": (0.3, 1.0), "rbf": (0.1, 0.5)}
 # Kernels and their columns: the Laplacian kernel, which is rough as tables often are, on ranks, which have no tails.
@@ -120,50 +116,18 @@ class Size:
         return 3e-9 * self.n_rows * (self.n_columns + 4 * n_surfaces) + 4e-9 * n_surfaces * n_knots**3
 
     def kernel(self, basis: int) -> float:
-        """Return the estimated cost of `KernelRankRLSCV` on a reduced set, for both gammas."""
-        n_basis = min(basis, self.n_rows)
-        products = self.n_rows * n_basis * (n_basis + 5 * self.n_columns)
-        return 2e-9 * (1 + self.n_folds) * (products + 10 * n_basis**3)
+        """Return the estimated cost of a kernel on a reduced set: for two gammas the features and factors of folds."""
+        n, b = self.n_rows, min(basis, self.n_rows)
+        features = 2e-9 * n * b * self.n_columns + 5e-11 * (10 * b**3 + 2 * n * b**2)
+        return 2 * (features + 5e-11 * (1 + self.n_folds) * (2 * n * b**2 + 4 * b**3))
 
     def trees(self, n_trees: int, n_leaves: int) -> float:
         """Return the estimated cost of boosted trees without each fold, and on all rows."""
         return 2e-9 * (1 + self.n_folds) * n_trees * (2 * self.n_entries + 3e4 * n_leaves)
 
 
-@dataclass(frozen=True)
-class Setting:
-    """The settings that all candidates of one selection share.
-
-    Attributes
-    ----------
-    metric : Metric
-    cv : list of (train, test), or None
-        None where an evaluation set scores.
-    alphas : tuple of float, optional
-        A grid of the caller's, instead of the method's own.
-    n_rows, n_columns : int
-    """
-
-    metric: Metric
-    cv: Splits | None
-    alphas: tuple[float, ...] | None
-    n_rows: int
-    n_columns: int
-    random_state: int
-    n_threads: int | None
-
-    @property
-    def shared(self) -> dict[str, Any]:
-        """Parameters of every selector."""
-        found = {"scoring": self.metric, "random_state": self.random_state, "n_threads": self.n_threads}
-        if self.cv is not None:
-            found["cv"] = self.cv
-        if self.alphas is not None:
-            found["alphas"] = self.alphas
-        return found
-
-
-MakeSelector = Callable[[Setting, dict[str, Any]], Ranker]
+# Makes a ranker from the counts of the data and the parameters that all candidates share, or that are its own.
+MakeSelector = Callable[[Size, dict[str, Any]], Ranker]
 
 
 @dataclass(frozen=True)
@@ -177,7 +141,7 @@ class Method:
         Simpler models have smaller numbers: linear models are 0.
     form : {"linear", "curves", "surfaces", "kernel", "trees"}
     selector : callable
-        Makes the estimator that chooses its regularisation: ``selector(setting, options)``.
+        Makes the estimator that chooses its regularisation: ``selector(size, parameters)``.
     fixed : callable
         Makes the estimator of one fit from a fitted selector.
     takes : frozenset of {"labels", "pairs"}
@@ -266,11 +230,10 @@ def _runs(candidate: Candidate, target: Target) -> bool:
     return inside in target.scales and (candidate.form == "linear" or target.goes_on)
 
 
-def _least_squares(setting: Setting, options: dict[str, Any]) -> RankRLSCV:
-    method = "tikhonov" if setting.n_columns <= _CONVERGED_COLUMNS else "hybrid"
-    if setting.alphas is not None and len(setting.alphas) == 1:
-        method = "tikhonov"  # an alpha that was given means the converged model
-    return RankRLSCV(method=method, **setting.shared, **options)
+def _least_squares(size: Size, parameters: dict[str, Any]) -> RankRLSCV:
+    is_given = len(parameters.get("alphas", ())) == 1  # an alpha that was given means the converged model
+    method = "tikhonov" if is_given or size.n_columns <= _CONVERGED_COLUMNS else "hybrid"
+    return RankRLSCV(**{"method": method, **parameters})
 
 
 def _same(chosen: Ranker, *names: str) -> dict[str, Any]:
@@ -288,15 +251,15 @@ def _fixed_least_squares(chosen: RankRLSCV) -> RankRLS:
 
 
 def _margins(loss: str) -> MakeSelector:
-    return lambda setting, options: RankSVMCV(loss=loss, tol=_SVM_TOLERANCE, **setting.shared, **options)
+    return lambda _, parameters: RankSVMCV(loss=loss, tol=_SVM_TOLERANCE, **parameters)
 
 
 def _fixed_margins(chosen: RankSVMCV) -> RankSVM:
     return RankSVM(float(chosen.alpha_), **_same(chosen, "loss", "query_weight", "tol", "n_threads"))
 
 
-def _additive(setting: Setting, options: dict[str, Any]) -> AdditiveRankerCV:
-    return AdditiveRankerCV(**setting.shared, **options)
+def _additive(size: Size, parameters: dict[str, Any]) -> AdditiveRankerCV:
+    return AdditiveRankerCV(**parameters)
 
 
 def _fixed_additive(chosen: AdditiveRankerCV) -> AdditiveRanker:
@@ -311,23 +274,19 @@ def _fixed_additive(chosen: AdditiveRankerCV) -> AdditiveRanker:
     )
 
 
-def _kernel(setting: Setting, options: dict[str, Any]) -> KernelRankRLSCV:
-    kernel = options.pop("kernel")
-    gammas = [float(factor / setting.n_columns) for factor in _GAMMAS[kernel]]
-    return KernelRankRLSCV(kernel, **{"gamma": gammas, **setting.shared, **options})
+def gammas_of(kernel: str, n_columns: int) -> list[float]:
+    """Return the gammas that are tried."""
+    return [factor / n_columns for factor in _GAMMAS[kernel]]
 
 
-def _fixed_kernel(chosen: KernelRankRLSCV) -> KernelRankRLS:
-    return KernelRankRLS(
-        chosen.kernel,
-        gamma=float(chosen.gamma_),
-        alpha=float(np.squeeze(chosen.alpha_)),
-        **_same(chosen, "basis", "query_weight", "ties", "cost", "random_state", "n_threads"),
-    )
+def _kernel(size: Size, parameters: dict[str, Any]) -> KernelRankRLS:
+    known = ("kernel", "basis", "random_state", "n_threads")
+    return KernelRankRLS(**{name: parameters[name] for name in known})
 
 
-def _trees(setting: Setting, options: dict[str, Any]) -> BoostedTrees:
-    return BoostedTrees(None, random_state=setting.random_state, n_threads=setting.n_threads, **options)
+def _trees(size: Size, parameters: dict[str, Any]) -> BoostedTrees:
+    known = ("n_leaves", "learning_rate", "random_state", "n_threads")
+    return BoostedTrees(None, **{name: parameters[name] for name in known})
 
 
 def _fixed_trees(chosen: BoostedTrees) -> BoostedTrees:
@@ -345,7 +304,7 @@ METHODS: Mapping[str, Method] = {
     ),
     "curves": Method("curves", 1, "curves", _additive, _fixed_additive),
     "surfaces": Method("curves and surfaces", 2, "surfaces", _additive, _fixed_additive),
-    "kernel": Method("kernel", 3, "kernel", _kernel, _fixed_kernel),
+    "kernel": Method("kernel", 3, "kernel", _kernel, clone),  # gamma and alpha are chosen by the search
     "trees": Method("boosted trees", 4, "trees", _trees, _fixed_trees, frozenset({"labels"})),
 }
 # Of the best of each form: what takes no fit of its own is no method.

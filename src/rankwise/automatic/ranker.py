@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from typing import Any, ClassVar, Never
 
 import numpy as np
@@ -19,7 +18,17 @@ from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.additive.shapes import FittedCurve, FittedSurface
-from rankwise.arrays import ArrayLike, Floats, Importance, Labels, Matrix, MatrixLike, RandomSource, is_sparse
+from rankwise.arrays import (
+    ArrayLike,
+    Floats,
+    Importance,
+    Labels,
+    Matrix,
+    MatrixLike,
+    RandomSource,
+    Splits,
+    is_sparse,
+)
 from rankwise.automatic.calibration import CalibratedRanker
 from rankwise.automatic.candidate_table import CandidateTable, candidate_table
 from rankwise.automatic.candidates import AVERAGE, FIXED, METHODS
@@ -30,6 +39,7 @@ from rankwise.automatic.problems import (
     labelled_rows,
     listed_pairs,
     resolve_metric,
+    splits_of,
 )
 from rankwise.automatic.search import PREFERENCES, Search, Trial
 from rankwise.data.columns import is_table_like, needs_encoding
@@ -126,7 +136,7 @@ class AutoRanker(CalibratedRanker):
         most 3,000 rows, the whole procedure is repeated without each of five outer folds; otherwise the choice among
         the candidates is repeated on queries drawn at random, and scored by the others.
     expected_interval_ : list of float
-        Its 95 % interval.
+        Its 95 % interval. It also covers the truth where labels are noise.
     metric_ : Metric
     cv_ : str
         A description of the validation.
@@ -284,7 +294,7 @@ class AutoRanker(CalibratedRanker):
         if not data.pairs.has_blocks:
             listed = listed_pairs(data, *how)
             chosen = self._choose(listed)
-            self._expect(self.search_.expected)
+            self._expect(listed)
             if listed.scored is None:
                 self._calibrate(chosen.held_out, listed.tested_weight, listed.fold)
             return
@@ -296,20 +306,23 @@ class AutoRanker(CalibratedRanker):
         in_order = isinstance(self.cv, str) and self.cv == "time"  # folds at random would look ahead
         may_nest = problem.cv is not None and self.time_limit is None and not in_order
         is_nested = is_small and may_nest and data.design.has_rows
-        self._expect(partial(self._nested, problem) if is_nested else self.search_.expected)
+        self._expect(problem, self._nested if is_nested else None)
 
-    def _expect(self, estimate: Callable[[], Figure]) -> None:
+    def _expect(self, problem: Any, nested: Callable[[Any], tuple[Figure, Splits]] | None = None) -> None:
         """Keep the expected score and its interval, if they are wanted."""
         if not self.estimate:
             return
         try:
-            figure = estimate()
+            figure, cv = nested(problem) if nested is not None else (self.search_.expected(), problem.cv)
         except BaseException:
             self._forget("best_estimator_")  # an interrupted fit leaves no model
             raise
         half = figure.standard_error * float(student_t.ppf(0.975, max(figure.per_unit.size - 1, 1)))
+        half *= 1.0 if cv is None else _widening(cv)
         self.expected_score_ = figure.value
-        self.expected_interval_ = [figure.value - half, figure.value + half]
+        self.expected_interval_ = np.clip(
+            [figure.value - half, figure.value + half], *problem.metric.bounds
+        ).tolist()
 
     def _choose(self, problem: Problem) -> Trial:
         check_encoder(self.encoder_, self.target)
@@ -339,7 +352,7 @@ class AutoRanker(CalibratedRanker):
             self.candidates_ = self.candidates_.limited_to(_exportable_after(self.encoder_))
         return chosen
 
-    def _nested(self, problem: LabelledRows) -> Figure:
+    def _nested(self, problem: LabelledRows) -> tuple[Figure, Splits]:
         """Choose and fit without each outer fold, and return the figure of the scores of that fold."""
         X, y, ids = problem.columns.X, problem.y, problem.qid
         units = units_of_rows(y, problem.queries, problem.weight)
@@ -357,7 +370,7 @@ class AutoRanker(CalibratedRanker):
             except (NoPairsError, UndefinedMetricError):  # too few rows to choose by: constant scores
                 continue
             scores[test] = inner.predict(X[test], None if ids is None else ids[test])
-        return replace(problem, fold=fold.astype(np.int64)).figure(scores)
+        return replace(problem, fold=fold.astype(np.int64)).figure(scores), splits_of(fold)
 
     def predict(self, X: MatrixLike, qid: ArrayLike | None = None, **unknown: Never) -> Floats:
         """Return a score for each row of X: higher is better.
@@ -503,6 +516,17 @@ def _name_columns(model: BaseEstimator, names: npt.NDArray[np.object_]) -> None:
         _name_columns(part, names)
     first = model[0] if isinstance(model, Pipeline) else model
     first.feature_names_in_ = names
+
+
+def _widening(cv: Splits) -> float:
+    """Return the factor from independent folds to folds that trained each other's models, for standard errors.
+
+    Where labels are noise, the error of a fold j is a sum over the folds k of its training rows, whose term for j and k
+    is also a term of the error of fold k. If m of K folds score, that multiplies the variance of their mean by
+    ``(K + m - 2) / (K - 1)``. A signal makes the factor smaller, and the interval a little too wide.
+    """
+    n_folds = float(np.mean([1 + train.size / test.size for train, test in cv]))
+    return float(np.sqrt((n_folds + len(cv) - 2) / (n_folds - 1)))
 
 
 def _listed(names: str | Sequence[str]) -> list[str] | None:

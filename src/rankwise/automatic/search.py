@@ -11,13 +11,11 @@ import time
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 
-from rankwise.additive.choosing import Candidate as AdditiveSetting
-from rankwise.additive.choosing import Search as AdditiveSearch
 from rankwise.arrays import Floats, Ints, is_sparse
 from rankwise.automatic.average import AverageRanker, mean_of
 from rankwise.automatic.candidates import (
@@ -25,11 +23,10 @@ from rankwise.automatic.candidates import (
     AVERAGE,
     KERNELS,
     METHODS,
-    REDUCED,
     Candidate,
-    Setting,
     Size,
     exportable_to,
+    gammas_of,
 )
 from rankwise.automatic.problems import Figure, LabelledRows, ListedPairs, Problem, paired_difference
 from rankwise.automatic.scaling import Scaler, chain
@@ -37,6 +34,8 @@ from rankwise.automatic.trees import BoostedTrees
 from rankwise.data.mapped import MappedMatrix
 from rankwise.estimators.additive import AdditiveRankerCV, Watch
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
+from rankwise.kernels import FeatureMap, Kernel, resolve_gamma
+from rankwise.kernels.basis import choose_basis
 from rankwise.model_selection import fit_ranker, predict_scores
 from rankwise.runtime.progress import ProgressLine
 
@@ -50,12 +49,15 @@ _NEAR = 0.5  # standard errors of the difference within which a simpler model is
 _CLOSE = 4.0  # standard errors within which a candidate may be part of a mean
 _DRAWS = 200  # of units, that repeat the choice
 _BASES = (1000, 500, 200)  # rows of reduced sets, the most accurate first
+_KERNEL_ALPHAS = tuple(4.0**power for power in range(-6, 4))
 _LEAVES, _LEARNING_RATE, _TREES = (
     (8, 20, 50),
     0.06,
     300,
 )  # of boosted trees; early stopping needs about so many
 YARDSTICK = "boosted trees"
+# A candidate, its estimator of one fit, held-out scores, and the ranker of all rows if there is one already.
+Found = tuple[Candidate, BaseEstimator, Floats, BaseEstimator | None]
 _EDGE = "The best alpha is the"  # the warning of a method whose best alpha lies at the end of its grid
 
 
@@ -289,7 +291,8 @@ class Search:
         for scaling in scalings:
             settings = self._affordable_level(levels)
             if settings is not None:
-                self._search_additive(wanted, scaling, settings)
+                method = wanted[-1] if settings.get("interactions", 1) != 0 else "curves"
+                self._try(Candidate(method, scaling), self.size.additive(settings), settings)
 
     def _affordable_level(self, levels: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
         """Return the most thorough settings that fit in the budget; of methods that were asked for the least."""
@@ -303,48 +306,6 @@ class Search:
             return None
         return levels[-1 if found is None else found]
 
-    def _search_additive(self, wanted: Sequence[str], scaling: str, settings: dict[str, Any]) -> None:
-        """Run the additive search; its best setting and its best curves are two candidates."""
-        method = wanted[-1] if settings.get("interactions", 1) != 0 else "curves"
-        candidate = Candidate(method, scaling)
-        if self.target is not None and self.target not in exportable_to(candidate):
-            return
-        self._show(candidate)
-        start = time.monotonic()
-        with warnings.catch_warnings(record=True) as warned:
-            warnings.simplefilter("always")
-            scalers, X, scored = self.problem.columns.get(scaling)
-            selector = self._selector(candidate, settings)
-            assert isinstance(selector, AdditiveRankerCV)
-            selector.watch = watch = Watch(self._deadline())
-            self.problem.fit(selector, X, scored)
-            del selector.watch
-        search = watch.search
-        if search is None:  # the squared loss knows all alphas at once
-            self._keep(candidate, scalers, selector, start, list(warned), self.size.additive(settings))
-            return
-        best = search.best
-        if best.n_pairs == 0 and "curves" in wanted:
-            candidate = Candidate("curves", scaling)
-        held_out = self._held_out_of(search, best)
-        cost = self.size.additive(settings)
-        self._keep(candidate, scalers, selector, start, list(warned), cost, held_out)
-        if best.n_pairs and "curves" in wanted:
-            curves = min(one for one in search.tried if one.n_pairs == 0)
-            estimator = METHODS["curves"].fixed(selector).set_params(
-                alpha=curves.alpha, n_knots=curves.knots.curve, interactions=0,
-                adaptive=curves.rounds.steps, selective=curves.rounds.terms,
-            )  # fmt: skip
-            scores = self._held_out_of(search, curves)
-            if scores is not None:
-                figure = self.problem.figure(scores)
-                self.trials.append(
-                    Trial(Candidate("curves", scaling), figure, scores, 0.0, scalers, estimator, None)
-                )
-
-    def _held_out_of(self, search: AdditiveSearch, setting: AdditiveSetting) -> Floats | None:
-        return self.problem.assembled(search.held_out[setting.key])
-
     def _try_kernels(self) -> None:
         """Try both kernels on the largest reduced set that fits in the budget."""
         if not self._is_wanted("kernel", default=self.prefer == "accuracy"):
@@ -356,12 +317,10 @@ class Search:
                 continue
             affordable = [one for one in sizes if self.size.kernel(one) <= self._room()]
             used = (affordable or sizes[-1:])[0]
-            candidate = Candidate(
-                "kernel",
-                "none" if self._is_sparse else scaling,
-                (("kernel", kernel), ("basis", used if used < REDUCED * self.size.n_rows else None)),
+            options = (("kernel", kernel), ("basis", used if used < self.size.n_rows else None))
+            self._try(
+                Candidate("kernel", "none" if self._is_sparse else scaling, options), self.size.kernel(used)
             )
-            self._try(candidate, self.size.kernel(used))
 
     def _try_trees(self) -> None:
         """Try boosted trees of three sizes; or, as a yardstick that is never chosen, a hundred trees of one size."""
@@ -437,7 +396,7 @@ class Search:
 
     # --- one candidate ---
 
-    def _try(self, candidate: Candidate, cost: float) -> None:
+    def _try(self, candidate: Candidate, cost: float, settings: Mapping[str, Any] | None = None) -> None:
         """Try a candidate, if it fits in the budget and can run where it must."""
         if self.target is not None and self.target not in exportable_to(candidate):
             return
@@ -446,69 +405,118 @@ class Search:
             self._skip(candidate.describe(), cost)
             return
         self._show(candidate)
-        start, by_rank = time.monotonic(), candidate.method == "kernel" and self._counts_pairs
+        start = time.monotonic()
+        parameters = {**dict(candidate.options), **(settings or {})}
+        run = {"trees": self._grow_trees, "kernel": self._choose_kernel, "linear": self._choose_alpha}
         try:
             with warnings.catch_warnings(record=True) as warned:
                 warnings.simplefilter("always")
-                scalers, X, scored = self.problem.columns.get(candidate.scaling)
-                selector = self._selector(candidate, dict(candidate.options))
-                if candidate.form != "trees":
-                    self.problem.fit(selector, X, scored, by_rank=by_rank)
+                found = run.get(candidate.form, self._search_additive)(candidate, parameters)
         except MemoryLimitError as error:
             if not self.trials:
                 raise
             self.skipped.append(f"{candidate.describe()}: {error.problem}")
             return
-        self._keep(candidate, scalers, selector, start, list(warned), cost, by_rank=by_rank)
-
-    def _keep(
-        self,
-        candidate: Candidate,
-        scalers: list[Scaler],
-        selector: BaseEstimator,
-        start: float,
-        warned: list[warnings.WarningMessage],
-        cost: float,
-        held_out: Floats | None = None,
-        *,
-        by_rank: bool = False,
-    ) -> None:
-        """Keep a fitted selector as a trial; without held-out scores it is fitted without each fold."""
-        problem, ranker = self.problem, cast("BaseEstimator | None", selector)
-        _, X, scored = problem.columns.get(candidate.scaling)
-        if (
-            candidate.form == "trees"
-        ):  # they stop early in every fold, and are grown again once they are chosen
-            model = problem.fit(selector, X) if scored is not None else selector
-            held_out, ranker = problem.held_out(selector, model, X, scored), None
-        estimator = METHODS[candidate.method].fixed(selector)
-        if held_out is None:
-            held_out = problem.held_out(clone(estimator), selector, X, scored, by_rank=by_rank)
         seconds = time.monotonic() - start
         self._estimated, self._taken = self._estimated + cost, self._taken + seconds
-        figure = problem.figure(held_out)
-        self.trials.append(Trial(candidate, figure, held_out, seconds, scalers, estimator, ranker, warned))
+        scalers = self.problem.columns.get(candidate.scaling)[0]
+        for own, estimator, held_out, ranker in found:
+            figure = self.problem.figure(held_out)
+            self.trials.append(
+                Trial(own, figure, held_out, seconds, scalers, estimator, ranker, list(warned))
+            )
+            seconds = 0.0  # the others are a by-product
 
-    @property
-    def _counts_pairs(self) -> bool:
-        """Whether labels may be replaced by their ranks: the metric counts pairs."""
-        return isinstance(self.problem, LabelledRows) and self.problem.metric.takes_weights
+    def _choose_alpha(self, candidate: Candidate, parameters: dict[str, Any]) -> list[Found]:
+        """Choose the regularisation of a linear model."""
+        _, X, scored = self.problem.columns.get(candidate.scaling)
+        selector = self._selector(candidate.method, parameters)
+        self.problem.fit(selector, X, scored)
+        estimator = METHODS[candidate.method].fixed(selector)
+        held_out = self.problem.held_out(clone(estimator), selector, X, scored)
+        return [(candidate, estimator, held_out, selector)]
 
-    def _selector(self, candidate: Candidate, options: dict[str, Any]) -> BaseEstimator:
-        """Make the estimator that chooses the regularisation of a candidate."""
-        setting = Setting(
-            self.problem.metric,
-            self.problem.cv,
-            self.alphas,
-            self.size.n_rows,
-            self.size.n_columns,
-            self.random_state,
-            self.n_threads,
-        )
-        made = METHODS[candidate.method].selector(setting, options)
+    def _search_additive(self, candidate: Candidate, parameters: dict[str, Any]) -> list[Found]:
+        """Run the additive search; its best setting and its best curves are two candidates."""
+        _, X, scored = self.problem.columns.get(candidate.scaling)
+        selector = self._selector(candidate.method, parameters)
+        assert isinstance(selector, AdditiveRankerCV)
+        selector.watch = watch = Watch(self._deadline())
+        self.problem.fit(selector, X, scored)
+        del selector.watch
+        estimator, search = METHODS[candidate.method].fixed(selector), watch.search
+        if search is None:  # the squared loss knows all alphas at once
+            held_out = self.problem.held_out(clone(estimator), selector, X, scored)
+            return [(candidate, estimator, held_out, selector)]
+        only_curves, best = Candidate("curves", candidate.scaling), search.best
+        found = self.problem.assembled(search.held_out[best.key])
+        if found is None:
+            found = self.problem.held_out(clone(estimator), selector, X, scored)
+        if not self._is_wanted("curves"):
+            return [(candidate, estimator, found, selector)]
+        if not best.n_pairs:
+            return [(only_curves, estimator, found, selector)]
+        curves = min(one for one in search.tried if one.n_pairs == 0)
+        simpler = clone(estimator).set_params(
+            alpha=curves.alpha, n_knots=curves.knots.curve, interactions=0,
+            adaptive=curves.rounds.steps, selective=curves.rounds.terms,
+        )  # fmt: skip
+        of_curves = self.problem.assembled(search.held_out[curves.key])
+        beside = [] if of_curves is None else [(only_curves, simpler, of_curves, None)]
+        return [(candidate, estimator, found, selector), *beside]
+
+    def _choose_kernel(self, candidate: Candidate, parameters: dict[str, Any]) -> list[Found]:
+        """Choose gamma and alpha on the features of one reduced set, which all folds share.
+
+        On the features ``Z`` the model is linear: a fold takes one matrix ``Z'LZ`` and a factor for each alpha.
+        """
+        problem, by_rank = self.problem, self._learns_ranks(candidate)
+        _, X, scored = problem.columns.get(candidate.scaling)
+        estimator, weight = self._selector("kernel", parameters), problem.columns.weight
+        name, basis = str(estimator.kernel), self.size.n_rows if estimator.basis is None else estimator.basis
+        rows = choose_basis(basis, Kernel(name), X, self.random_state, weight)
+        gammas: Any = self.fixed.get("gamma", gammas_of(name, self.size.n_columns))
+        tried = []
+        for gamma in np.atleast_1d(gammas):
+            width = resolve_gamma(gamma.item(), X, weight)
+            features = FeatureMap.of_basis(Kernel(name, {"gamma": width}), X[rows])
+            Z, Z_scored = features.transform(X), None if scored is None else features.transform(scored)
+            selector = self._selector("rls", {"alphas": _KERNEL_ALPHAS, "prior": np.zeros(Z.shape[1])})
+            problem.fit(selector, Z, Z_scored, by_rank=by_rank)
+            linear = METHODS["rls"].fixed(selector)
+            held_out = problem.held_out(linear, selector, Z, Z_scored, by_rank=by_rank)
+            own = clone(estimator).set_params(gamma=width, alpha=linear.alpha)
+            tried.append((self.loss(problem.figure(held_out)), own, held_out))
+        _, chosen, held_out = min(tried, key=lambda one: one[0])
+        return [(candidate, chosen, held_out, None)]
+
+    def _grow_trees(self, candidate: Candidate, parameters: dict[str, Any]) -> list[Found]:
+        """Grow trees without each fold, stopping early; the number for all rows follows from theirs."""
+        _, X, scored = self.problem.columns.get(candidate.scaling)
+        trees = self._selector("trees", parameters)
+        model = self.problem.fit(trees, X) if scored is not None else trees
+        held_out = self.problem.held_out(trees, model, X, scored)
+        return [(candidate, METHODS["trees"].fixed(trees), held_out, None)]
+
+    def _learns_ranks(self, candidate: Candidate) -> bool:
+        """Whether labels are replaced by their ranks: for kernels, if the metric counts pairs."""
+        counts_pairs = isinstance(self.problem, LabelledRows) and self.problem.metric.takes_weights
+        return counts_pairs and candidate.method == "kernel"
+
+    def _selector(self, method: str, parameters: dict[str, Any]) -> Any:
+        """Make the estimator that chooses the regularisation of a method."""
+        shared = {
+            "scoring": self.problem.metric,
+            "random_state": self.random_state,
+            "n_threads": self.n_threads,
+            **({} if self.problem.cv is None else {"cv": self.problem.cv}),
+            **parameters,
+            **({} if self.alphas is None else {"alphas": self.alphas}),
+        }
+        made = METHODS[method].selector(self.size, shared)
         known = made.get_params(deep=False)
-        made.set_params(**{k: v for k, v in self.fixed.items() if k in known and k != "basis"})
-        return made
+        own = {k: v for k, v in self.fixed.items() if k in known and k not in {"basis", "gamma"}}
+        return made.set_params(**own)
 
     def _fitted(self, trial: Trial) -> Trial:
         """Return a trial whose model is fitted to all rows."""
@@ -521,7 +529,8 @@ class Search:
             return replace(trial, ranker=mean_of([self._fitted(part).model for part in parts], spreads))
         self._progress.update(f"fitting {trial.candidate.describe()} to all rows")
         _, X, _ = self.problem.columns.get(trial.candidate.scaling)
-        trial.ranker = self.problem.fit(clone(trial.estimator), X)
+        by_rank = self._learns_ranks(trial.candidate)
+        trial.ranker = self.problem.fit(clone(trial.estimator), X, by_rank=by_rank)
         return trial
 
     # --- budget ---
