@@ -219,7 +219,14 @@ def many_columns(rows=240, columns=40):
 
 def test_few_columns_are_left_of_many_where_that_helps():
     X, y, qid = many_columns()
-    options = {"cv": 3, "n_knots": 4, "surface_knots": 3, "interactions": [0, 5], "random_state": 2}
+    options = {
+        "cv": 3,
+        "n_knots": 4,
+        "surface_knots": 3,
+        "interactions": [0, 5],
+        "random_state": 2,
+        "tol": 1e-5,
+    }
     model = AdditiveRankerCV(**options).fit(X, y, qid=qid)
     results = model.cv_results_
     assert model.selective_ > 0
@@ -231,7 +238,12 @@ def test_few_columns_are_left_of_many_where_that_helps():
     assert without.selective_ == 0
     assert without.best_score_ == results["score"][results["selective"] == 0].min()
     same = AdditiveRanker(
-        model.alpha_, n_knots=4, interactions=0, selective=model.selective_, adaptive=model.adaptive_
+        model.alpha_,
+        n_knots=4,
+        interactions=0,
+        selective=model.selective_,
+        adaptive=model.adaptive_,
+        tol=1e-5,
     ).fit(X, y, qid=qid)
     np.testing.assert_allclose(same.predict(X), model.predict(X), atol=0.02)
 
@@ -445,7 +457,7 @@ def test_the_default_grid_goes_on_beyond_its_ends():
 def test_an_evaluation_set_decides_alone():
     X, y, qid = make(rows=600)
     rows = qid < 40
-    model = AdditiveRankerCV(alphas=[1e-1, 1e-3], interactions=[0, 1])
+    model = AdditiveRankerCV(alphas=[1e-1, 1e-3], interactions=[0, 1], tol=1e-5)
     model.fit(X[rows], y[rows], qid=qid[rows], eval_set=(X[~rows], y[~rows], qid[~rows]))
     assert model.best_score_ == pytest.approx(1 - model.score(X[~rows], y[~rows], qid=qid[~rows]), abs=2e-3)
     assert model.cv_ == "an evaluation set of 200 rows"
