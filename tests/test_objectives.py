@@ -12,14 +12,16 @@ from rankwise.data.validation import check_qid
 from rankwise.design import as_design
 from rankwise.losses import LOSSES
 from rankwise.objectives import (
+    HingeObjective,
     MatrixQuadratic,
     MeanLoss,
+    MovedQuadratic,
     ScaledObjective,
     SquaredObjective,
     WithoutColumns,
     prior_scale,
 )
-from rankwise.objectives.parts import part_rows, parts_of
+from rankwise.objectives.parts import RunningMean, part_rows, parts_of, row_parts
 from rankwise.pairs.labels import label_graph
 from rankwise.pairs.preferences import preference_graph
 from rankwise.pairs.violations import ViolationSweep
@@ -117,8 +119,9 @@ def test_other_coordinates(outputs):
     else:
         pulled = H @ origin
     check(ScaledObjective(whole, scale), S @ H @ S, S @ b)
-    moved = ScaledObjective(whole, scale, origin)
+    moved = MovedQuadratic(whole, origin, scale)
     check(moved, S @ H @ S, S @ (b - pulled))
+    check(MovedQuadratic(whole, np.zeros(n), scale), S @ H @ S, S @ b)
     u = RNG.normal(size=(n, 2))
     np.testing.assert_allclose(moved.to_coef(u), origin[:, None] + S @ u)
     np.testing.assert_allclose(moved.to_coef(u[:, 0]), origin + S @ u[:, 0])
@@ -218,6 +221,41 @@ def test_how_many_rows_a_part_has():
     assert rows(10**9, 1) == 1
 
 
+def test_means_of_rows_that_come_in_parts():
+    nothing = RunningMean.empty(2, ())
+    assert nothing.joined(nothing)[0] is nothing
+    first = RunningMean(2.0, np.array([1.0, 2.0]), np.array(3.0))
+    mean, gap, label_gap = nothing.joined(first)
+    assert mean.weight == 2.0
+    np.testing.assert_array_equal(mean.row, first.row)
+    np.testing.assert_array_equal(gap, [0.0, 0.0])
+    second = RunningMean(6.0, np.array([5.0, 2.0]), np.array(7.0))
+    mean, gap, label_gap = first.joined(second)
+    assert (mean.weight, mean.label) == (8.0, 6.0)
+    np.testing.assert_allclose(mean.row, [4.0, 2.0])
+    np.testing.assert_allclose(np.outer(gap, gap), 2 * 6 / 8 * np.outer([4, 0], [4, 0]))
+    np.testing.assert_allclose(gap * label_gap, 2 * 6 / 8 * np.array([4, 0]) * 4)
+
+
+def test_rows_that_go_on_where_others_ended():
+    problem = make_problem(9, queries=1, weighted=True)
+    problem.qid = None
+    H, b = explicit(problem)
+    before, parts = RunningMean.empty(5, ()), []
+    for rows in (slice(0, 15), slice(15, 40)):
+        design = as_design(problem.X[rows])
+        for part, mean in row_parts(design, problem.y[rows], problem.sample_weight[rows], 10, before):
+            parts.append(part)
+            before = mean
+    assert len(parts) == 5
+    np.testing.assert_allclose(sum(part.product(np.eye(5)) for part in parts), H, atol=1e-10)
+    np.testing.assert_allclose(sum(part.rhs for part in parts), b, atol=1e-10)
+    assert before.weight == pytest.approx(problem.sample_weight.sum())
+
+
+# --- rows that pass by ---
+
+
 # --- losses with a margin ---
 
 
@@ -235,12 +273,16 @@ def test_means_over_pairs(loss, has_base):
     X = RNG.normal(size=(40, 3))
     base, scale = (RNG.normal(size=40), np.array([1.0, 2.0, 0.5])) if has_base else (None, None)
     design = as_design(X)
-    objective = MeanLoss(design, pairs, LOSSES[loss], base, scale)
+    make = (
+        HingeObjective if loss == "hinge" else lambda *given: MeanLoss(*given[:2], LOSSES[loss](), *given[2:])
+    )
+    objective = make(design, pairs, base, scale)
     S = np.diag(np.ones(3) if scale is None else scale)
     coef = RNG.normal(size=3)
     assert objective.n_features == 3
     np.testing.assert_allclose(objective.scores(coef), X @ S @ coef)
     block = RNG.normal(size=(40, 2))
+    np.testing.assert_allclose(objective.pull_back(block), S @ X.T @ block)
     np.testing.assert_allclose(objective.pull_back(block[:, 0]), S @ X.T @ block[:, 0])
     np.testing.assert_array_equal(objective.zero_scores(), np.zeros(40))
 
@@ -264,26 +306,31 @@ def test_means_over_pairs(loss, has_base):
         ahead, behind = (
             objective.at_scores(X @ S @ coef + s * block[:, 0]).smoothed(0.5) for s in (step, -step)
         )
-        change = (ahead.gradient - behind.gradient) @ block[:, 0] / (2 * step)
-        assert block[:, 0] ** 2 @ point.score_hessian_diagonal(0.5) >= change / 2 > 0
+        change = (ahead.gradient - behind.gradient) / (2 * step)
+        np.testing.assert_allclose(point.smoothed_hessian_product(block[:, 0], 0.5), change, atol=1e-5)
+        units = [point.smoothed_hessian_product(unit, 0.5)[row] for row, unit in enumerate(np.eye(40))]
+        np.testing.assert_allclose(point.smoothed_hessian_diagonal(0.5), units, atol=1e-12)
         below = smooth.active + smooth.gradient @ (X @ S @ (2 * coef))
         assert below <= value(2 * coef) + 1e-9
     else:
+        units = [point.score_hessian_product(unit)[row] for row, unit in enumerate(np.eye(40))]
+        np.testing.assert_allclose(point.score_hessian_diagonal(), units, atol=1e-12)
         product = [(objective.at(coef + step * u).gradient - point.gradient) / step for u in np.eye(3)]
         np.testing.assert_allclose(
             [point.hessian_product(u) for u in np.eye(3)], product, rtol=1e-3, atol=1e-4
         )
+        assert objective.sample(5) is None
 
 
 def test_a_sample_of_the_rows():
     n = 4000
     pairs, y, _ = sweep(n, weighted=False)
     base = RNG.normal(size=n)
-    objective = MeanLoss(as_design(RNG.normal(size=(n, 1))), pairs, LOSSES["hinge"], base)
-    rows, sample = objective.sample(500)
-    assert rows.size == 500
+    objective = HingeObjective(as_design(RNG.normal(size=(n, 1))), pairs, base)
+    sample = objective.sample(500)
+    assert sample.rows.size == 500
     f = RNG.normal(size=500)
-    based, labels = f + base[rows], y[rows]
+    based, labels = f + base[sample.rows], y[sample.rows]
     gap = np.maximum(0.0, 1.0 - (based[:, None] - based[None, :]))
     omega = labels[:, None] > labels[None, :]
     assert float(sample.at_scores(f).value) == pytest.approx(gap[omega].mean(), rel=1e-10)

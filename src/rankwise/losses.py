@@ -1,8 +1,9 @@
 """Pairwise losses in score space: arguments are scores and pairs, never the features.
 
 A loss is a class with an entry in `LOSSES`. Estimators take their choices from this table, solvers look up the losses
-that they can minimise, the command line takes its methods from it, and the tests run over all entries. An instance is
-the loss at given scores, which are sorted only once. All losses are sums over pairs, with ``t = z - (f_i - f_j)``:
+that they can minimise, the command line takes its methods from it, and the tests run over all entries. `Loss.at`
+evaluates a loss at given scores and returns a point that sorts the scores only once. All losses are sums over pairs,
+with ``t = z - (f_i - f_j)``:
 
 =============  =========================  ===========================================================
 squared        ``t²``                     any pairs; the whole graph is one quadratic
@@ -15,7 +16,7 @@ logistic       ``log(1 + exp(f_j-f_i))``  listed pairs: Bradley-Terry, ``P(i > j
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from scipy.special import entr, expit
@@ -23,11 +24,46 @@ from scipy.special import entr, expit
 from rankwise.arrays import Floats
 from rankwise.pairs.graph import ListedPairs, MarginPairs, PairGraph, SmoothedHinge
 
-__all__ = ["LOSSES", "MARGIN_LOSSES", "HingeLoss", "LogisticLoss", "Loss", "SquaredHingeLoss", "SquaredLoss"]
+__all__ = [
+    "LOSSES",
+    "MARGIN_LOSSES",
+    "HingeLoss",
+    "HingeLossPoint",
+    "LogisticLoss",
+    "Loss",
+    "LossPoint",
+    "SmoothLoss",
+    "SmoothLossPoint",
+    "SquaredHingeLoss",
+    "SquaredLoss",
+    "SquaredLossPoint",
+]
 
 
-class Loss:
-    """A convex function of the scores, evaluated at some of them.
+class LossPoint(Protocol):
+    """A loss at some scores."""
+
+    @property
+    def value(self) -> Floats:
+        """The loss, one entry per output."""
+
+    @property
+    def gradient(self) -> Floats:
+        """A subgradient with respect to the scores."""
+
+
+class SmoothLossPoint(LossPoint, Protocol):
+    """A loss that has curvature, at some scores."""
+
+    def hessian_product(self, v: Floats) -> Floats:
+        """Apply the (generalised) Hessian with respect to the scores."""
+
+    def hessian_diagonal(self) -> Floats:
+        """Return its diagonal, a value per row."""
+
+
+class Loss(Protocol):
+    """A convex function of the scores, given the pairs.
 
     Attributes
     ----------
@@ -41,50 +77,49 @@ class Loss:
         Whether it has curvature.
     is_probability : bool
         Whether it is the likelihood of a model of who wins. Such a loss takes listed pairs, without magnitudes.
-    value : float64
-        The loss, one entry per output.
-    gradient : (rows,) float64
-        A subgradient with respect to the scores.
-    offset : float
-        Where the plane that touches the loss here meets scores of 0: ``loss - gradient'f``.
     """
 
     name: str
     method: str | None
-    has_margin = is_smooth = True
-    is_probability = False
-    value: Any
-    gradient: Any
-    offset: Any
+    has_margin: bool
+    is_smooth: bool
+    is_probability: bool
 
-    def __init__(self, pairs: Any, scores: Floats) -> None:
-        raise NotImplementedError
-
-    def smoothed(self, delta: float) -> SmoothedHinge:
-        """Return the loss with its kink rounded off over a width; a smooth loss has none."""
-        return SmoothedHinge(float(self.value), self.gradient, self.offset)
-
-    def hessian_product(self, v: Floats, delta: float = 0.0) -> Floats:
-        """Apply the (generalised) Hessian with respect to the scores, of the hinge that of its smoothed form."""
-        raise NotImplementedError
-
-    def hessian_diagonal(self, delta: float = 0.0) -> Floats:
-        """Return its diagonal, a value per row."""
-        raise NotImplementedError
+    def at(self, pairs: Any, scores: Floats) -> LossPoint:
+        """Evaluate at some scores."""
 
 
-class SquaredLoss(Loss):
-    """``Σ ω t² = f'Lf - 2r'f + c``; of several outputs, as columns."""
+class SmoothLoss(Protocol):
+    """A loss that has curvature."""
 
-    name, method, has_margin = "squared", None, False
+    def at(self, pairs: Any, scores: Floats) -> SmoothLossPoint:
+        """Evaluate at some scores."""
 
-    def __init__(self, pairs: PairGraph, scores: Floats) -> None:
-        self._graph, self._scores = pairs, scores
-        self._image = pairs.laplacian(scores)
+
+class SquaredLoss:
+    """``Σ ω t² = f'Lf - 2r'f + c``."""
+
+    name, method = "squared", None
+    has_margin, is_smooth, is_probability = False, True, False
+
+    def at(self, pairs: PairGraph, scores: Floats) -> SquaredLossPoint:
+        """Evaluate at some scores, or at several, as columns."""
+        return SquaredLossPoint(pairs, scores)
+
+
+class SquaredLossPoint:
+    """The squared loss at some scores."""
+
+    def __init__(self, graph: PairGraph, scores: Floats) -> None:
+        self._graph, self._scores = graph, scores
+
+    @cached_property
+    def _image(self) -> Floats:
+        return self._graph.laplacian(self._scores)
 
     @property
     def value(self) -> Floats:
-        """The loss."""
+        """The loss, one entry per output."""
         value: Floats = (self._scores * (self._image - 2 * self._graph.pull)).sum(axis=0)
         return value + self._graph.constant
 
@@ -93,15 +128,24 @@ class SquaredLoss(Loss):
         """``2 (Lf - r)``."""
         return 2 * (self._image - self._graph.pull)
 
-    def hessian_product(self, v: Floats, delta: float = 0.0) -> Floats:
+    def hessian_product(self, v: Floats) -> Floats:
         """Return ``2 L v``: the curvature is the same everywhere."""
         return 2 * self._graph.laplacian(v)
 
 
-class HingeLoss(Loss):
+class HingeLoss:
     """``Σ ω max(0, t) = Σ_V ωz - d_V'f`` over the violated pairs V, with net wins ``d``."""
 
-    name, method, is_smooth = "hinge", "svm", False
+    name, method = "hinge", "svm"
+    has_margin, is_smooth, is_probability = True, False, False
+
+    def at(self, pairs: MarginPairs, scores: Floats) -> HingeLossPoint:
+        """Evaluate at some scores."""
+        return HingeLossPoint(pairs, scores)
+
+
+class HingeLossPoint:
+    """The hinge at some scores."""
 
     def __init__(self, pairs: MarginPairs, scores: Floats) -> None:
         self._violated = pairs.at(scores)
@@ -125,19 +169,28 @@ class HingeLoss(Loss):
         """Return the Huberised hinge at the same scores; nothing is sorted again."""
         return self._violated.smoothed(delta)
 
-    def hessian_product(self, v: Floats, delta: float = 0.0) -> Floats:
-        """Apply the Hessian of the Huberised hinge: the Laplacian of the pairs near the kink, by ``1/δ``."""
-        return self._violated.laplacian(v, delta) / delta
-
-    def hessian_diagonal(self, delta: float = 0.0) -> Floats:
-        """Return its diagonal: pairs near the kink curve by ``1/δ``."""
+    def smoothed_hessian_diagonal(self, delta: float) -> Floats:
+        """Return the diagonal of its Hessian with respect to the scores: pairs near the kink curve by ``1/δ``."""
         return self._violated.degrees(delta) / delta
 
+    def smoothed_hessian_product(self, v: Floats, delta: float) -> Floats:
+        """Apply its Hessian: the Laplacian of the pairs near the kink, by ``1/δ``."""
+        return self._violated.laplacian(v, delta) / delta
 
-class SquaredHingeLoss(Loss):
+
+class SquaredHingeLoss:
     """``Σ ω max(0, t)²``: the squared loss of the violated pairs."""
 
     name, method = "squared_hinge", "svm-squared"
+    has_margin, is_smooth, is_probability = True, True, False
+
+    def at(self, pairs: MarginPairs, scores: Floats) -> SquaredHingeLossPoint:
+        """Evaluate at some scores."""
+        return SquaredHingeLossPoint(pairs, scores)
+
+
+class SquaredHingeLossPoint:
+    """The squared hinge at some scores."""
 
     def __init__(self, pairs: MarginPairs, scores: Floats) -> None:
         self._scores = scores
@@ -163,19 +216,28 @@ class SquaredHingeLoss(Loss):
         value, gradient = self._value_and_gradient
         return value - float(gradient @ self._scores)
 
-    def hessian_product(self, v: Floats, delta: float = 0.0) -> Floats:
+    def hessian_product(self, v: Floats) -> Floats:
         """Return ``2 L_V v``: a generalised Hessian, where a pair at its margin counts as satisfied."""
         return 2 * self._violated.laplacian(v)
 
-    def hessian_diagonal(self, delta: float = 0.0) -> Floats:
+    def hessian_diagonal(self) -> Floats:
         """Return twice the weight of each row's violated pairs."""
         return 2 * self._violated.degrees()
 
 
-class LogisticLoss(Loss):
+class LogisticLoss:
     """``Σ ω log(1 + exp(f_j - f_i))`` over listed pairs: the likelihood of Bradley and Terry's model."""
 
-    name, method, is_probability = "logistic", "logistic", True
+    name, method = "logistic", "logistic"
+    has_margin, is_smooth, is_probability = True, True, True
+
+    def at(self, pairs: ListedPairs, scores: Floats) -> LogisticLossPoint:
+        """Evaluate at some scores."""
+        return LogisticLossPoint(pairs, scores)
+
+
+class LogisticLossPoint:
+    """The logistic loss at some scores."""
 
     def __init__(self, pairs: ListedPairs, scores: Floats) -> None:
         self._pairs = pairs
@@ -197,11 +259,11 @@ class LogisticLoss(Loss):
         """The entropy of the predictions, weighted."""
         return float(self._pairs.pair_weight @ (entr(self._lost) + entr(1 - self._lost)))
 
-    def hessian_product(self, v: Floats, delta: float = 0.0) -> Floats:
+    def hessian_product(self, v: Floats) -> Floats:
         """Return ``A'Ω diag(p (1 - p)) A v``."""
         return self._pairs.at_rows(self._curvature * self._pairs.differences(v))
 
-    def hessian_diagonal(self, delta: float = 0.0) -> Floats:
+    def hessian_diagonal(self) -> Floats:
         """Return the sum of ``ω p (1 - p)`` over each row's pairs."""
         return self._pairs.degrees(self._curvature)
 
@@ -211,7 +273,8 @@ class LogisticLoss(Loss):
         return curvature
 
 
-LOSSES: dict[str, type[Loss]] = {
+_LossClass = type[SquaredLoss | HingeLoss | SquaredHingeLoss | LogisticLoss]
+LOSSES: dict[str, _LossClass] = {
     loss.name: loss for loss in (SquaredLoss, HingeLoss, SquaredHingeLoss, LogisticLoss)
 }
 MARGIN_LOSSES = tuple(name for name, loss in LOSSES.items() if loss.has_margin)

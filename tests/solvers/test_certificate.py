@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from rankwise.design import as_design
-from rankwise.losses import HingeLoss, SquaredHingeLoss
-from rankwise.objectives import MeanLoss
+from rankwise.losses import SquaredHingeLoss
+from rankwise.objectives import HingeObjective, MeanLoss
 from rankwise.pairs.margins import PreferenceMargins
 from rankwise.solvers.newton import LowerBound, StoppingRule, solve_linear_limit
 from rankwise.solvers.solution import Status
@@ -67,7 +67,7 @@ def objectives(scale):
     loser = (winner + rng.integers(1, 20, size=50)) % 20
     margins = PreferenceMargins(20, winner, loser, np.ones(50), np.full(50, MARGIN))
     D = X[winner] - X[loser]
-    return D, MeanLoss(as_design(X), margins, HingeLoss), MeanLoss(as_design(X), margins, SquaredHingeLoss)
+    return D, HingeObjective(as_design(X), margins), MeanLoss(as_design(X), margins, SquaredHingeLoss())
 
 
 class TestLinearLimit:

@@ -64,7 +64,7 @@ def counted(function, slope):
 
     def at(length):
         asked.append(length)
-        return Trial(length, function(length), slope(length), f"at {length}", None)
+        return Trial(length, function(length), slope(length), f"at {length}")
 
     return at, asked
 
@@ -103,7 +103,7 @@ def test_a_kink_is_closed_in_on_and_the_best_point_returned(steep):
 
     def at(length):
         seen.append(max(-(length - kink), steep * (length - kink)))
-        return Trial(length, seen[-1], -1.0 if length < kink else steep, None, None)
+        return Trial(length, seen[-1], -1.0 if length < kink else steep, None)
 
     trial = search_line(at, kink, -1.0, 1.0)
     assert len(seen) == 30

@@ -5,8 +5,7 @@ import pytest
 
 from all_pairs import pairwise
 from rankwise.design import as_design
-from rankwise.losses import HingeLoss
-from rankwise.objectives import MeanLoss, MeanLossPoint
+from rankwise.objectives import HingeObjective, HingePoint
 from rankwise.pairs.margins import PreferenceMargins
 from rankwise.solvers.bundle import minimise_by_planes
 from rankwise.solvers.newton import minimise_smoothed
@@ -22,10 +21,8 @@ def hinge(seed=0, rows=60, features=5, pairs=300, scale=1.0):
     loser = (winner + rng.integers(1, rows, size=pairs)) % rows
     swap = (X[winner] - X[loser]).sum(axis=1) + scale * 2 * rng.normal(size=pairs) < 0
     winner, loser = np.where(swap, loser, winner), np.where(swap, winner, loser)
-    return MeanLoss(
-        as_design(X),
-        PreferenceMargins(rows, winner, loser, np.ones(pairs), np.full(pairs, MARGIN)),
-        HingeLoss,
+    return HingeObjective(
+        as_design(X), PreferenceMargins(rows, winner, loser, np.ones(pairs), np.full(pairs, MARGIN))
     )
 
 
@@ -34,13 +31,13 @@ def value(objective, alpha, w):
 
 
 def noted_widths(monkeypatch):
-    widths, smoothed = [], MeanLossPoint.smoothed
+    widths, smoothed = [], HingePoint.smoothed
 
     def noted(self, delta):
         widths.append(delta)
         return smoothed(self, delta)
 
-    monkeypatch.setattr(MeanLossPoint, "smoothed", noted)
+    monkeypatch.setattr(HingePoint, "smoothed", noted)
     return widths
 
 

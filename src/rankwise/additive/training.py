@@ -52,8 +52,8 @@ class MarginTraining:
     def on(self, design: Design, nonnegative: _Mask) -> LossSolver:
         """Return a solver for a design."""
         if nonnegative.any():
-            loss, fit = SquaredHingeLoss, self.fit
-            return _bounded(design, self.pairs, loss, nonnegative, fit.tol, fit.max_iter)
+            objective = MeanLoss(design, self.pairs, SquaredHingeLoss())
+            return _bounded(objective, nonnegative, self.fit.tol, self.fit.max_iter)
         return partial(self._solve, design)
 
     def _solve(self, design: Design, alpha: float, start: Floats | None, tol: float | None) -> Solution:
@@ -64,9 +64,9 @@ class MarginTraining:
         """Return slope and curvature of the mean loss; the kink of a hinge counts as rounded."""
         weight = self.pairs.weight
         if self.fit.loss == "hinge":
-            point = HingeLoss(self.pairs, scores)
-            return point.gradient / weight, point.hessian_diagonal(1.0) / weight
-        smooth = SquaredHingeLoss(self.pairs, scores)
+            point = HingeLoss().at(self.pairs, scores)
+            return point.gradient / weight, point.smoothed_hessian_diagonal(1.0) / weight
+        smooth = SquaredHingeLoss().at(self.pairs, scores)
         return smooth.gradient / weight, smooth.hessian_diagonal() / weight
 
 
@@ -80,24 +80,23 @@ class SquaredTraining:
 
     def on(self, design: Design, nonnegative: _Mask) -> LossSolver:
         """Return a solver for a design."""
+        objective = SquaredObjective(design, self.graph)
         if nonnegative.any():
-            return _bounded(design, self.graph, SquaredLoss, nonnegative, self.tol, self.max_iter)
-        return _SquaredSolver(self, SquaredObjective(design, self.graph)).solve
+            return _bounded(_MeanSquares(objective), nonnegative, self.tol, self.max_iter)
+        return _SquaredSolver(self, objective).solve
 
     def slopes(self, scores: Floats) -> tuple[Floats, Floats]:
         """Return slope and curvature of the mean loss."""
-        point = SquaredLoss(self.graph, scores)
+        point = SquaredLoss().at(self.graph, scores)
         return point.gradient / self.graph.weight, 2 * self.graph.degrees() / self.graph.weight
 
 
-def _bounded(
-    design: Design, pairs: Any, loss: Any, nonnegative: _Mask, own_tol: float, max_iter: int | None
-) -> LossSolver:
+def _bounded(objective: Any, nonnegative: _Mask, own_tol: float, max_iter: int | None) -> LossSolver:
     """Return a solver of a smooth loss with some coordinates at least 0."""
 
     def solve(alpha: float, start: Floats | None, tol: float | None) -> Solution:
         return minimise_bounded(
-            MeanLoss(design, pairs, loss),
+            objective,
             alpha,
             Bounds.not_negative(nonnegative),
             tol=own_tol if tol is None else tol,
@@ -135,3 +134,35 @@ class _SquaredSolver:
                 return SOLVERS["cg"](objective, total, options)
             self._factor = DirectFactor(objective)
         return self._factor.solve(total)
+
+
+class _MeanSquares:
+    """The squared loss as a mean over pairs, as `minimise_bounded` reads it."""
+
+    def __init__(self, objective: SquaredObjective) -> None:
+        self._objective = objective
+        self.n_features = objective.n_features
+
+    @property
+    def n_reads(self) -> int:
+        return self._objective.design.reads
+
+    def at(self, coef: Floats) -> _MeanSquaresPoint:
+        return _MeanSquaresPoint(self._objective, self._objective.design.dot(coef))
+
+
+class _MeanSquaresPoint:
+    def __init__(self, objective: SquaredObjective, scores: Floats) -> None:
+        self._objective, self._weight = objective, objective.graph.weight
+        self._point = SquaredLoss().at(objective.graph, scores)
+
+    @property
+    def value(self) -> Floats:
+        return self._point.value / self._weight
+
+    @property
+    def gradient(self) -> Floats:
+        return self._objective.design.tdot(self._point.gradient) / self._weight
+
+    def hessian_product(self, v: Floats) -> Floats:
+        return 2 * self._objective.product(v) / self._weight

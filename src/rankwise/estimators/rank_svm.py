@@ -142,7 +142,7 @@ class RankSVM(MarginMixin, LinearMixin, Ranker):
         Whether a query's total weight grows with its rows, its pairs, or not at all.
     solver : {"auto", "smoothing", "bundle", "newton"}, default="auto"
         All find the same minimum. For the hinge: "smoothing" (L-BFGS on a hinge with a rounded kink, the default) or
-        "bundle" (cutting planes with line search). For the smooth losses: "newton" (L-BFGS, the default) or "bundle".
+        "bundle" (cutting planes with line search). For the smooth losses: "newton" (the default) or "bundle".
         Where rounding stops "bundle", because some columns are much larger than others, the default solver goes on
         from there; `solver_` names the last one.
     tol : float, default=1e-3

@@ -29,30 +29,37 @@ equal    1 / (pairs of the query) pairs with different labels; each query weighs
 
 The penalty ``α‖w‖²`` is not part of an objective: solvers add it, once.
 
-A solver declares which class it needs: `QuadraticObjective`, or `MeanLoss` for the losses with margins.
+A solver declares which protocol it needs: `QuadraticObjective`, or `MarginObjective` for the losses with margins.
 """
 
 from __future__ import annotations
 
-from rankwise.objectives.margins import MeanLoss, MeanLossPoint
-from rankwise.objectives.quadratic import (
-    BalancedObjective,
-    MatrixQuadratic,
+from rankwise.objectives.margins import HingeObjective, HingePoint, MeanLoss, MeanLossPoint
+from rankwise.objectives.moved import MatrixQuadratic, MovedQuadratic, WithoutColumns
+from rankwise.objectives.protocols import (
+    ConvexPoint,
+    MarginObjective,
+    MarginPoint,
     QuadraticObjective,
-    ScaledObjective,
+    ScoreSample,
     SmoothPoint,
-    SquaredObjective,
-    WithoutColumns,
-    prior_scale,
 )
+from rankwise.objectives.quadratic import BalancedObjective, ScaledObjective, SquaredObjective, prior_scale
 
 __all__ = [
     "BalancedObjective",
+    "ConvexPoint",
+    "HingeObjective",
+    "HingePoint",
+    "MarginObjective",
+    "MarginPoint",
     "MatrixQuadratic",
     "MeanLoss",
     "MeanLossPoint",
+    "MovedQuadratic",
     "QuadraticObjective",
     "ScaledObjective",
+    "ScoreSample",
     "SmoothPoint",
     "SquaredObjective",
     "WithoutColumns",

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankwise.arrays import Floats, Ints
-from rankwise.objectives.quadratic import MatrixQuadratic, SquaredObjective
+from rankwise.objectives.moved import MatrixQuadratic
+from rankwise.objectives.quadratic import SquaredObjective
 
 __all__ = ["PassedQueries"]
 

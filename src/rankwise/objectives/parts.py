@@ -12,30 +12,75 @@ one pair between two means, and the parts add up to the whole exactly, in any or
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
+from typing import Protocol
 
 import numpy as np
 
 from rankwise.arrays import Floats
 from rankwise.design import Design
 from rankwise.design.row_order import in_row_order
-from rankwise.objectives.quadratic import (
-    BalancedObjective,
-    QuadraticObjective,
-    ScaledObjective,
-    SquaredObjective,
-)
+from rankwise.objectives.protocols import QuadraticObjective
+from rankwise.objectives.quadratic import BalancedObjective, ScaledObjective, SquaredObjective
 from rankwise.pairs.blocks import QueryBlocks, laplacian
 
-__all__ = ["BlockPart", "part_rows", "parts_of"]
+__all__ = [
+    "BlockPart",
+    "Part",
+    "RunningMean",
+    "one_ranking",
+    "part_rows",
+    "parts_of",
+    "query_parts",
+    "row_parts",
+]
 
 _MOST_ROWS = 20_000
 _MOST_VALUES = 1 << 24  # stored values of a part: 64 to 128 MiB of them
 
 
-class BlockPart(QuadraticObjective):
+class Part(Protocol):
+    """The interface of parts for solvers that read the data part by part."""
+
+    @property
+    def rhs(self) -> Floats:
+        """The part's linear term."""
+
+    def product(self, v: Floats) -> Floats:
+        """Apply the part's ``H`` to a vector or to the columns of a block."""
+
+    def diagonal(self) -> Floats:
+        """Return the diagonal of the part's ``H``."""
+
+
+@dataclass(frozen=True)
+class RunningMean:
+    """The means of the rows of one ranking that were seen so far, and their weight."""
+
+    weight: float
+    row: Floats
+    label: Floats
+
+    @classmethod
+    def empty(cls, n_features: int, label_shape: tuple[int, ...]) -> RunningMean:
+        """Return the mean of no rows."""
+        return cls(0.0, np.zeros(n_features), np.zeros(label_shape))
+
+    def joined(self, other: RunningMean) -> tuple[RunningMean, Floats, Floats]:
+        """Return the mean of both, and the difference between the two times the root of the weight it has."""
+        total = self.weight + other.weight
+        if total == 0:
+            return self, np.zeros_like(self.row), np.zeros_like(self.label)
+        share = other.weight / total
+        row, label = other.row - self.row, other.label - self.label
+        root = sqrt(self.weight * share)
+        mean = RunningMean(total, self.row + share * row, self.label + share * label)
+        return mean, root * row, root * label
+
+
+class BlockPart:
     """``X_B'L_B X_B`` of a block of rows, and the term that joins a block of one ranking to the rows before it.
 
     Parameters
@@ -72,21 +117,53 @@ class BlockPart(QuadraticObjective):
         return diagonal if self._join is None else diagonal + self._join[0] ** 2
 
 
-def parts_of(objective: QuadraticObjective, n_rows: int | None = None) -> Iterator[QuadraticObjective]:
+@dataclass(frozen=True)
+class _ScaledPart:
+    """A part in the coordinates of a `ScaledObjective`."""
+
+    part: Part
+    whole: ScaledObjective
+
+    @property
+    def rhs(self) -> Floats:
+        return self.whole.to_coef(self.part.rhs)
+
+    def product(self, v: Floats) -> Floats:
+        return self.whole.to_coef(self.part.product(self.whole.to_coef(v)))
+
+    def diagonal(self) -> Floats:
+        scaled: Floats = self.part.diagonal() * self.whole.column_scale**2
+        return scaled
+
+
+@dataclass(frozen=True)
+class _PenaltyPart:
+    """The penalty that a `BalancedObjective` contains."""
+
+    whole: BalancedObjective
+
+    @property
+    def rhs(self) -> Floats:
+        return np.zeros_like(self.whole.rhs)
+
+    def product(self, v: Floats) -> Floats:
+        return v * (self.whole.penalty if v.ndim == 1 else self.whole.penalty[:, None])
+
+    def diagonal(self) -> Floats:
+        return self.whole.penalty
+
+
+def parts_of(objective: QuadraticObjective, n_rows: int | None = None) -> Iterator[Part]:
     """Yield the parts of an objective, blocks of about `n_rows` rows, or the objective if it cannot be cut."""
     if isinstance(objective, ScaledObjective):
-        scale = objective.column_scale
-        for i, part in enumerate(parts_of(objective.unscaled, n_rows)):
-            # The penalty that a balanced objective contains counts once.
-            if i == 0 and isinstance(objective, BalancedObjective):
-                yield BalancedObjective(part, objective.alpha, scale)
-            else:
-                yield ScaledObjective(part, scale)
-    elif isinstance(objective, SquaredObjective) and objective.design.has_rows and objective.graph.blocks:
-        design, blocks, pull = objective.design, objective.graph.blocks, objective.graph.pull
+        yield from (_ScaledPart(part, objective) for part in parts_of(objective.unscaled, n_rows))
+        if isinstance(objective, BalancedObjective):
+            yield _PenaltyPart(objective)
+    elif isinstance(objective, SquaredObjective) and _can_be_cut(objective):
+        design, graph = objective.design, objective.graph
+        assert graph.blocks is not None
         rows = part_rows(design) if n_rows is None else n_rows
-        is_one = blocks.scale.size == 1 and blocks.coupling == "all" and design.shape[0] > rows
-        yield from (_row_parts if is_one else _query_parts)(design, blocks, pull, rows)
+        yield from _cut(design, graph.blocks, graph.pull, rows)
         design.reads += 1
     else:
         yield objective
@@ -98,7 +175,7 @@ def part_rows(design: Design) -> int:
     return int(np.clip(_MOST_VALUES / max(per_row, 1.0), 1, _MOST_ROWS))
 
 
-def _query_parts(design: Design, blocks: QueryBlocks, pull: Floats, n_rows: int) -> Iterator[BlockPart]:
+def query_parts(design: Design, blocks: QueryBlocks, pull: Floats, n_rows: int) -> Iterator[BlockPart]:
     """Cut between queries, in the order of their rows; a query is never cut, however large."""
     blocks, _ = in_row_order(blocks)
     start, first, n_queries = blocks.query_start, 0, blocks.scale.size
@@ -116,8 +193,50 @@ def _query_parts(design: Design, blocks: QueryBlocks, pull: Floats, n_rows: int)
         first = last
 
 
-def _row_parts(design: Design, blocks: QueryBlocks, pull: Floats, n_rows: int) -> Iterator[BlockPart]:
-    """Cut one ranking, in which ties are compared too, between rows."""
+def row_parts(
+    design: Design,
+    labels: Floats,
+    row_weight: Floats | None,
+    n_rows: int,
+    before: RunningMean,
+    *,
+    factor: float = 1.0,
+) -> Iterator[tuple[BlockPart, RunningMean]]:
+    """Cut one ranking, in which ties are compared too, between rows.
+
+    Parameters
+    ----------
+    labels : (rows,) or (rows, outputs) float64
+        Wanted scores, up to a shift.
+    before : RunningMean
+        The means of the rows before these, if any.
+    factor : float
+        The weight of every pair relative to its weight with ``query_weight="size"``.
+
+    Yields
+    ------
+    part : BlockPart
+    mean : RunningMean
+        The means after that part.
+    """
+    for first in range(0, design.shape[0], n_rows):
+        rows = slice(first, min(first + n_rows, design.shape[0]))
+        block, z = design.rows(rows), labels[rows]
+        own, pairs = one_ranking(block, z, None if row_weight is None else row_weight[rows], factor)
+        before, gap, label_gap = before.joined(own)
+        pull = laplacian(pairs, np.ascontiguousarray(z - own.label), n_threads=block.n_threads)
+        root = sqrt(factor)
+        yield BlockPart(block, pairs, pull, (root * gap, root * label_gap)), before
+
+
+def _can_be_cut(objective: SquaredObjective) -> bool:
+    return objective.graph.blocks is not None and objective.design.has_rows
+
+
+def _cut(design: Design, blocks: QueryBlocks, pull: Floats, n_rows: int) -> Iterator[BlockPart]:
+    if blocks.scale.size > 1 or blocks.coupling != "all" or design.shape[0] <= n_rows:
+        yield from query_parts(design, blocks, pull, n_rows)
+        return
     # L is a centering times the degree, so labels that pull like this can be read off.
     factor = float(blocks.degree[0])
     weight = np.ones(design.shape[0])
@@ -125,27 +244,29 @@ def _row_parts(design: Design, blocks: QueryBlocks, pull: Floats, n_rows: int) -
         weight[blocks.order] = blocks.row_weight
     own = weight if pull.ndim == 1 else weight[:, None]
     labels = np.divide(pull, factor * own, out=np.zeros_like(pull), where=factor * own > 0)
-    total, mean, mean_label = 0.0, np.zeros(design.shape[1]), np.zeros(pull.shape[1:])  # of the rows so far
-    for first in range(0, design.shape[0], n_rows):
-        rows = slice(first, min(first + n_rows, design.shape[0]))
-        block, z, w = design.rows(rows), labels[rows], weight[rows]
-        mass = float(w.sum())
-        centre = w / mass if mass > 0 else w
-        label = centre @ z
-        gap, label_gap = block.tdot(centre) - mean, label - mean_label
-        share = mass / (total + mass) if mass > 0 else 0.0
-        root = sqrt(factor * total * share)
-        total, mean, mean_label = total + mass, mean + share * gap, mean_label + share * label_gap
-        whole = np.array([0, w.size])
-        pairs = QueryBlocks(
-            order=np.arange(w.size),
-            query_start=whole,
-            segment_start=whole,
-            query_segment=np.array([0, 1]),
-            degree=np.array([factor if mass > 0 else 0.0]),
-            scale=np.array([factor / mass if mass > 0 else 0.0]),
-            coupling="all",
-            row_weight=None if blocks.row_weight is None else w,
-        )
-        own_pull = laplacian(pairs, np.ascontiguousarray(z - label), n_threads=block.n_threads)
-        yield BlockPart(block, pairs, own_pull, (root * gap, root * label_gap))
+    before = RunningMean.empty(design.shape[1], pull.shape[1:])
+    row_weight = None if blocks.row_weight is None else weight
+    for part, _ in row_parts(design, labels, row_weight, n_rows, before, factor=factor):
+        yield part
+
+
+def one_ranking(
+    design: Design, labels: Floats, row_weight: Floats | None, factor: float = 1.0
+) -> tuple[RunningMean, QueryBlocks]:
+    """Return the means of some rows, and all pairs among them, of a weight that makes L a centering."""
+    n_rows = labels.shape[0]
+    weight = np.ones(n_rows) if row_weight is None else row_weight
+    total = float(weight.sum())
+    share = weight / total if total > 0 else weight
+    whole = np.array([0, n_rows], dtype=np.int64)
+    blocks = QueryBlocks(
+        order=np.arange(n_rows, dtype=np.int64),
+        query_start=whole,
+        segment_start=whole,
+        query_segment=np.array([0, 1], dtype=np.int64),
+        degree=np.array([factor if total > 0 else 0.0]),
+        scale=np.array([factor / total if total > 0 else 0.0]),
+        coupling="all",
+        row_weight=row_weight,
+    )
+    return RunningMean(total, design.tdot(share), share @ labels), blocks

@@ -1,142 +1,33 @@
-"""Quadratic objectives: the squared loss, a matrix, other coordinates, and columns taken out.
-
-With ``w = w₀ + s u``, a penalty on ``‖u‖²`` keeps w near w₀, in units of s for each column. Solvers treat it as any
-other objective, and its certificates hold.
-"""
+"""Quadratic objectives: the squared loss, in plain or scaled coordinates."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from rankwise.arrays import Floats
 from rankwise.design import Design
+from rankwise.objectives.evaluated import Evaluated
+from rankwise.objectives.protocols import QuadraticObjective
 from rankwise.pairs.graph import PairGraph
-from rankwise.runtime.threads import large_algebra
 
-__all__ = [
-    "BalancedObjective",
-    "MatrixQuadratic",
-    "QuadraticObjective",
-    "ScaledObjective",
-    "SmoothPoint",
-    "SquaredObjective",
-    "WithoutColumns",
-    "prior_scale",
-]
+__all__ = ["BalancedObjective", "ScaledObjective", "SquaredObjective", "prior_scale"]
 
 _PROBES = 8  # random vectors that estimate the sizes of columns known only by their products
-_COLUMNS_AT_ONCE = (
-    64  # of a matrix made by products: bounds the (rows, columns) block of scores that one holds
-)
 
 
-class SmoothPoint(Protocol):
-    """An objective evaluated at one coefficient vector, at which it has curvature."""
-
-    @property
-    def value(self) -> Floats:
-        """The objective, one entry per output."""
-
-    @property
-    def gradient(self) -> Floats:
-        """The gradient."""
-
-    def hessian_product(self, v: Floats) -> Floats:
-        """Apply the (generalised) Hessian."""
-
-
-class QuadraticObjective:
-    """``w'Hw - 2b'w + c``, known by its products ``Hv``.
-
-    Attributes
-    ----------
-    n_products : int
-        The number of vectors multiplied by H so far; a block of k vectors counts k.
-    """
-
-    n_products: int = 0
-
-    @cached_property
-    def rhs(self) -> Floats:
-        """The linear term ``b``, a column per output where there are several."""
-        raise NotImplementedError
-
-    @property
-    def n_features(self) -> int:
-        """The length of a coefficient vector."""
-        return int(self.rhs.shape[0])
-
-    @property
-    def n_reads(self) -> int:
-        """The number of products, for solvers that count reads."""
-        return self.n_products
-
-    def product(self, v: Floats) -> Floats:
-        """Apply ``H`` to a vector or to the columns of a block."""
-        raise NotImplementedError
-
-    def matrix(self) -> Floats:
-        """Return ``H`` itself, made by products with unit vectors unless there is a better way."""
-        n = self.n_features
-        out = np.empty((n, n))
-        for start in range(0, n, _COLUMNS_AT_ONCE):
-            stop = min(start + _COLUMNS_AT_ONCE, n)
-            unit = np.zeros((n, stop - start))
-            unit[np.arange(start, stop), np.arange(stop - start)] = 1.0
-            out[:, start:stop] = self.product(unit)
-        return (out + out.T) / 2
-
-    def diagonal(self) -> Floats:
-        """Return the diagonal of ``H``."""
-        return np.diagonal(self.matrix()).copy()
-
-    def sizes(self) -> Floats | None:
-        """Return a cheap approximation of the diagonal of ``H``; None where it does not refer to columns."""
-        return None
-
-    def at(self, coef: Floats) -> QuadraticPoint:
-        """Evaluate at a coefficient vector, or at several as columns."""
-        return QuadraticPoint(self, coef)
-
-
-class QuadraticPoint:
-    """``w'Hw - 2b'w`` at a point, without the constant, which does not change the minimum."""
-
-    def __init__(self, objective: QuadraticObjective, coef: Floats) -> None:
-        self._objective, self._coef = objective, coef
-
-    @cached_property
-    def _image(self) -> Floats:
-        return self._objective.product(self._coef)
-
-    @property
-    def value(self) -> Floats:
-        """The objective, one entry per output."""
-        return np.asarray((self._coef * (self._image - 2 * self._objective.rhs)).sum(axis=0))
-
-    @property
-    def gradient(self) -> Floats:
-        """``2 (Hw - b)``."""
-        return 2 * (self._image - self._objective.rhs)
-
-    def hessian_product(self, v: Floats) -> Floats:
-        """Apply ``2 H``."""
-        return 2 * self._objective.product(v)
-
-
-class SquaredObjective(QuadraticObjective):
+class SquaredObjective(Evaluated):
     """The squared loss of a design over a graph: ``H = X'LX``, ``b = X'r``.
 
     Where the storage and the graph allow it, a product reads X once (`Design.gram_product`).
     """
 
     def __init__(self, design: Design, graph: PairGraph) -> None:
-        self.design, self.graph = design, graph
+        self.design = design
+        self.graph = graph
+        self.n_products = 0
 
     @property
     def n_features(self) -> int:
@@ -170,7 +61,15 @@ class SquaredObjective(QuadraticObjective):
             gram = self.design.gram_matrix(blocks)
             if gram is not None:
                 return gram
-        return super().matrix()
+        n = self.n_features
+        columns_at_once = 64  # bounds the (rows, columns) block of scores that a product holds
+        out = np.empty((n, n))
+        for start in range(0, n, columns_at_once):
+            stop = min(start + columns_at_once, n)
+            unit = np.zeros((n, stop - start))
+            unit[np.arange(start, stop), np.arange(stop - start)] = 1.0
+            out[:, start:stop] = self.product(unit)
+        return (out + out.T) / 2
 
     def _diagonal(self) -> Floats | None:
         graph = self.graph
@@ -181,7 +80,7 @@ class SquaredObjective(QuadraticObjective):
     def diagonal(self) -> Floats:
         """Return ``diag(X'LX)``."""
         diagonal = self._diagonal()
-        return super().diagonal() if diagonal is None else diagonal
+        return np.diagonal(self.matrix()).copy() if diagonal is None else diagonal
 
     def sizes(self) -> Floats:
         """Return ``diag(X'LX)``; where only the whole matrix would give it, an estimate from random rows."""
@@ -194,78 +93,44 @@ class SquaredObjective(QuadraticObjective):
         return squares * (np.vdot(noise, pull) / max(float(np.vdot(pull, pull)), np.finfo(np.float64).tiny))
 
 
-class MatrixQuadratic(QuadraticObjective):
-    """``u'Hu - 2b'u`` of a matrix and of one vector, or of one per output."""
-
-    def __init__(self, matrix: Floats, rhs: Floats) -> None:
-        self._matrix, self.rhs = matrix, rhs
-
-    def product(self, v: Floats) -> Floats:
-        """Apply H."""
-        self.n_products += 1 if v.ndim == 1 else v.shape[1]
-        return np.asarray(self._matrix @ v)
-
-    def matrix(self) -> Floats:
-        """Return H."""
-        return self._matrix
-
-    def sizes(self) -> Floats:
-        """Return the diagonal of H."""
-        return self.diagonal()
-
-
-def _by_column(scale: Floats, v: Floats) -> Floats:
-    return v * (scale if v.ndim == 1 else scale[:, None])
-
-
-class ScaledObjective(QuadraticObjective):
-    """An objective of ``u``, where ``w = w₀ + s u``: a penalty on ``‖u‖²`` is a prior on the columns.
+class ScaledObjective(Evaluated):
+    """An objective in scaled coordinates ``w = s u``: a penalty on ``‖u‖²`` is a prior on the columns.
 
     With ``s = D^-p``, ``D = diag(H)``, the penalty becomes ``α w'D^(2p) w``: another model, chosen on purpose.
-
-    Parameters
-    ----------
-    column_scale, origin : (features,) float64
-        ``s`` and, if it is not zero, ``w₀``. The constant of the objective is left out.
     """
 
-    def __init__(
-        self, objective: QuadraticObjective, column_scale: Floats, origin: Floats | None = None
-    ) -> None:
-        self.unscaled, self.column_scale = objective, column_scale
-        self.origin = None if origin is None or not origin.any() else origin
+    def __init__(self, objective: QuadraticObjective, column_scale: Floats) -> None:
+        self.unscaled = objective
+        self.column_scale = column_scale
 
     @property
     def n_features(self) -> int:
         """The length of a coefficient vector."""
-        return int(self.column_scale.size)
+        return self.unscaled.n_features
 
     @cached_property
     def rhs(self) -> Floats:
-        """``s (b - H w₀)``."""
-        rhs = self.unscaled.rhs
-        if self.origin is not None:
-            pulled = self.unscaled.product(self.origin)
-            rhs = rhs - (pulled if rhs.ndim == 1 else pulled[:, None])
-        return _by_column(self.column_scale, rhs)
+        """``s b``."""
+        return self.to_coef(self.unscaled.rhs)
 
     @property
-    def n_products(self) -> int:  # type: ignore[override]  # counted there
+    def n_products(self) -> int:
         """Products of the objective that is scaled."""
         return self.unscaled.n_products
 
     def product(self, v: Floats) -> Floats:
         """Apply ``diag(s) H diag(s)``."""
-        scale = self.column_scale
-        return _by_column(scale, self.unscaled.product(_by_column(scale, v)))
+        return self.to_coef(self.unscaled.product(self.to_coef(v)))
 
     def matrix(self) -> Floats:
         """Return ``diag(s) H diag(s)``."""
-        return self.unscaled.matrix() * self.column_scale * self.column_scale[:, None]
+        scaled: Floats = self.unscaled.matrix() * self.column_scale * self.column_scale[:, None]
+        return scaled
 
     def diagonal(self) -> Floats:
         """Return the diagonal of ``diag(s) H diag(s)``."""
-        return self.unscaled.diagonal() * self.column_scale**2
+        scaled: Floats = self.unscaled.diagonal() * self.column_scale**2
+        return scaled
 
     def sizes(self) -> Floats | None:
         """Return its approximate diagonal."""
@@ -273,9 +138,8 @@ class ScaledObjective(QuadraticObjective):
         return None if sizes is None else sizes * self.column_scale**2
 
     def to_coef(self, u: Floats) -> Floats:
-        """Return ``w₀ + s u``: coefficients from scaled ones."""
-        coef = _by_column(self.column_scale, u)
-        return coef if self.origin is None else coef + (self.origin if u.ndim == 1 else self.origin[:, None])
+        """Return ``s u``: coefficients from scaled ones."""
+        return u * (self.column_scale if u.ndim == 1 else self.column_scale[:, None])
 
 
 class BalancedObjective(ScaledObjective):
@@ -287,12 +151,12 @@ class BalancedObjective(ScaledObjective):
     def __init__(self, objective: QuadraticObjective, alpha: float, column_scale: Floats) -> None:
         super().__init__(objective, column_scale)
         penalty = alpha * column_scale**2
-        self.alpha, self.floor = alpha, float(penalty.min(initial=np.inf))
+        self.floor = float(penalty.min(initial=np.inf))
         self.penalty: Floats = penalty - self.floor
 
     def product(self, v: Floats) -> Floats:
         """Apply ``H'``."""
-        return super().product(v) + _by_column(self.penalty, v)
+        return super().product(v) + v * (self.penalty if v.ndim == 1 else self.penalty[:, None])
 
     def matrix(self) -> Floats:
         """Return ``H'``."""
@@ -307,75 +171,3 @@ def prior_scale(objective: QuadraticObjective, power: float) -> Floats:
     """Return ``diag(H)^-power`` for `ScaledObjective`; columns that never vary keep scale 1."""
     diagonal = objective.diagonal()
     return np.where(diagonal > 0, diagonal, 1.0) ** -power
-
-
-class WithoutColumns(QuadraticObjective):
-    """An objective of the penalised columns, minimised over the columns without a penalty.
-
-    With the columns U taken out, ``H' = H_KK - H_KU H_UU⁺ H_UK`` and ``b' = b_K - H_KU H_UU⁺ b_U``. The
-    constructor computes a product for each column of U; later products cost as much as those of the whole objective.
-    """
-
-    def __init__(self, objective: QuadraticObjective, is_out: npt.NDArray[np.bool_]) -> None:
-        self._objective = objective
-        self._out, self._kept = np.flatnonzero(is_out), np.flatnonzero(~is_out)
-        unit = np.zeros((objective.n_features, self._out.size))
-        unit[self._out, np.arange(self._out.size)] = 1.0
-        with large_algebra(self._out.size):
-            columns = objective.product(unit)
-        inner = (columns[self._out] + columns[self._out].T) / 2
-        # Each in its own units, for what is small beside another column need not be rounding.
-        length = np.sqrt(np.maximum(np.diagonal(inner), 0.0))
-        length[length == 0] = 1.0
-        units = np.outer(length, length)
-        with large_algebra(length.size):
-            self._inverse = np.linalg.pinv(inner / units, rcond=1e-13, hermitian=True) / units
-        self._crossed = columns[self._kept]
-
-    @property
-    def n_features(self) -> int:
-        """The number of kept columns."""
-        return int(self._kept.size)
-
-    @cached_property
-    def rhs(self) -> Floats:
-        """``b'``."""
-        rhs = self._objective.rhs
-        return np.asarray(rhs[self._kept] - self._crossed @ (self._inverse @ rhs[self._out]))
-
-    @property
-    def n_products(self) -> int:  # type: ignore[override]  # counted there
-        """Products of the whole objective."""
-        return self._objective.n_products
-
-    def product(self, v: Floats) -> Floats:
-        """Apply ``H'``."""
-        image = self._objective.product(self._widened(v))
-        return np.asarray(image[self._kept] - self._crossed @ (self._inverse @ image[self._out]))
-
-    def matrix(self) -> Floats:
-        """Return ``H'``."""
-        whole = self._objective.matrix()[np.ix_(self._kept, self._kept)]
-        return np.asarray(whole - self._crossed @ self._inverse @ self._crossed.T)
-
-    def diagonal(self) -> Floats:
-        """Return its diagonal; entries that rounding makes negative are set to 0."""
-        lost = np.einsum("ij,ij->i", self._crossed @ self._inverse, self._crossed)
-        return np.asarray(np.maximum(self._objective.diagonal()[self._kept] - lost, 0.0))
-
-    def sizes(self) -> Floats | None:
-        """Return the approximate diagonal of H at the kept columns, an upper estimate of that of ``H'``."""
-        sizes = self._objective.sizes()
-        return None if sizes is None else sizes[self._kept]
-
-    def to_whole(self, v: Floats) -> Floats:
-        """Return the coefficients of all columns, given those of the kept columns."""
-        whole: Floats = self._widened(v)
-        rhs = self._objective.rhs[self._out]
-        whole[self._out] = self._inverse @ (rhs - self._crossed.T @ v)
-        return whole
-
-    def _widened(self, v: Floats) -> Floats:
-        whole: Floats = np.zeros((self._objective.n_features, *v.shape[1:]))
-        whole[self._kept] = v
-        return whole

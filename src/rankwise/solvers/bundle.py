@@ -34,7 +34,7 @@ import numpy.typing as npt
 import scipy.linalg
 
 from rankwise.arrays import Floats
-from rankwise.objectives import MeanLoss
+from rankwise.objectives import MarginObjective
 from rankwise.solvers.krylov import Curvature
 from rankwise.solvers.newton import StoppingRule, solve_linear_limit
 from rankwise.solvers.solution import Monitor, Solution, Status
@@ -222,7 +222,7 @@ class _Planes:
 
 
 def minimise_by_planes(  # noqa: C901, PLR0912, PLR0915 - the steps of one method, in the order of its paper
-    objective: MeanLoss,
+    objective: MarginObjective,
     alpha: float,
     *,
     tol: float = 1e-3,
@@ -320,7 +320,7 @@ class _Best:
 class _LineSearch:
     """Finds where along a line the objective is least, looking at a sample of the rows as long as that helps."""
 
-    def __init__(self, objective: MeanLoss, alpha: float) -> None:
+    def __init__(self, objective: MarginObjective, alpha: float) -> None:
         self._objective, self._alpha = objective, alpha
         self._n_sampled = _SAMPLE
         self._sample = objective.sample(_SAMPLE)
@@ -334,13 +334,13 @@ class _LineSearch:
     def length(self, best: _Best, direction: Floats, moved: Floats) -> float:
         """Return how far to go from the best point; the bracket of the slope's zero shrinks by its secant."""
         cross, square = float(best.coef @ direction), float(direction @ direction)
-        scores, objective = best.scores, self._objective
+        scores = best.scores
         if self._sample is not None:
-            rows, objective = self._sample
-            scores, moved = scores[rows], moved[rows]
+            scores, moved = scores[self._sample.rows], moved[self._sample.rows]
+        evaluate = self._objective.at_scores if self._sample is None else self._sample.at_scores
 
         def slope_at(length: float) -> float:
-            loss = objective.at_scores(scores + length * moved).score_gradient @ moved
+            loss = evaluate(scores + length * moved).score_gradient @ moved
             return float(loss) + 2 * self._alpha * (cross + length * square)
 
         low, high, length = 0.0, np.inf, 1.0

@@ -16,7 +16,7 @@ from rankwise.solvers.bundle import minimise_by_planes
 from rankwise.solvers.direct import DirectFactor, EigenFactor
 from rankwise.solvers.krylov import conjugate_gradients
 from rankwise.solvers.momentum import MOMENTUM, estimated_descent, gradient_descent
-from rankwise.solvers.newton import minimise_smoothed
+from rankwise.solvers.newton import minimise_by_newton, minimise_smoothed
 from rankwise.solvers.scales import balanced_solution, balancing
 from rankwise.solvers.solution import Monitor, Solution
 from rankwise.solvers.stochastic import stochastic
@@ -186,7 +186,7 @@ MARGIN_SOLVERS: dict[str, MarginSolver] = {
     "smoothing": MarginSolver(minimise_smoothed, (HingeLoss.name,)),
     "bundle": MarginSolver(minimise_by_planes, MARGIN_LOSSES),
     "newton": MarginSolver(
-        minimise_smoothed, tuple(name for name in MARGIN_LOSSES if LOSSES[name].is_smooth)
+        minimise_by_newton, tuple(name for name in MARGIN_LOSSES if LOSSES[name].is_smooth)
     ),
 }
 

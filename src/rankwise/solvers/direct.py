@@ -27,6 +27,7 @@ from scipy.linalg.lapack import dpotrs
 from rankwise.arrays import Floats
 from rankwise.design import Design
 from rankwise.objectives import QuadraticObjective
+from rankwise.objectives.evaluated import Evaluated
 from rankwise.pairs.factor import Factor
 from rankwise.runtime.decompositions import diagonalise, factorise, singular
 from rankwise.runtime.threads import large_algebra
@@ -130,7 +131,7 @@ class DirectFactor:
 _ROUNDING = 1e-9
 
 
-class DualObjective(QuadraticObjective):
+class DualObjective(Evaluated):
     """``b'(FKF')b - 2t'b``: a quadratic whose minimum with the penalty ``αb'b`` gives the dual coefficients.
 
     Parameters
@@ -146,6 +147,12 @@ class DualObjective(QuadraticObjective):
         self._kernel = kernel
         self._factor = factor
         self.rhs = factor.target(pull)
+        self.n_products = 0
+
+    @property
+    def n_features(self) -> int:
+        """The number of dual variables: one per row, or per pair, of the factor."""
+        return int(self.rhs.shape[0])
 
     def product(self, v: Floats) -> Floats:
         """Apply ``FKF'``."""
@@ -159,6 +166,10 @@ class DualObjective(QuadraticObjective):
     @cached_property
     def _matrix(self) -> Floats:
         return self._factor.sandwich(self._kernel.matrix())
+
+    def diagonal(self) -> Floats:
+        """Return the diagonal of ``FKF'``."""
+        return np.diagonal(self._matrix).copy()
 
     def dual_coefficients(self, b: Floats) -> Floats:
         """Return ``a = F'b``."""

@@ -460,6 +460,12 @@ class Preconditioner:
             self._engage(curvature)
 
     @property
+    def n_plain(self) -> float:
+        """How many iterations may be made before it is worth knowing something; infinite where something is known."""
+        waits = self._curvature is not None and self.is_identity
+        return self._patience - self._age if waits else np.inf
+
+    @property
     def is_due(self) -> bool:
         """Whether enough iterations have passed that an update pays for itself."""
         if self._curvature is None or self._age < self._patience:
@@ -500,9 +506,9 @@ class Preconditioner:
             self._inverse = self._factor(self._curvature.hessian)
         return self._inverse(gradient)
 
-    def learn(self, step: Floats, curvature: float) -> None:
-        """Record the curvature of the objective along a step, penalty included."""
-        self._age += 1
+    def learn(self, step: Floats, curvature: float, n_iter: int = 1) -> None:
+        """Record the curvature of the objective along a step, penalty included, and the cost of that step."""
+        self._age += n_iter
         if self.is_identity:
             return
         assert self._curvature is not None

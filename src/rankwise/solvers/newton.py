@@ -1,4 +1,4 @@
-"""Margin losses with a proved gap: preconditioned L-BFGS, on the hinge with its kink rounded off.
+"""Margin losses with a proved gap: truncated Newton steps, and L-BFGS on the smoothed hinge.
 
 Proof of how far a minimum of ``F(w) = loss(w) + α‖w‖²`` still is, and the rule for stopping.
 
@@ -18,11 +18,18 @@ never takes ``w = 0`` for the minimum while anything pulls. Gains may be far bel
 (where alpha is large beside the columns); so gradients measure the gap as well, and convexity the gain:
 ``F(0) - F(w) >= α‖w‖² - ∇F(w)'w``, of which nothing cancels.
 
-Limited-memory BFGS: directions from the last few steps, and a line search that reads no data. A truncated Newton
-method in a trust region took as long on dense rows, a fifth less on text and ten times as long on kernel maps of as
-many columns as rows, and twice as many reads.
+Truncated Newton in a trust region, for smooth losses of linear scores: squared hinge, logistic.
 
-The hinge is smoothed just enough: L-BFGS on the Huberised hinge, with a proved gap of the hinge itself.
+Conjugate gradients solve Newton's equation inexactly inside a ball (Steihaug), and the ball grows and shrinks with how
+well the quadratic model predicted the decrease (TRON of Lin, Weng and Keerthi, which LIBLINEAR builds on; Chapelle and
+Keerthi's PRSVM is a Newton method of this kind). Departures: products are made in score space, ``X'(D(Xd))``, so that
+the scores of the step come with it and a trial reads no data; and the search stops at a proved gap, ``‖∇F‖²/(4α)`` or
+better, instead of a relative gradient. Conjugate gradients are preconditioned, and the ball is one in the
+preconditioner's norm: columns of very different scales do not shrink it.
+
+Limited-memory BFGS: directions from the last few steps, and a line search that reads no data.
+
+The hinge, smoothed just enough: L-BFGS on the Huberised hinge, with a proved gap of the hinge itself.
 
 The Huberised hinge φ_δ rounds the kink of ``max(0, t)`` off over ``0 <= t <= δ``. Its slopes ``a = φ_δ'(t)`` lie
 between 0 and 1, so they are feasible dual variables of the *original* problem: ``(1/N) Σ ω a z - ‖g‖²/(4α)`` with
@@ -42,11 +49,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from rankwise.arrays import Floats
-from rankwise.objectives import MeanLoss, MeanLossPoint
+from rankwise.objectives import HingeObjective, HingePoint, MarginObjective, MeanLoss, MeanLossPoint
 from rankwise.pairs.graph import SmoothedHinge
 from rankwise.solvers.krylov import Curvature, Preconditioner
 from rankwise.solvers.solution import Monitor, Solution, Status
@@ -56,6 +64,7 @@ __all__ = [
     "LowerBound",
     "StoppingRule",
     "Trial",
+    "minimise_by_newton",
     "minimise_smoothed",
     "search_line",
     "solve_linear_limit",
@@ -131,7 +140,7 @@ class StoppingRule:
         return self.tol if self.is_absolute else self.tol * (gap + decrease)
 
 
-def solve_linear_limit(objective: MeanLoss, rule: StoppingRule, gradient: Floats) -> Solution | None:
+def solve_linear_limit(objective: MarginObjective, rule: StoppingRule, gradient: Floats) -> Solution | None:
     """Return ``w = -g₀/(2α)`` where it is the minimum: alpha so large that the loss is as good as linear up to there.
 
     For the hinge it is the exact minimum where no pair reaches its margin. Costs two reads, and none where the slope of
@@ -152,6 +161,167 @@ def solve_linear_limit(objective: MeanLoss, rule: StoppingRule, gradient: Floats
         coef, Status.CONVERGED, n_iter=1, n_reads=n_reads, certificate=gap, gain=gap + decrease, history=[gap]
     )
 
+
+_MAX_ITER = 1000
+_FORCING = 0.3  # Newton's equation is solved to this share of the gradient
+_ACCEPT = 1e-4  # share of the predicted decrease that makes a step acceptable
+_POOR, _GOOD = 0.25, 0.75  # shares below and above which the region shrinks and grows
+_SHRINK, _GROW = 0.25, 4.0
+_ROUNDING = 4 * np.finfo(np.float64).eps  # share of the value below which a decrease cannot be seen
+_STEADY = 0.9  # share of the gradient that may remain after a step whose decrease cannot be seen
+
+
+def minimise_by_newton(  # noqa: C901, PLR0912, PLR0915 - the steps of one method, in the order of its paper
+    objective: MeanLoss,
+    alpha: float,
+    *,
+    tol: float = 1e-3,
+    is_absolute: bool = False,
+    max_iter: int | None = None,
+    start: Floats | None = None,
+    curvature: Curvature | None = None,
+    monitor: Monitor | None = None,
+) -> Solution:
+    """Minimise ``mean loss + α‖w‖²`` until the duality gap is at most `tol` times the gain (`StoppingRule`)."""
+    limit = _MAX_ITER if max_iter is None else max_iter
+    reads = objective.n_reads
+    scores = objective.zero_scores()
+    point = objective.at_scores(scores)
+    rule = StoppingRule(tol, float(point.value), alpha, is_absolute)
+    # Counted again where it is asked for: to keep this point would take ten vectors of the rows' length.
+    preconditioner = Preconditioner(
+        curvature, alpha, lambda: objective.at_scores(objective.zero_scores()).score_hessian_diagonal()
+    )
+    coef = np.zeros(objective.n_features) if start is None else start.copy()
+    if start is not None:
+        scores = objective.scores(coef)
+        point = objective.at_scores(scores)
+    value = float(point.value) + alpha * float(coef @ coef)
+    bound = LowerBound(alpha)
+    gradient = _gradient(point, coef, alpha, bound)
+    radius = np.inf  # the first step is Newton's own: the region is known after it
+    history: list[float] = []
+    status = Status.MAX_ITER
+    while True:
+        gap = min(rule.gap(value, bound.value), rule.gap_of_slope(gradient))
+        decrease = rule.decrease(value, coef, gradient)
+        history.append(gap)
+        if gap <= rule.allowed(gap, decrease):
+            status = Status.CONVERGED
+        elif monitor is not None and monitor(coef, gap, len(history) - 1):
+            status = Status.STOPPED
+        if status is not Status.MAX_ITER or len(history) > limit:
+            break
+        if preconditioner.is_due:
+            preconditioner.update(point.score_hessian_diagonal())
+            radius = np.inf  # it was one of the old norm
+        step = _newton_step(objective, point, gradient, alpha, radius, preconditioner)
+        new_coef, new_scores = coef + step.coef, scores + step.scores
+        new_point = objective.at_scores(new_scores)
+        new_value = float(new_point.value) + alpha * float(new_coef @ new_coef)
+        achieved = value - new_value
+        if step.predicted <= _ROUNDING * abs(value):
+            # Values no longer tell, but slopes do: where X is large and alpha small, they still are the whole gap.
+            new_gradient = _gradient(new_point, new_coef, alpha, bound)
+            if np.linalg.norm(new_gradient) > _STEADY * np.linalg.norm(gradient):
+                # Pairs that contradict each other exactly leave slopes that are rounding errors alone.
+                status = Status.CONVERGED if gap <= rule.rounding else Status.STAGNATED
+                break
+            coef, scores, point, value, gradient = new_coef, new_scores, new_point, new_value, new_gradient
+            continue
+        if achieved < _POOR * step.predicted:
+            radius = _SHRINK * step.length
+        elif achieved > _GOOD * step.predicted and step.length > 0.9 * radius:
+            radius *= _GROW
+        elif np.isinf(radius):
+            radius = _GROW * step.length
+        if achieved > _ACCEPT * step.predicted:
+            coef, scores, point, value = new_coef, new_scores, new_point, new_value
+            gradient = _gradient(point, coef, alpha, bound)
+        elif _SHRINK * np.linalg.norm(step.coef) <= np.finfo(np.float64).eps * np.linalg.norm(coef):
+            status = Status.STAGNATED
+            break
+    return Solution(
+        coef,
+        status,
+        n_iter=len(history) - 1,
+        n_reads=objective.n_reads - reads,
+        certificate=history[-1],
+        gain=history[-1] + decrease,
+        history=history,
+    )
+
+
+@dataclass(frozen=True)
+class _Step:
+    """A step inside the region, how it moves the scores, its length, and the decrease that the model predicts."""
+
+    coef: Floats
+    scores: Floats
+    length: float
+    predicted: float
+
+
+def _gradient(point: MeanLossPoint, coef: Floats, alpha: float, bound: LowerBound) -> Floats:
+    plane = point.gradient
+    bound.add(plane, point.offset)
+    return plane + 2 * alpha * coef
+
+
+def _newton_step(
+    objective: MeanLoss,
+    point: MeanLossPoint,
+    gradient: Floats,
+    alpha: float,
+    radius: float,
+    preconditioner: Preconditioner,
+) -> _Step:
+    """Solve Newton's equation inexactly; lengths are in the preconditioner's norm."""
+    step, moved = np.zeros_like(gradient), objective.zero_scores()
+    residual = -gradient
+    direction = preconditioner.solve(residual)
+    rho = float(residual @ direction)
+    target = _FORCING**2 * rho
+    # Squared lengths of step and direction and their product, by the recurrences of Conn, Gould and Toint.
+    length, cross, square = 0.0, 0.0, rho
+    n_iter = 0
+    limit = min(2 * gradient.size + 10, preconditioner.n_plain)
+    while n_iter < limit:
+        if rho <= target:
+            break
+        n_iter += 1
+        direction_moves = objective.scores(direction)
+        image = objective.pull_back(point.score_hessian_product(direction_moves)) + 2 * alpha * direction
+        share = rho / float(direction @ image)
+        is_outside = length + share * (2 * cross + share * square) >= radius**2
+        if is_outside:
+            share = _to_boundary(length, cross, square, radius)
+        step += share * direction
+        moved += share * direction_moves
+        residual -= share * image
+        length += share * (2 * cross + share * square)
+        if is_outside:
+            break
+        solved = preconditioner.solve(residual)
+        before, rho = rho, float(residual @ solved)
+        ratio = rho / before
+        direction = solved + ratio * direction
+        cross = ratio * (cross + share * square)
+        square = rho + ratio**2 * square
+    curved = -gradient - residual  # the Hessian times the step
+    preconditioner.learn(step, float(step @ curved), n_iter)
+    predicted = -float(step @ gradient) - float(step @ curved) / 2
+    return _Step(step, moved, float(np.sqrt(max(length, 0.0))), predicted)
+
+
+def _to_boundary(length: float, cross: float, square: float, radius: float) -> float:
+    """Return how far along the direction the sphere is."""
+    c = radius**2 - length
+    root = float(np.sqrt(cross * cross + square * c))
+    return c / (cross + root) if cross > 0 else (root - cross) / square
+
+
+Point = TypeVar("Point")
 
 _SUFFICIENT = 1e-4  # Wolfe's first condition: share of the predicted decrease
 _FLAT = 0.9  # Wolfe's second: share of the slope that may remain
@@ -198,17 +368,18 @@ class LbfgsMemory:
 
 
 @dataclass(frozen=True)
-class Trial:
-    """A point on a line: how far, the value and the slope there, and the loss as it is and smoothed."""
+class Trial(Generic[Point]):
+    """A point on a line: how far, the value and the slope there, and whatever else was found."""
 
     length: float
     value: float
     slope: float
-    point: MeanLossPoint
-    smooth: SmoothedHinge
+    point: Point
 
 
-def search_line(at: Callable[[float], Trial], value: float, slope: float, first: float) -> Trial | None:
+def search_line(
+    at: Callable[[float], Trial[Point]], value: float, slope: float, first: float
+) -> Trial[Point] | None:
     """Find a step that satisfies Wolfe's conditions for a convex function with ``value`` and ``slope < 0`` at 0.
 
     The bracket shrinks by the secant of the slopes, which for a piecewise quadratic is nearly Newton's step. Near the
@@ -218,7 +389,7 @@ def search_line(at: Callable[[float], Trial], value: float, slope: float, first:
     rounding = _LINE_ROUNDING * abs(value)
     low, low_slope, high, high_slope = 0.0, slope, np.inf, np.inf
     length = first
-    best: Trial | None = None
+    best: Trial[Point] | None = None
     for _ in range(_TRIALS):
         trial = at(length)
         promised = -_SUFFICIENT * length * slope
@@ -256,8 +427,16 @@ _MAX_SMOOTHED = 10_000
 _PROGRESS, _PATIENCE = 1e-3, 100
 
 
+@dataclass(frozen=True)
+class _Point:
+    """Where the search stands: the hinge and its smoothed form at the same scores."""
+
+    hinge: HingePoint
+    smooth: SmoothedHinge
+
+
 def minimise_smoothed(  # noqa: C901, PLR0912, PLR0915 - the steps of one method, in the order of its paper
-    objective: MeanLoss,
+    objective: HingeObjective,
     alpha: float,
     *,
     tol: float = 1e-3,
@@ -267,31 +446,29 @@ def minimise_smoothed(  # noqa: C901, PLR0912, PLR0915 - the steps of one method
     curvature: Curvature | None = None,
     monitor: Monitor | None = None,
 ) -> Solution:
-    """Minimise ``mean loss + α‖w‖²`` until the duality gap is at most `tol` times the gain (`StoppingRule`)."""
+    """Minimise ``mean hinge + α‖w‖²`` until the duality gap is at most `tol` times the gain (`StoppingRule`)."""
     limit = _MAX_SMOOTHED if max_iter is None else max_iter
     reads = objective.n_reads
     scores = objective.zero_scores()
-    point = objective.at_scores(scores)
-    rule = StoppingRule(tol, float(point.value), alpha, is_absolute)
-    # At 0 every pair curves, by a width of twice the margin. Counted again where it is asked for: to keep this point
-    # would take ten vectors of the rows' length.
+    hinge = objective.at_scores(scores)
+    rule = StoppingRule(tol, float(hinge.value), alpha, is_absolute)
+    # At 0 every pair curves, by a width of twice the margin. Counted again where it is asked for, as in `newton.py`.
     preconditioner = Preconditioner(
         curvature,
         alpha,
-        lambda: objective.at_scores(objective.zero_scores()).score_hessian_diagonal(2 * rule.at_zero),
+        lambda: objective.at_scores(objective.zero_scores()).smoothed_hessian_diagonal(2 * rule.at_zero),
     )
     coef = np.zeros(objective.n_features) if start is None else start.copy()
     if start is not None:
         scores = objective.scores(coef)
-        point = objective.at_scores(scores)
-    has_kink = not objective.loss.is_smooth
-    if has_kink and point.offset >= _NEARLY_ALL * rule.at_zero:
-        found = solve_linear_limit(objective, rule, objective.pull_back(point.score_gradient))
+        hinge = objective.at_scores(scores)
+    if hinge.offset >= _NEARLY_ALL * rule.at_zero:
+        found = solve_linear_limit(objective, rule, objective.pull_back(hinge.score_gradient))
         if found is not None:
             return replace(found, n_reads=objective.n_reads - reads)
     memory, bound = LbfgsMemory(_MEMORY), LowerBound(alpha)
     width = rule.at_zero * (1.0 if start is None else _WARM_WIDTH)
-    smooth = point.smoothed(width)
+    smooth = hinge.smoothed(width)
     loss_gradient = objective.pull_back(smooth.gradient)
     best, lowest = coef, np.inf
     next_look = np.inf  # when so little remains to be minimised, look again at what the smoothing costs
@@ -308,15 +485,11 @@ def minimise_smoothed(  # noqa: C901, PLR0912, PLR0915 - the steps of one method
         unsolved = _remaining(gradient, rule, preconditioner)
         hoped = smooth.value + penalty
         is_close = hoped - bound.value <= rule.allowed(hoped - bound.value, rule.at_zero - hoped)
-        # Smoothing by δ never costs more than a quarter of δ.
-        is_flat = has_kink and unsolved < min(width / 4, next_look)
-        loss = float(point.value) if not has_kink or is_close or is_flat else smooth.value + width / 2
-        if loss + penalty < lowest or not has_kink:
+        is_flat = unsolved < min(width / 4, next_look)  # smoothing by δ never costs more than a quarter of δ
+        loss = float(hinge.value) if is_close or is_flat else smooth.value + width / 2
+        if loss + penalty < lowest:
             best, lowest = coef, loss + penalty
         gap, decrease = rule.gap(lowest, bound.value), rule.decrease(lowest, best)
-        if not has_kink:  # the gradient is that of the loss itself
-            gap = min(gap, rule.gap_of_slope(gradient))
-            decrease = rule.decrease(lowest, best, gradient)
         history.append(gap)
         # Where columns are steep, the slope falls long before the gap does.
         proofs = np.array([gap, rule.gap_of_slope(gradient)])
@@ -339,13 +512,13 @@ def minimise_smoothed(  # noqa: C901, PLR0912, PLR0915 - the steps of one method
             if rounded_off > max(aim, unsolved) and width > _NARROWEST * rule.at_zero:
                 cut = np.sqrt(max(aim, 0.01 * rounded_off) / rounded_off)
                 width *= float(np.clip(0.9 * cut, _LARGEST_CUT, 0.5))
-                smooth = point.smoothed(width)
+                smooth = hinge.smoothed(width)
                 loss_gradient = objective.pull_back(smooth.gradient)
                 gradient = loss_gradient + 2 * alpha * coef
                 next_look, milestone[1] = np.inf, np.inf
         # 3. A step.
         if preconditioner.is_due:
-            preconditioner.update(point.score_hessian_diagonal(width))
+            preconditioner.update(hinge.smoothed_hessian_diagonal(width))
         direction = memory.direction(gradient, preconditioner)
         slope = float(gradient @ direction)
         if slope >= 0:
@@ -364,15 +537,14 @@ def minimise_smoothed(  # noqa: C901, PLR0912, PLR0915 - the steps of one method
             penalty: float = penalty,
             cross: float = cross,
             square: float = square,
-        ) -> Trial:
-            point = objective.at_scores(scores + length * moved)
-            smooth = point.smoothed(width)
+        ) -> Trial[_Point]:
+            hinge = objective.at_scores(scores + length * moved)
+            smooth = hinge.smoothed(width)
             return Trial(
                 length,
                 smooth.value + penalty + alpha * length * (2 * cross + length * square),
                 float(smooth.gradient @ moved) + 2 * alpha * (cross + length * square),
-                point,
-                smooth,
+                _Point(hinge, smooth),
             )
 
         # Without any idea of the curvature: where the slope, if it stayed, would use up what there is to gain.
@@ -380,15 +552,14 @@ def minimise_smoothed(  # noqa: C901, PLR0912, PLR0915 - the steps of one method
         trial = search_line(at, value, slope, -min(gap, value) / slope if is_blind else 1.0)
         if trial is None:
             if len(memory) == 0:
-                # Pairs that contradict each other exactly leave slopes that are rounding errors alone.
-                status = Status.CONVERGED if gap <= rule.rounding else Status.STAGNATED
+                status = Status.STAGNATED
                 break
             memory.forget()
             continue
         step = trial.length * direction
         coef = coef + step
         scores = scores + trial.length * moved
-        point, smooth = trial.point, trial.smooth
+        hinge, smooth = trial.point.hinge, trial.point.smooth
         loss_gradient = objective.pull_back(smooth.gradient)
         change = loss_gradient + 2 * alpha * coef - gradient
         memory.add(step, change)
