@@ -48,7 +48,6 @@ def pairs_of(items):
     [
         (lambda: feature_importance(RankRLS().fit(X, [0, 1]), X[0], [0, 1], n_repeats=1), r"X has shape \(2,\)"),
         (lambda: explain(RankRLS().fit(X, [0, 1]), X[:, :1]), "1 columns"),
-        (lambda: explain(RankRLS().fit(X, [0, 1]), X, rows=[0.5]), "are no row numbers"),
         (lambda: load_svmlight(io.BytesIO(b"1 1:2\n"), dtype="int64"), "dtype=int64 is not an option"),
         (lambda: save_svmlight(X, [0, 1], io.BytesIO(), comments=["one"]), "1 texts of 2 rows"),
         (lambda: save_svmlight(X, [0, 1], io.BytesIO(), comments=["a", "b\rc"]), "line break in row 1"),
@@ -170,3 +169,8 @@ def test_columns_of_nothing_vary_nowhere(monkeypatch):
     assert constant_inside_queries(sp.csr_matrix(constant), queries) == [1]
     monkeypatch.setattr("rankwise.data.summary._LOOKED_AT", 5)
     assert constant_inside_queries(constant, queries) == []
+
+
+def test_rows_to_explain_are_whole_numbers():
+    with pytest.raises(TypeError, match="integer"):
+        explain(RankRLS().fit(X, [0, 1]), X, rows=[0.5])

@@ -397,7 +397,7 @@ def test_a_damaged_board_is_refused():
     model, file = BradleyTerry().fit(board()), io.BytesIO()
     model.covariance_ = model.covariance_[:3]
     rankwise.save(model, file)
-    with pytest.raises(ModelFileError, match="arrays of other items"):
+    with pytest.raises(ModelFileError, match="leaderboard is not whole"):
         rankwise.load(io.BytesIO(file.getvalue()))
 
 

@@ -6,8 +6,7 @@ import pytest
 from all_pairs import pairwise
 from rankwise.data.queries import one_query
 from rankwise.design import as_design
-from rankwise.losses import HingeLoss
-from rankwise.objectives import MeanLoss
+from rankwise.objectives import HingeObjective
 from rankwise.pairs.labels import find_levels, pair_scale
 from rankwise.pairs.margins import PreferenceMargins
 from rankwise.pairs.violations import ViolationSweep
@@ -23,10 +22,8 @@ def hinge(seed=0, rows=40, features=5, pairs=150, scale=1.0):
     X = scale * rng.normal(size=(rows, features))
     winner = rng.integers(rows, size=pairs)
     loser = (winner + rng.integers(1, rows, size=pairs)) % rows
-    return MeanLoss(
-        as_design(X),
-        PreferenceMargins(rows, winner, loser, np.ones(pairs), np.full(pairs, MARGIN)),
-        HingeLoss,
+    return HingeObjective(
+        as_design(X), PreferenceMargins(rows, winner, loser, np.ones(pairs), np.full(pairs, MARGIN))
     )
 
 
@@ -35,10 +32,8 @@ def real_valued(rows, features=4, seed=0):
     X, queries = rng.normal(size=(rows, features)), one_query(rows)
     y = X @ rng.normal(size=features) + rng.normal(size=rows)
     levels = find_levels(y, queries)
-    return MeanLoss(
-        as_design(X),
-        ViolationSweep.from_levels(levels, queries, scale=pair_scale(levels, "equal")),
-        HingeLoss,
+    return HingeObjective(
+        as_design(X), ViolationSweep.from_levels(levels, queries, scale=pair_scale(levels, "equal"))
     )
 
 
@@ -169,7 +164,7 @@ class TestLine:
     def test_large_rankings_are_searched_on_a_sample_that_grows_until_it_is_everything(self):
         objective = real_valued(8_000)
         line, length = self.search(objective, 1e-3, np.zeros(4), -objective.at(np.zeros(4)).gradient)
-        assert line._sample[0].size == 4_000
+        assert line._sample.rows.size == 4_000
         whole = bundle._LineSearch.__new__(bundle._LineSearch)
         whole._objective, whole._alpha, whole._sample = objective, 1e-3, None
         direction = -objective.at(np.zeros(4)).gradient
@@ -182,7 +177,7 @@ class TestLine:
         assert line._sample is None
         huge = _LineSearch(real_valued(40_000), 1e-3)
         huge.look_closer()
-        assert 16_000 <= huge._sample[0].size <= 32_000
+        assert 16_000 <= huge._sample.rows.size <= 32_000
 
 
 class TestReads:

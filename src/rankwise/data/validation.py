@@ -596,7 +596,7 @@ def _amounts(name: str, values: object, n: int, unit: str, if_negative: str) -> 
     """Return finite numbers that are not negative, one per unit; a single one counts for all, None stays None."""
     if values is None:
         return None
-    is_single = np.ndim(readable(name, values)) == 0
+    is_single = isinstance(values, Real)
     amounts = check_numbers(name, np.full(n, values) if is_single else values, n, unit)
     if amounts.min(initial=0.0) < 0:
         raise InvalidInputError(f"{name} of {unit} {int(np.argmax(amounts < 0))} is negative.", if_negative)

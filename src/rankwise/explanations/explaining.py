@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -231,13 +232,13 @@ def _read(
 
 
 def _chosen(n_rows: int, rows: Sequence[int] | None) -> list[int]:
-    chosen = range(n_rows) if rows is None else rows
+    chosen = [operator.index(row) for row in (range(n_rows) if rows is None else rows)]
     for row in chosen:
         if not -n_rows <= row < n_rows:
             raise InvalidInputError(
                 f"There is no row {row} of {n_rows}.", f"name rows from 0 to {n_rows - 1}."
             )
-    return [int(row) % n_rows for row in chosen]
+    return [row % n_rows for row in chosen]
 
 
 def _parts(found: _Contributions, numbers: Floats, table: Table, rows: Sequence[int]) -> tuple[Part, ...]:
