@@ -59,7 +59,7 @@ MODELS = {
 
 def measure(name: str, contenders: tuple[str, ...], quick: bool) -> Iterator[Figure]:
     """Yield the slope, with the peaks (MiB) as its values."""
-    sizes = [MODELS[name][0] // 40] if quick else MODELS[name]
+    sizes = [max(MODELS[name][0] // 40, 100)] if quick else MODELS[name]
     peaks = [float(run_alone(_FIT, size, name)) for size in sizes]
     by = np.array(sizes, dtype=float) ** (2 if MODELS[name] is SMALL else 1)
     held = np.array(peaks) * 2**20

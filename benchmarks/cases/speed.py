@@ -217,7 +217,7 @@ def writing(quick: bool, folder: str) -> Calls:
     X = X.round(6)
     path = str(Path(folder, "written.txt"))
     return {
-        "save_svmlight": lambda: save_svmlight(X, y, path, qid=qid, n_threads=1, durable=False),
+        "save_svmlight": lambda: save_svmlight(X, y, path, qid=qid, n_threads=1),
         "scikit-learn": lambda: dump_svmlight_file(X, y, path, query_id=qid, zero_based=False),
     }
 
@@ -383,7 +383,6 @@ def constrained(contenders: tuple[str, ...], quick: bool) -> Iterator[Figure]:
     X, y, qid = dense(1_000 if quick else 20_000, 50, 20)
     makers = {
         "RankRLS": RankRLS,
-        "RankSVM": RankSVM,
         "RankSVM squared hinge": partial(RankSVM, loss="squared_hinge"),
     }
     for name in contenders:
@@ -534,7 +533,7 @@ CHOOSING = (
     "RankRLS, 21 converged fits",
     "Ridge, one fit",
 )
-SIGNS = ("RankRLS", "RankSVM", "RankSVM squared hinge")
+SIGNS = ("RankRLS", "RankSVM squared hinge")
 CURVES = ("AdditiveRanker", "RankRLSCV", "LightGBM, rank", "LightGBM, regression")
 CASES = [
     Case(
