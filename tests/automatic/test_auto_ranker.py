@@ -307,13 +307,13 @@ def test_costs_grow_with_counts():
 def test_the_budget_decides_how_thorough_the_search_is(level):
     size = Size(100_000, 30, 3_000_000, 1)
     search = object.__new__(searching.Search)
-    search.size, search.time_limit, search.methods, search.effort = size, None, None, 1.0
+    search.time_limit, search.methods, search.effort = None, None, 1.0
     search._estimated, search.trials, search.skipped = 3.0, [object()], []
     search.budget = 3.0 + 1.001 * size.additive(ADDITIVE[level])
-    assert search._affordable_level(ADDITIVE) is ADDITIVE[level]
+    assert search._affordable_level(ADDITIVE, size) is ADDITIVE[level]
     assert bool(search.skipped) == (level > 0)
     search.budget = 3.0
-    assert search._affordable_level(ADDITIVE) is None
+    assert search._affordable_level(ADDITIVE, size) is None
     assert search.skipped[-1].startswith("curves: about ")
 
 

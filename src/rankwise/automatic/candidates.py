@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
+from rankwise.automatic.scaling import CODES
 from rankwise.automatic.trees import BoostedTrees
 from rankwise.estimators.additive import AUTO_COUNTS, AdditiveRanker, AdditiveRankerCV, affordable_knots
 from rankwise.estimators.base import Ranker
@@ -52,6 +53,7 @@ FIXED = ("ties", "cost", "query_weight", "gamma", "basis")
 
 SCALINGS: Mapping[str, str] = {
     "none": "",
+    CODES: "",
     "standard": "",
     "rank": "",
     "query-standard": "scaled in queries",
@@ -191,6 +193,11 @@ class Candidate:
         """Whether a row can only be scored together with the others of its query."""
         return "query" in self.scaling or any(part.needs_queries for part in self.parts)
 
+    @property
+    def is_coded(self) -> bool:
+        """Whether it takes the columns of a table as they are."""
+        return self.scaling == CODES or any(part.is_coded for part in self.parts)
+
     def describe(self) -> str:
         """Name it in words."""
         if self.parts:
@@ -270,7 +277,7 @@ def _fixed_additive(chosen: AdditiveRankerCV) -> AdditiveRanker:
         adaptive=chosen.adaptive_,
         selective=chosen.selective_,
         interactions=len(chosen.interactions_),  # each fold ranks the pairs of columns by its own rows
-        **_same(chosen, "loss", "query_weight", "tol", "random_state", "n_threads"),
+        **_same(chosen, "loss", "query_weight", "categorical", "tol", "random_state", "n_threads"),
     )
 
 

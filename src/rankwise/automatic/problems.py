@@ -18,7 +18,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankwise.arrays import Floats, Ints, Matrix, MatrixLike, Splits
 from rankwise.automatic.average import spread_inside
-from rankwise.automatic.scaling import ScaledColumns, bytes_of, ranked
+from rankwise.automatic.scaling import CodedTable, ScaledColumns, bytes_of, ranked
 from rankwise.data.duels import read_duels
 from rankwise.data.queries import Queries
 from rankwise.data.summary import is_graded
@@ -454,6 +454,7 @@ def labelled_rows(
     seed: int,
     eval_set: object,
     check_matrix: CheckMatrix,
+    coded: CodedTable | None = None,
     *,
     with_qid: bool,
 ) -> LabelledRows:
@@ -465,9 +466,11 @@ def labelled_rows(
     if eval_set is not None:
         rows, given, qid = rows_of_eval_set(eval_set, with_qid=with_qid)
         X_scored = check_matrix(rows)
+        if coded is not None:
+            coded.scored = coded.encoder.transform(rows)
         labels = check_numbers("y of eval_set", given, X_scored.shape[0]).reshape(-1)
         scored = check_qid(qid, X_scored.shape[0])
-        columns = ScaledColumns(X, ids, weight, (X_scored, scored.codes if ids is not None else None))
+        columns = ScaledColumns(X, ids, weight, (X_scored, scored.codes if ids is not None else None), coded)
         block = _blocks(units_of_rows(labels, scored), 1, seed)
         fold, none = np.full(queries.n_rows, -1), np.zeros(queries.n_rows, dtype=np.int64)
         return LabelledRows(
@@ -485,7 +488,7 @@ def labelled_rows(
     for number, (_, test) in enumerate(splits):
         fold[test] = number
     block = np.zeros(queries.n_rows, dtype=np.int64) if ids is not None else _blocks(assigner, n_folds, seed)
-    columns = ScaledColumns(X, ids, weight)
+    columns = ScaledColumns(X, ids, weight, coded=coded)
     return LabelledRows(columns, y, queries, weight, metric, fold, block, splits, description)
 
 
@@ -496,7 +499,13 @@ def _blocks(assigner: Units, n_folds: int, seed: int) -> Ints:
 
 
 def listed_pairs(
-    data: RankingProblem, metric: Metric, cv: object, seed: int, eval_set: object, check_matrix: CheckMatrix
+    data: RankingProblem,
+    metric: Metric,
+    cv: object,
+    seed: int,
+    eval_set: object,
+    check_matrix: CheckMatrix,
+    coded: CodedTable | None = None,
 ) -> ListedPairs:
     """Assign pairs to folds, all comparisons of two rows, or of a group, together; rows of equal content are one."""
     own = data.pairs
@@ -511,11 +520,13 @@ def listed_pairs(
         given, listed, weight = pairs_of_eval_set(eval_set)
         rows, pairs = read_duels(given, listed)
         X_scored = check_matrix(rows)
+        if coded is not None:
+            coded.scored = coded.encoder.transform(rows)
         scored = check_pairs(pairs, X_scored.shape[0], weight=weight)
         return ListedPairs(
-            ScaledColumns(X, None, None, (X_scored, None)), found, unit, metric, None, "", scored
+            ScaledColumns(X, None, None, (X_scored, None), coded), found, unit, metric, None, "", scored
         )
-    columns = ScaledColumns(X, None, None)
+    columns = ScaledColumns(X, None, None, coded=coded)
     splitter = as_splitter(cv)
     if splitter is not None:
         splits = list(read_splits(splitter, _edges(found), None, groups, "pairs"))

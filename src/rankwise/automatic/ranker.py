@@ -17,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
+from rankwise.additive.knots import MANY_LEVELS
 from rankwise.additive.shapes import FittedCurve, FittedSurface
 from rankwise.arrays import (
     ArrayLike,
@@ -41,12 +42,14 @@ from rankwise.automatic.problems import (
     resolve_metric,
     splits_of,
 )
+from rankwise.automatic.scaling import CodedTable
 from rankwise.automatic.search import PREFERENCES, Search, Trial
 from rankwise.data.columns import is_table_like, needs_encoding
 from rankwise.data.containers import pays_as_array
 from rankwise.data.duels import read_duels
 from rankwise.data.validation import check_alphas, check_choice, check_names, read_seed
 from rankwise.design import Design
+from rankwise.estimators.additive import AdditiveMixin
 from rankwise.estimators.base import NOT_NEGATIVE, POSITIVE, Constraints
 from rankwise.estimators.fitted import refuse_unknown
 from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError, UndefinedMetricError
@@ -60,7 +63,7 @@ from rankwise.pairs.labelled import units_of_rows
 from rankwise.pairs.labels import Cost, QueryWeight, Ties
 from rankwise.preprocessing.table_encoder import TableEncoder
 
-__all__ = ["AutoRanker", "check_encoder", "keep_encoder"]
+__all__ = ["AutoRanker", "check_encoder"]
 
 _OUTER_FOLDS = 5
 # Rows up to which outer folds estimate the score, and up to which they do where there are few queries.
@@ -115,6 +118,8 @@ class AutoRanker(CalibratedRanker):
     encoder : "auto", TableEncoder or None, default="auto"
         Turns the columns of a data frame or an Arrow table into numbers. "auto" is a
         `rankwise.preprocessing.TableEncoder` where X has columns that are not numbers, or values that are missing.
+        Curves, surfaces and trees take categories and missing values as they are (``codes=True``), and columns that
+        are constant inside queries for surfaces, unless the encoder has words, lists or crosses.
     random_state : int, RandomState, Generator or None, default=0
         Seeds folds and reduced sets.
     n_threads : int, default=None
@@ -185,6 +190,7 @@ class AutoRanker(CalibratedRanker):
     skipped_: list[str]
     search_: Search
     is_dense_: bool
+    coded: CodedTable | None = None  # of the table that is being fitted
 
     def __init__(
         self,
@@ -262,6 +268,8 @@ class AutoRanker(CalibratedRanker):
                 f"encoder={encoder!r} is no TableEncoder.", "use 'auto', None or a TableEncoder."
             )
         self.encoder_ = None if encoder is None else clone(encoder).fit(X, qid=qid)
+        if self.encoder_ is not None:
+            self.coded = _coded(self.encoder_, X)
         return X if self.encoder_ is None else self.encoder_.transform(X)
 
     def _design(self, X: Matrix) -> Design:
@@ -290,7 +298,8 @@ class AutoRanker(CalibratedRanker):
         """Assign rows or pairs to folds once, try every candidate on them, and keep the best."""
         self._forget("expected_score_", "expected_interval_", "calibration_", "log_loss_")
         metric = resolve_metric(self.scoring, data, with_qid=self.fitted_with_qid_)
-        how = (metric, self.cv, read_seed(self.random_state), eval_set, self._encoded)
+        coded = self.__dict__.pop("coded", None)
+        how = (metric, self.cv, read_seed(self.random_state), eval_set, self._encoded, coded)
         if not data.pairs.has_blocks:
             listed = listed_pairs(data, *how)
             chosen = self._choose(listed)
@@ -344,12 +353,16 @@ class AutoRanker(CalibratedRanker):
         self.search_, self.skipped_ = search, search.skipped
         self.metric_, self.cv_ = problem.metric, problem.describe()
         self.best_estimator_ = chosen.model
-        if self.encoder_ is None and hasattr(self, "feature_names_in_"):
-            _name_columns(self.best_estimator_, self.feature_names_in_)
         self.best_score_ = chosen.figure.value
         self.candidates_ = candidate_table(search, chosen)
         if self.encoder_ is not None:
             self.candidates_ = self.candidates_.limited_to(_exportable_after(self.encoder_))
+        elif hasattr(self, "feature_names_in_"):
+            _name_columns(self.best_estimator_, self.feature_names_in_)
+        coded = problem.columns.coded
+        if coded is not None and chosen.candidate.is_coded:
+            self.encoder_ = coded.encoder
+            _name_columns(self.best_estimator_, coded.encoder.feature_names_in_, coded.encoder)
         return chosen
 
     def _nested(self, problem: LabelledRows) -> tuple[Figure, Splits]:
@@ -361,15 +374,21 @@ class AutoRanker(CalibratedRanker):
         inner = clone(self).set_params(estimate=False, rivals=(), scoring=problem.metric, encoder=None)
         if not isinstance(inner.cv, (str, int)):
             inner.set_params(cv="auto")  # splits of all rows do not fit some of them
-        scores = np.zeros(y.size)
+        scores, coded = np.zeros(y.size), problem.columns.coded
         for number in range(n_outer):
             test, train = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
             weight = None if problem.weight is None else problem.weight[train]
+            if coded is not None:
+                inner.coded = CodedTable(coded.encoder, coded.codes[train])
             try:
                 inner.fit(X[train], y[train], None if ids is None else ids[train], sample_weight=weight)
             except (NoPairsError, UndefinedMetricError):  # too few rows to choose by: constant scores
                 continue
-            scores[test] = inner.predict(X[test], None if ids is None else ids[test])
+            tested = None if ids is None else ids[test]
+            if coded is not None and inner.encoder_ is not None:  # it chose a model of codes
+                scores[test] = inner._scores_of_encoded(coded.codes[test], tested)  # noqa: SLF001
+            else:
+                scores[test] = inner.predict(X[test], tested)
         return replace(problem, fold=fold.astype(np.int64)).figure(scores), splits_of(fold)
 
     def predict(self, X: MatrixLike, qid: ArrayLike | None = None, **unknown: Never) -> Floats:
@@ -390,6 +409,9 @@ class AutoRanker(CalibratedRanker):
                 "The chosen model scales columns inside queries, and predict was called without query ids.",
                 "pass qid= to predict; to be independent of them, fit without qid.",
             )
+        return self._scores_of_encoded(rows, qid)
+
+    def _scores_of_encoded(self, rows: Matrix, qid: ArrayLike | None) -> Floats:
         if rows.shape[0] == 0:  # scikit-learn's scalers refuse them
             return np.empty(0)
         with warnings.catch_warnings():
@@ -488,11 +510,12 @@ def check_encoder(encoder: TableEncoder | None, target: str | None) -> None:
         check_exportable(formula_of_encoder(encoder), target, filled=True)
 
 
-def keep_encoder(ranker: AutoRanker, encoder: TableEncoder) -> None:
-    """Let `predict` of a ranker that was fitted to encoded columns take tables."""
-    ranker.encoder_ = encoder
-    _name_given_columns(ranker)
-    ranker.candidates_ = ranker.candidates_.limited_to(_exportable_after(encoder))
+def _coded(encoder: TableEncoder, X: MatrixLike) -> CodedTable | None:
+    """Return a table for curves and trees; None where an encoder makes more of its columns than they take."""
+    if encoder.crosses or any(step["kind"] in {"list", "words"} for step in encoder.columns_):
+        return None
+    coder = clone(encoder).set_params(codes=True, max_levels=MANY_LEVELS - 1).fit(X)
+    return CodedTable(coder, coder.transform(X))
 
 
 def _exportable_after(encoder: TableEncoder) -> list[str]:
@@ -510,12 +533,16 @@ def _name_given_columns(ranker: AutoRanker) -> None:
         ranker.feature_names_in_ = ranker.encoder_.feature_names_in_
 
 
-def _name_columns(model: BaseEstimator, names: npt.NDArray[np.object_]) -> None:
-    """Set the column names of a model that was fitted to an array."""
+def _name_columns(
+    model: BaseEstimator, names: npt.NDArray[np.object_], encoder: TableEncoder | None = None
+) -> None:
+    """Set the column names of a model that was fitted to an array, or to the codes of a table."""
     for part in getattr(model, "rankers_", ()):
-        _name_columns(part, names)
+        _name_columns(part, names, encoder)
     first = model[0] if isinstance(model, Pipeline) else model
     first.feature_names_in_ = names
+    if encoder is not None and isinstance(first, AdditiveMixin):
+        first.encoder_ = encoder
 
 
 def _widening(cv: Splits) -> float:

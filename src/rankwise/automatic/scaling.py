@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -13,9 +14,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankwise.arrays import AnyArray, Floats, Ints, Matrix, is_sparse
 from rankwise.formula.steps import Pieces, curve
-from rankwise.preprocessing import QueryScaler
+from rankwise.preprocessing import QueryScaler, TableEncoder
 
 __all__ = [
+    "CODES",
+    "CodedTable",
     "RankScaler",
     "ScaledColumns",
     "Scaler",
@@ -30,6 +33,8 @@ __all__ = [
 _KEPT_BYTES = 1 << 27
 # Larger copies are made in single precision, so that X and its copy take less than twice X.
 _SINGLE_BYTES = 1 << 28
+# The name of the columns of a table as they are, for curves and trees.
+CODES = "codes"
 # Values of a column that a scaling by ranks keeps.
 _RANK_KNOTS = 256
 # Places from 0 to 1 vary by 1/√12; so scaled, a column without ties varies by 1, as a standardised one does.
@@ -111,6 +116,28 @@ def chain(scalers: Sequence[Scaler], ranker: BaseEstimator) -> BaseEstimator | P
 Scaled = tuple[list[Scaler], Matrix, Matrix | None]
 
 
+@dataclass
+class CodedTable:
+    """The rows of a table as curves and trees take them: categories and missing values in a column of their own.
+
+    Attributes
+    ----------
+    encoder : TableEncoder
+    codes : (rows, columns) float64
+    scored : (rows, columns) float64 or None
+        The rows of an evaluation set.
+    """
+
+    encoder: TableEncoder
+    codes: Floats
+    scored: Floats | None = None
+
+    @property
+    def categories(self) -> list[int]:
+        """The columns that are categories."""
+        return [at for at, step in enumerate(self.encoder.columns_) if step["kind"] == "category"]
+
+
 class ScaledColumns:
     """The rows of X, and maybe of an evaluation set, scaled in the ways that are asked for.
 
@@ -123,6 +150,8 @@ class ScaledColumns:
     weight : (rows,) float64 or None
     scored : tuple (X, qid), optional
         The rows of an evaluation set.
+    coded : CodedTable, optional
+        Where X is an encoded table, its columns as they are.
     """
 
     def __init__(
@@ -131,12 +160,15 @@ class ScaledColumns:
         qid: Ints | None,
         weight: Floats | None,
         scored: tuple[Matrix, Ints | None] | None = None,
+        coded: CodedTable | None = None,
     ) -> None:
-        self.X, self.qid, self.weight, self.scored = X, qid, weight, scored
+        self.X, self.qid, self.weight, self.scored, self.coded = X, qid, weight, scored, coded
         self._made: dict[str, Scaled] = {}
 
     def get(self, scaling: str) -> Scaled:
         """Return the fitted scalers, the scaled rows, and those of the evaluation set."""
+        if scaling == CODES and self.coded is not None:
+            return [], self.coded.codes, self.coded.scored
         if scaling in self._made:
             return self._made[scaling]
         scalers, X = scalers_of(scaling, self.X), self.X

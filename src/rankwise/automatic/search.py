@@ -29,10 +29,10 @@ from rankwise.automatic.candidates import (
     gammas_of,
 )
 from rankwise.automatic.problems import Figure, LabelledRows, ListedPairs, Problem, paired_difference
-from rankwise.automatic.scaling import Scaler, chain
+from rankwise.automatic.scaling import CODES, Scaler, chain
 from rankwise.automatic.trees import BoostedTrees
 from rankwise.data.mapped import MappedMatrix
-from rankwise.estimators.additive import AdditiveRankerCV, Watch
+from rankwise.estimators.additive import MOST_COLUMNS, AdditiveRankerCV, Watch
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
 from rankwise.kernels import FeatureMap, Kernel, resolve_gamma
 from rankwise.kernels.basis import choose_basis
@@ -162,6 +162,11 @@ class Search:
         self._is_sparse, self._is_mapped = is_sparse(X), isinstance(X, MappedMatrix)
         n_entries = int(X.nnz if is_sparse(X) else X.shape[0] * X.shape[1])
         self.size = Size(int(X.shape[0]), int(X.shape[1]), n_entries, 1 if cv is None else len(cv))
+        coded = self.problem.columns.coded
+        self._of_table, self._table_size = "none", self.size  # what curves and trees take
+        if coded is not None:
+            self._of_table = CODES
+            self._table_size = replace(self.size, n_columns=coded.codes.shape[1], n_entries=coded.codes.size)
         self.budget = self.effort * max(_BUDGET, _TIMES_RLS * self.size.rls())
         self._estimated = self._taken = 0.0
         self._start = time.monotonic()
@@ -283,20 +288,29 @@ class Search:
         if self._is_sparse:
             self.skipped.append("curves and surfaces: X is sparse")
             return
-        scalings = ["none"]
+        n_columns = self._table_size.n_columns
+        if n_columns > MOST_COLUMNS and self.trials:
+            self.skipped.append(
+                f"curves and surfaces: X has {n_columns:,} columns, and they are for at most {MOST_COLUMNS:,}"
+            )
+            return
+        scalings = [self._of_table]
+        if self._of_table != "none" and self._is_wanted(AVERAGE, default=self.prefer == "accuracy"):
+            scalings.append("none")  # the models of a mean take the same columns
         linear = [trial for trial in self.trials if trial.candidate.needs_queries]
         if linear and self.chosen is linear[0]:
             scalings.append(linear[0].candidate.scaling)
         levels = list(ADDITIVE if "surfaces" in wanted else [{"interactions": 0}, ADDITIVE[-1]])
         for scaling in scalings:
-            settings = self._affordable_level(levels)
+            size = self._table_size if scaling == CODES else self.size
+            settings = self._affordable_level(levels, size)
             if settings is not None:
                 method = wanted[-1] if settings.get("interactions", 1) != 0 else "curves"
-                self._try(Candidate(method, scaling), self.size.additive(settings), settings)
+                self._try(Candidate(method, scaling), size.additive(settings), settings)
 
-    def _affordable_level(self, levels: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    def _affordable_level(self, levels: Sequence[dict[str, Any]], size: Size) -> dict[str, Any] | None:
         """Return the most thorough settings that fit in the budget; of methods that were asked for the least."""
-        costs = [self.size.additive(level) for level in levels]
+        costs = [size.additive(level) for level in levels]
         room = self._room()
         found = next((number for number, cost in enumerate(costs) if cost <= room), None)
         if found != 0:
@@ -328,10 +342,11 @@ class Search:
         if self._is_wanted("trees", default=self.prefer == "accuracy") and not self._is_sparse:
             for n_leaves in _LEAVES:
                 options = (("n_leaves", n_leaves), ("learning_rate", _LEARNING_RATE))
-                self._try(Candidate("trees", "none", options), self.size.trees(_TREES, n_leaves))
+                cost = self._table_size.trees(_TREES, n_leaves)
+                self._try(Candidate("trees", self._of_table, options), cost)
         if not self.has_yardstick or self.methods is not None or self.time_limit is not None:
             return
-        cost = self.size.trees(100, 31)
+        cost = self._table_size.trees(100, 31)
         if not isinstance(problem, LabelledRows) or self._is_sparse or cost > self.budget / 4:
             reason = (
                 "more than a quarter of the budget" if isinstance(problem, LabelledRows) else "listed pairs"
@@ -340,7 +355,7 @@ class Search:
             return
         self._progress.update("boosted trees, as a yardstick")
         start, estimator = time.monotonic(), BoostedTrees(random_state=seed, n_threads=threads)
-        _, X, scored = problem.columns.get("none")
+        _, X, scored = problem.columns.get(self._of_table)
         model = problem.fit(clone(estimator), X) if scored is not None else estimator
         figure = problem.figure(problem.held_out(estimator, model, X, scored))
         self.compared.append((YARDSTICK, figure, time.monotonic() - start))
@@ -350,14 +365,15 @@ class Search:
         if not self.trials or not self._is_wanted(AVERAGE, default=self.prefer == "accuracy"):
             return
         order = sorted(self.trials, key=lambda trial: self.loss(trial.figure))
-        best_of_form: dict[str, Trial] = {}
-        for trial in order:
-            form = trial.candidate.form
-            if self.is_close(trial, order[0], _CLOSE):
-                best_of_form.setdefault("curves" if form == "surfaces" else form, trial)
-        parts = list(best_of_form.values())
-        for number in range(2, len(parts) + 1):
-            self._try_mean(parts[:number])
+        for is_coded in (False, True):
+            best_of_form: dict[str, Trial] = {}
+            for trial in order:
+                form = trial.candidate.form
+                if trial.candidate.is_coded == is_coded and self.is_close(trial, order[0], _CLOSE):
+                    best_of_form.setdefault("curves" if form == "surfaces" else form, trial)
+            parts = list(best_of_form.values())
+            for number in range(2, len(parts) + 1):
+                self._try_mean(parts[:number])
 
     def _try_mean(self, parts: Sequence[Trial]) -> None:
         candidate = Candidate(AVERAGE, parts=tuple(part.candidate for part in parts))
@@ -439,7 +455,9 @@ class Search:
     def _search_additive(self, candidate: Candidate, parameters: dict[str, Any]) -> list[Found]:
         """Run the additive search; its best setting and its best curves are two candidates."""
         _, X, scored = self.problem.columns.get(candidate.scaling)
-        selector = self._selector(candidate.method, parameters)
+        coded = self.problem.columns.coded if candidate.is_coded else None
+        categories = {} if coded is None else {"categorical": coded.categories}
+        selector = self._selector(candidate.method, parameters | categories)
         assert isinstance(selector, AdditiveRankerCV)
         selector.watch = watch = Watch(self._deadline())
         self.problem.fit(selector, X, scored)

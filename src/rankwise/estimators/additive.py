@@ -56,6 +56,7 @@ from rankwise.solvers.solution import Solution, Status
 
 __all__ = [
     "AUTO_COUNTS",
+    "MOST_COLUMNS",
     "AdditiveMixin",
     "AdditiveRanker",
     "AdditiveRankerCV",
@@ -64,7 +65,7 @@ __all__ = [
     "n_scored_folds",
 ]
 
-_MOST_COLUMNS = 5000  # of a model of curves; text has more, and pairs of columns grow with their square
+MOST_COLUMNS = 5000  # of a model of curves; text has more, and pairs of columns grow with their square
 # Numbers of surfaces that "auto" tries, while they help.
 AUTO_COUNTS = (0, 5, 20, 80, 160)
 
@@ -205,9 +206,9 @@ class AdditiveMixin(BaseEstimator):  # type: ignore[misc]
     def _blueprints(self, data: Problem) -> Blueprints:
         """Resolve the parameters that describe columns."""
         X: AnyArray = data.design.stored()
-        if X.shape[1] > _MOST_COLUMNS:
+        if X.shape[1] > MOST_COLUMNS:
             raise InvalidInputError(
-                f"X has {X.shape[1]:,} columns, and curves are for tables of at most {_MOST_COLUMNS:,}.",
+                f"X has {X.shape[1]:,} columns, and curves are for tables of at most {MOST_COLUMNS:,}.",
                 "use RankRLSCV, which takes sparse text with many columns, or select columns.",
             )
         names = getattr(self, "feature_names_in_", ())

@@ -18,7 +18,7 @@ from rankwise.explanations.explanation import Explanation, Part
 from rankwise.formula.folding import folded
 from rankwise.formula.formula import Column, Formula, Table
 from rankwise.formula.reading import formula_of, rows_for
-from rankwise.formula.tables import rows_as_written
+from rankwise.formula.tables import codes_as_written, rows_as_written
 from rankwise.formula.view import ModelView
 
 __all__ = ["contributions", "explain", "explain_pair"]
@@ -176,7 +176,8 @@ def _explained(
     if view.has_trees:
         X: Matrix = as_rows("X", view.numbers(given))
         chosen = _chosen(X.shape[0], rows)
-        return _by_masking(view, X, chosen, names), X, chosen
+        own = codes_as_written(view.encoder, np.asarray(X)) if view.encoder and view.encoder.codes else X
+        return _by_masking(view, X, chosen, names), own, chosen
     formula, X = _read(model, given, qid, names, output)
     chosen = _chosen(X.shape[0], rows)
     found = contributions(formula, X, qid, chosen)

@@ -13,7 +13,7 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.arrays import MatrixLike
+from rankwise.arrays import Floats, MatrixLike
 from rankwise.data.columns import NULLS, read_columns
 from rankwise.exceptions import InvalidInputError
 from rankwise.formula.formula import Column, Product
@@ -29,7 +29,7 @@ from rankwise.preprocessing.column_steps import (
 )
 from rankwise.preprocessing.table_encoder import TableEncoder, sides_of
 
-__all__ = ["columns_of_encoder", "inputs_of", "rows_as_read", "rows_as_written"]
+__all__ = ["codes_as_written", "columns_of_encoder", "inputs_of", "rows_as_read", "rows_as_written"]
 
 
 def inputs_of(encoder: TableEncoder) -> tuple[list[str], tuple[int, ...]]:
@@ -60,6 +60,17 @@ def rows_as_written(encoder: TableEncoder, rows: npt.NDArray[np.object_]) -> npt
         if step["kind"] in {"date", "flag"}:
             known = ~np.isnan(rows[:, at].astype(np.float64))
             out[known, at] = knots_as_written(step, rows[known, at].astype(np.float64))
+    return out
+
+
+def codes_as_written(encoder: TableEncoder, codes: Floats) -> npt.NDArray[np.object_]:
+    """Return the rows of an encoder of codes as people write them."""
+    out = codes.astype(object)
+    for at, step in enumerate(encoder.columns_):
+        known = ~np.isnan(codes[:, at])
+        written = knots_as_written(step, codes[known, at])
+        if written is not None:
+            out[known, at] = written
     return out
 
 
