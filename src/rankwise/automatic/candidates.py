@@ -110,7 +110,7 @@ class Size:
         if n_surfaces:
             seconds += 120 * self._product(n_surfaces, coarse) + 1e-9 * self.n_rows * self.n_columns**2
         if n_surfaces and finer:
-            seconds += (200 if "adaptive" in settings else 400) * self._product(n_surfaces, finer[-1])
+            seconds += (100 if "adaptive" in settings else 200) * self._product(n_surfaces, finer[-1])
         return self.n_folds * seconds + 50 * self._product(n_surfaces, [coarse, *finer][-1])
 
     def _product(self, n_surfaces: int, n_knots: int) -> float:
