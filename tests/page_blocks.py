@@ -2,8 +2,9 @@
 
 A block of Python may be followed by a block ``text``, which is what it prints; a block ``console`` has commands
 behind ``$`` and what they print below. ``...`` stands for anything. What a page needs and does not show is a
-comment ``<!-- setup``. After a change of models, ``python tests/page_blocks.py docs/tutorial.md`` writes what Python
-prints now into the blocks ``text`` that have no ``...``: read what it changed.
+comment ``<!-- setup``; ``<!-- needs lightgbm -->`` stands before a block that needs that package. After a change of
+models, ``python tests/page_blocks.py docs/tutorial.md`` writes what Python prints now into the blocks ``text`` that
+have no ``...``: read what it changed.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from rankwise.cli import main
 
 DOCS = Path(__file__).parents[1] / "docs"
 _FENCE = re.compile(
-    r"^(?P<fence>```)(?P<kind>python|text|console)\n(?P<code>.*?)^```$|^<!-- setup\n(?P<setup>.*?)^-->$",
+    r"^(?:<!-- needs (?P<needs>\w+) -->\n+)?"
+    r"```(?P<kind>python|text|console)\n(?P<code>.*?)^```$|^<!-- setup\n(?P<setup>.*?)^-->$",
     re.MULTILINE | re.DOTALL,
 )
 _NOT_RUN = {"pip", "make", "source"}  # what installs
@@ -30,12 +32,13 @@ _NOT_RUN = {"pip", "make", "source"}  # what installs
 
 @dataclass
 class Block:
-    """One block of a page; `output` is None where nothing is said about what it prints, `place` where it stands."""
+    """One block of a page: the package that it needs, and its output (None if the page shows none) with its place."""
 
     kind: str
     code: str
     line: int
     output: str | None = None
+    needs: str | None = None
     place: tuple[int, int] | None = None
 
 
@@ -54,7 +57,7 @@ def read_blocks(page):
                 Block("console", command, line, output) for command, output in _commands(match["code"])
             ]
         else:
-            blocks.append(Block("python", match["setup"] or match["code"], line))
+            blocks.append(Block("python", match["setup"] or match["code"], line, needs=match["needs"]))
         end = match.end()
     return blocks
 
@@ -65,10 +68,15 @@ def _commands(code):
         yield command, output if output.strip() else None
 
 
-def run_page(page, namespace):
-    """Run the blocks of a page; return those that say something else than they print, and what they print."""
+def run_page(page, namespace, *, others=True):
+    """Run the blocks of a page, with `others` also those that need other packages.
+
+    Return the blocks that say something else than they print, and what they print.
+    """
     differing = []
     for block in read_blocks(page):
+        if block.needs and not others:
+            continue
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             if block.kind == "console":

@@ -25,19 +25,40 @@ PAGES = sorted(
 )
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
-def test_what_a_page_shows_runs_and_prints_what_it_says(page, tmp_path, monkeypatch):
+@pytest.fixture
+def check_page(tmp_path, monkeypatch):
+    def check(page, *, others):
+        namespace = {}
+        try:
+            differing = run_page(page, namespace, others=others)
+        finally:
+            plt.close("all")
+        assert [(block.line, block.output, got) for block, got in differing] == []
+        return namespace
+
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr(plt, "show", lambda: None)
-    namespace = {}
-    try:
-        differing = run_page(page, namespace)
-    finally:
-        plt.close("all")
-    assert [(block.line, block.output, got) for block, got in differing] == []
+    return check
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(DOCS).as_posix())
+def test_what_a_page_shows_runs_and_prints_what_it_says(page, check_page):
+    namespace = check_page(page, others=False)
     if page.name in CLAIMS:
         CLAIMS[page.name](namespace)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if any(block.needs for block in read_blocks(page))],
+    ids=lambda page: page.relative_to(DOCS).as_posix(),
+)
+def test_blocks_that_need_another_package_print_what_they_say(page, check_page):
+    for package in {block.needs for block in read_blocks(page)} - {None}:
+        pytest.importorskip(package)
+    check_page(page, others=True)
 
 
 def check_export(names):

@@ -310,10 +310,14 @@ def _write(value: Any, name: str, arrays: dict[str, AnyArray]) -> Json:  # noqa:
             "readers who trust you.",
         )
     described = f"an array of type {value.dtype}" if kind is np.ndarray else f"a {kind.__name__}"
+    remedy = (
+        "save the ranker alone and apply this step before it"
+        if hasattr(value, "get_params")
+        else "set the parameter to a plain value before saving (set_params)"
+    )
     raise ModelFileError(
         f"{name} is {described} ({value!r:.80}), which a model file cannot hold.",
-        "set the parameter to a plain value before saving (set_params); or pickle the model, for readers who trust "
-        "you.",
+        f"{remedy}; or pickle the model, for readers who trust you.",
     )
 
 

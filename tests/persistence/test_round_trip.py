@@ -245,7 +245,10 @@ def test_what_cannot_be_saved_is_named(tmp_path):
         (RankRLSCV(cv=PredefinedSplit(np.arange(20) % 2)).fit(X, y), "cv is a PredefinedSplit"),
         (KernelRankRLS(lambda A, B: A @ B.T).fit(X, y), "is a function"),
         (make_pipeline(FunctionTransformer(np.cbrt), RankRLS()).fit(X, y), "func is a function"),
-        (make_pipeline(PolynomialFeatures(), RankRLS()).fit(X, y), "PolynomialFeatures"),
+        (
+            make_pipeline(PolynomialFeatures(), RankRLS()).fit(X, y),
+            "PolynomialFeatures.*Hint: save the ranker alone",
+        ),
         (StandardScaler().fit(X), "StandardScaler, which is not a ranker"),
         (type("Mine", (RankRLS,), {})().fit(X, y), "Mine, which is not a ranker"),
     ):

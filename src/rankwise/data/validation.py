@@ -286,7 +286,7 @@ _HINTS = {
     "sample": "a ranker needs at least two rows with different labels, and one label per row.",
     "feature": "pass a matrix with one row per item and the columns that the model was fitted with.",
     "could not convert": "encode text and categories as numbers first, for example with "
-    "sklearn.preprocessing.OneHotEncoder.",
+    "sklearn.preprocessing.OneHotEncoder, or pass the data frame to AutoRanker or AdditiveRankerCV.",
     "": "pass a two-dimensional numeric X with one row per item, and one finite label per row in y.",
 }
 
