@@ -5,7 +5,8 @@ splits it is given and fits all rows; `fixed` is the estimator of one fit with t
 each fold in turn.
 
 Costs are estimated from counts, not from the clock, so that a fit is reproducible. They are processor seconds of one
-core of 2024, right within a factor of two or three.
+core of 2024, right within a factor of two or three; of the full additive search .5 to 4.4 times what it took on eight
+tables of PMLB, and more where it stops early.
 """
 
 from __future__ import annotations
