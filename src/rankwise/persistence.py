@@ -759,7 +759,7 @@ def _check_bins(step: Any) -> None:
 
 def _check_columns(step: Any) -> None:
     """Raise unless the steps of columns are steps, and take as many columns as they get."""
-    chosen = getattr(step, "_columns", step.transformers)
+    chosen, n_features = getattr(step, "_columns", step.transformers), getattr(step, "n_features_in_", 2**31)
     for name, one, columns in (*step.transformers, *getattr(step, "transformers_", ())):
         taken = features_taken(one)
         are_columns = isinstance(columns, str | Integral | slice | list | tuple | np.ndarray)
@@ -767,6 +767,8 @@ def _check_columns(step: Any) -> None:
         is_step = isinstance(one, str) or hasattr(one, "transform")
         listed = columns if isinstance(columns, list) else []
         is_step &= all(isinstance(column, str | Integral) for column in listed)
+        numbers = [one for one in np.ravel(np.array(columns, dtype=object)) if _fits(one, int)]
+        is_step &= all(-n_features <= one < n_features for one in numbers)
         n_columns = sum(listed) if set(map(type, listed)) == {bool} else len(listed)
         fits = taken is None or n_columns in {taken, 0}
         _require(is_step and fits, "the steps of columns take other columns")

@@ -234,6 +234,16 @@ def test_parts_of_kernels_curves_and_encoders_must_fit():
     check("ColumnTransformer", lambda model: encoder(model).update(_drop_idx_after_grouping=[70]), "drops")
     check("ColumnTransformer", lambda model: encoder(model).update(n_features_in_=7), "")
 
+    def columns(chosen):
+        def change(model):
+            step = model["parameters"]["steps"][0]["$tuple"][1]["attributes"]["transformers_"][1]
+            step["$tuple"][2] = chosen
+
+        return change
+
+    for beyond in (10**20, 3, [3]):
+        check("ColumnTransformer", columns(beyond), "take other columns")
+
 
 FUZZ = """
 import sys; sys.path.insert(0, {tests!r})
