@@ -62,7 +62,7 @@ RANKERS = [
     "KernelRankSVM", "KernelRankSVMCV", "RankRLS", "RankRLSCV", "RankSVM", "RankSVMCV", "TwoSidedRankRLS",
     "TwoSidedRankRLSCV",
 ]  # fmt: skip
-# Transformers that are tried on a row of ones.
+# Transformers that are tried on a row.
 _SCALERS = [
     "KBinsDiscretizer", "MaxAbsScaler", "MinMaxScaler", "Normalizer", "PowerTransformer", "QuantileTransformer",
     "RobustScaler", "SplineTransformer", "StandardScaler",
@@ -734,7 +734,7 @@ def _columns_made(step: Any) -> int | None:
     """
     if type(step).__name__ == "TableEncoder" and hasattr(step, "columns_"):
         return len(step.get_feature_names_out())
-    if type(step).__name__ not in _NUMERIC or not hasattr(step, "n_features_in_"):
+    if type(step).__name__ not in _NUMERIC or not any(name.endswith("_") for name in vars(step)):
         return None
     n_features = step.n_features_in_
     _require(n_features <= _MOST_COLUMNS, f"n_features_in_ is {n_features}")
@@ -742,9 +742,14 @@ def _columns_made(step: Any) -> int | None:
         values = getattr(step, name, None)
         is_whole = values is None or (np.shape(values) == (n_features,) and np.isfinite(values).all())
         _require(is_whole and (name != "scale_" or values is None or values.all()), f"{name} does not fit")
+    powers, splines = getattr(step, "lambdas_", np.zeros(1)), getattr(step, "bsplines_", ())
+    _require(np.abs(powers).max() < 1e9, "a power is too high")
+    _require(all(one.c.ndim == 2 for one in splines), "a spline does not fit")
+    # Splines may refuse numbers beyond their knots.
+    row = np.array([[one.t[one.k] for one in splines]]) if splines else np.ones((1, n_features))
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        return int(step.transform(np.ones((1, n_features))).shape[1])
+        return int(step.transform(row).shape[1])
 
 
 def _check_bins(step: Any) -> None:
@@ -760,16 +765,23 @@ def _check_bins(step: Any) -> None:
 def _check_columns(step: Any) -> None:
     """Raise unless the steps of columns are steps, and take as many columns as they get."""
     chosen, n_features = getattr(step, "_columns", step.transformers), getattr(step, "n_features_in_", 2**31)
+    names = set(getattr(step, "feature_names_in_", ()))
     for name, one, columns in (*step.transformers, *getattr(step, "transformers_", ())):
         taken = features_taken(one)
         are_columns = isinstance(columns, str | Integral | slice | list | tuple | np.ndarray)
         _require(isinstance(name, str) and are_columns, "a step of columns has no name, or no columns")
         is_step = isinstance(one, str) or hasattr(one, "transform")
-        listed = columns if isinstance(columns, list) else []
-        is_step &= all(isinstance(column, str | Integral) for column in listed)
-        numbers = [one for one in np.ravel(np.array(columns, dtype=object)) if _fits(one, int)]
-        is_step &= all(-n_features <= one < n_features for one in numbers)
-        n_columns = sum(listed) if set(map(type, listed)) == {bool} else len(listed)
+        # A single column, outside a list, is passed as a vector, which no step takes.
+        is_step &= one == "drop" or not isinstance(columns, str | Integral)
+        listed = list(columns) if isinstance(columns, list | tuple | np.ndarray) else []
+        is_step &= any(
+            all(isinstance(column, kind) for column in listed) for kind in (str, Integral, np.bool_)
+        )
+        if hasattr(step, "transformers_"):
+            is_step &= all(column in names for column in listed if isinstance(column, str))
+        numbers = [column for column in listed if _fits(column, int)]
+        is_step &= all(-n_features <= column < n_features for column in numbers)
+        n_columns = sum(listed) if listed and isinstance(listed[0], bool | np.bool_) else len(listed)
         fits = taken is None or n_columns in {taken, 0}
         _require(is_step and fits, "the steps of columns take other columns")
     _require(len(chosen) == len(step.transformers), "there are not as many steps as groups of columns")

@@ -443,6 +443,14 @@ def test_columns_become_rows_however_the_file_is_cut(
             assert names == [*asked, "v[0]", "v[1]", "v[2]"]
 
 
+@pytest.mark.parametrize("suffix", ["arrow", "arrows"])
+def test_a_damaged_name_is_told(suffix, tmp_path):
+    path = write(pa.table({"label": [1, 0], "price": [1.0, 2.0]}), tmp_path / f"t.{suffix}")
+    path.write_bytes(path.read_bytes().replace(b"price", b"\xffrice"))
+    with pytest.raises(InvalidInputError, match=r"cannot be read.*Hint: "):
+        load_table(path)
+
+
 def test_damage_in_the_middle_is_told(tmp_path):
     path = tmp_path / "rows.parquet"
     save_table(np.random.default_rng(0).normal(size=(5000, 3)), np.arange(5000.0), path)

@@ -241,7 +241,7 @@ def test_parts_of_kernels_curves_and_encoders_must_fit():
 
         return change
 
-    for beyond in (10**20, 3, [3]):
+    for beyond in (10**20, 3, [3], 2, False, ["size"], [0, ""]):
         check("ColumnTransformer", columns(beyond), "take other columns")
 
 

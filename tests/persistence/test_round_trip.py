@@ -16,7 +16,13 @@ from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.impute import SimpleImputer
 from sklearn.model_selection import GroupKFold, KFold, PredefinedSplit
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, PolynomialFeatures, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    OneHotEncoder,
+    PolynomialFeatures,
+    SplineTransformer,
+    StandardScaler,
+)
 
 import rankwise
 from formulas import NAMES, case, frame, predict
@@ -152,6 +158,12 @@ def test_columns_that_a_function_chose_are_kept():
     )
     model = fit_steps([steps], RankRLS(), X, y, qid)
     assert (loaded(saved(model)).predict(X) == model.predict(X)).all()
+
+
+def test_splines_that_refuse_numbers_beyond_their_knots():
+    X = np.random.default_rng(0).uniform(5.0, 9.0, size=(20, 2))
+    model = make_pipeline(SplineTransformer(extrapolation="error"), RankRLS()).fit(X, X[:, 0])
+    assert_identical(loaded(saved(model)).predict(X), model.predict(X), "scores")
 
 
 def test_steps_that_return_frames_still_do():

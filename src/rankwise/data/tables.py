@@ -332,11 +332,12 @@ def _open_file(path: Path, texts: Sequence[str | None], *, stream: bool) -> Tabl
     with _explained(str(path)):
         if magic.startswith(b"\xff\xff\xff\xff"):
             with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as reader:
+                reader.schema.names  # noqa: B018 - raises where a name is damaged
                 return open_tables(reader.read_all())[0]
         if not magic.startswith((b"PAR1", b"ARROW1")):
             return _open_csv(path, magic, texts, stream=stream)
         dataset = pa.dataset.dataset(path, format="parquet" if magic.startswith(b"PAR1") else "ipc")
-        dataset.schema.names  # noqa: B018 - raises where a name is damaged
+        dataset.schema.names  # noqa: B018 - as above
         return TableFile(path.name, dataset, n_rows=dataset.count_rows())
 
 
