@@ -2,7 +2,7 @@
 
 import matplotlib as mpl
 import numpy as np
-import polars as pl
+import pyarrow as pa
 import pytest
 
 from rankwise import AdditiveRanker, RankRLS
@@ -58,7 +58,7 @@ def test_levels_dates_and_missing_values_are_shown_as_in_the_table():
     kind = rng.choice(["cup", "pot", None], 200)
     day = np.datetime64("2024-01-01") + rng.integers(0, 99, 200).astype("timedelta64[D]")
     new = rng.random(200) < 0.5
-    X = pl.DataFrame({"kind": kind.tolist(), "day": day, "new": new})
+    X = pa.table({"kind": kind.tolist(), "day": day, "new": new})
     model = AdditiveRanker(interactions=[("kind", "new")]).fit(X, (kind == "cup") + 0.1 * new)
     display = CurvesDisplay.from_estimator(model)
     ticks = {

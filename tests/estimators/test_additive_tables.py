@@ -2,12 +2,12 @@
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 from sklearn.base import clone
 
 import rankwise
+from optional import polars
 from rankwise import AdditiveRanker, AdditiveRankerCV
 from rankwise.datasets import load_hotels
 from rankwise.exceptions import InvalidInputError
@@ -60,10 +60,16 @@ def test_a_table_is_the_array_of_its_codes(ranker):
     plain = clone(ranker).set_params(categorical=[1]).fit(codes, y, qid=qid)
     model = ranker.fit(X, y, qid=qid)
     np.testing.assert_array_equal(model.predict(X), plain.predict(codes))
-    for same in (pl.from_pandas(X), pa.Table.from_pandas(X)):
-        np.testing.assert_array_equal(ranker.fit(same, y, qid=qid).predict(X), plain.predict(codes))
     order = X[X.columns[::-1]].assign(more="unknown")
     np.testing.assert_array_equal(model.predict(order), plain.predict(codes))
+
+
+@pytest.mark.parametrize("made", [pa.Table.from_pandas, polars.from_pandas])
+def test_a_table_may_be_of_any_package(made):
+    X, y, qid = shop()
+    model = AdditiveRanker(interactions=2)
+    expected = clone(model).fit(X, y, qid=qid).predict(X)
+    np.testing.assert_array_equal(model.fit(made(X), y, qid=qid).predict(X), expected)
 
 
 def test_unknown_levels_are_taken_together_with_rare_ones():
