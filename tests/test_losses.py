@@ -68,14 +68,14 @@ def test_values_and_derivatives(name, kind):
     rng = np.random.default_rng(1)
     for offset in (0.0, 1000.0):  # only differences count
         scores = rng.normal(size=60) + offset
-        point = LOSSES[name]().at(pairs, scores)
+        point = LOSSES[name](pairs, scores)
         expected = explicit(name, oracle, scores)
         assert point.value == pytest.approx(expected, rel=1e-9 if offset else 1e-12)
         if offset:
             continue  # differences of values would only measure the offset's rounding
         direction = rng.normal(size=60)
         step = 1e-6
-        ahead, behind = (LOSSES[name]().at(pairs, scores + s * direction) for s in (step, -step))
+        ahead, behind = (LOSSES[name](pairs, scores + s * direction) for s in (step, -step))
         slope = (ahead.value - behind.value) / (2 * step)
         assert point.gradient @ direction == pytest.approx(slope, rel=1e-5, abs=1e-5)
         if name != "squared":
@@ -92,7 +92,7 @@ def test_values_and_derivatives(name, kind):
 def test_the_smoothed_hinge_tends_to_the_hinge(kind):
     pairs, _ = listed_pairs("hinge") if kind == "listed" else labelled("hinge", weighted=True)
     scores = np.random.default_rng(2).normal(size=60)
-    point = LOSSES["hinge"]().at(pairs, scores)
+    point = LOSSES["hinge"](pairs, scores)
     for delta in (1.0, 0.1, 1e-4):
         smooth = point.smoothed(delta)
         assert 0 <= point.value - smooth.value <= delta / 2 * pairs.weight
@@ -101,7 +101,7 @@ def test_the_smoothed_hinge_tends_to_the_hinge(kind):
     for seed in range(20):
         other = np.random.default_rng(seed).normal(size=60) * 3
         below = point.smoothed(1.0).active + point.smoothed(1.0).gradient @ other
-        assert below <= LOSSES["hinge"]().at(pairs, other).value + 1e-9
+        assert below <= LOSSES["hinge"](pairs, other).value + 1e-9
 
 
 @pytest.mark.parametrize("kind", ["listed", "labels"])
@@ -109,30 +109,13 @@ def test_the_smoothed_hinge_tends_to_the_hinge(kind):
 def test_the_smoothed_hinge_curves_where_pairs_are_near_their_margin(kind, delta):
     pairs, _ = listed_pairs("hinge") if kind == "listed" else labelled("hinge", weighted=True)
     scores = np.random.default_rng(2).normal(size=60)
-    diagonal = LOSSES["hinge"]().at(pairs, scores).smoothed_hessian_diagonal(delta)
+    diagonal = LOSSES["hinge"](pairs, scores).smoothed_hessian_diagonal(delta)
     step = 1e-7
     for row, unit in enumerate(np.eye(60)):
         ahead, behind = (
-            LOSSES["hinge"]().at(pairs, scores + s * unit).smoothed(delta).gradient[row]
-            for s in (step, -step)
+            LOSSES["hinge"](pairs, scores + s * unit).smoothed(delta).gradient[row] for s in (step, -step)
         )
         assert diagonal[row] == pytest.approx((ahead - behind) / (2 * step), rel=1e-5, abs=1e-5)
-
-
-@pytest.mark.parametrize("kind", ["listed", "labels"])
-@pytest.mark.parametrize("delta", [0.05, 0.7, 3.0])
-def test_the_curvature_of_the_smoothed_hinge_is_the_change_of_its_gradient(kind, delta):
-    pairs, _ = listed_pairs("hinge") if kind == "listed" else labelled("hinge", weighted=True)
-    rng = np.random.default_rng(3)
-    scores, direction = rng.normal(size=60), rng.normal(size=60)
-    point = LOSSES["hinge"]().at(pairs, scores)
-    step = 1e-7
-    ahead, behind = (
-        LOSSES["hinge"]().at(pairs, scores + s * direction).smoothed(delta).gradient for s in (step, -step)
-    )
-    product = point.smoothed_hessian_product(direction, delta)
-    np.testing.assert_allclose(product, (ahead - behind) / (2 * step), rtol=1e-4, atol=1e-4)
-    assert delta < 0.5 or np.abs(product).max() > 1e-3  # else there may be no pair near its margin
 
 
 def test_satisfied_pairs_cost_nothing():
@@ -142,7 +125,7 @@ def test_satisfied_pairs_cost_nothing():
     scores = np.zeros(60)
     scores[one.winner] = 5.0
     for name in ("hinge", "squared_hinge"):
-        point = LOSSES[name]().at(one, scores)
+        point = LOSSES[name](one, scores)
         assert point.value == 0
         assert not point.gradient.any()
 

@@ -15,7 +15,6 @@ from rankwise.objectives import (
     HingeObjective,
     MatrixQuadratic,
     MeanLoss,
-    MovedQuadratic,
     ScaledObjective,
     SquaredObjective,
     WithoutColumns,
@@ -119,9 +118,9 @@ def test_other_coordinates(outputs):
     else:
         pulled = H @ origin
     check(ScaledObjective(whole, scale), S @ H @ S, S @ b)
-    moved = MovedQuadratic(whole, origin, scale)
+    moved = ScaledObjective(whole, scale, origin)
     check(moved, S @ H @ S, S @ (b - pulled))
-    check(MovedQuadratic(whole, np.zeros(n), scale), S @ H @ S, S @ b)
+    check(ScaledObjective(whole, scale, np.zeros(n)), S @ H @ S, S @ b)
     u = RNG.normal(size=(n, 2))
     np.testing.assert_allclose(moved.to_coef(u), origin[:, None] + S @ u)
     np.testing.assert_allclose(moved.to_coef(u[:, 0]), origin + S @ u[:, 0])
@@ -274,7 +273,7 @@ def test_means_over_pairs(loss, has_base):
     base, scale = (RNG.normal(size=40), np.array([1.0, 2.0, 0.5])) if has_base else (None, None)
     design = as_design(X)
     make = (
-        HingeObjective if loss == "hinge" else lambda *given: MeanLoss(*given[:2], LOSSES[loss](), *given[2:])
+        HingeObjective if loss == "hinge" else lambda *given: MeanLoss(*given[:2], LOSSES[loss], *given[2:])
     )
     objective = make(design, pairs, base, scale)
     S = np.diag(np.ones(3) if scale is None else scale)
@@ -303,13 +302,13 @@ def test_means_over_pairs(loss, has_base):
     if loss == "hinge":
         smooth = point.smoothed(0.5)
         assert 0 <= value(coef) - float(smooth.value) <= 0.25
-        ahead, behind = (
-            objective.at_scores(X @ S @ coef + s * block[:, 0]).smoothed(0.5) for s in (step, -step)
+        slopes = (
+            [objective.at_scores(X @ S @ coef + s * unit).smoothed(0.5).gradient for unit in np.eye(40)]
+            for s in (step, -step)
         )
-        change = (ahead.gradient - behind.gradient) / (2 * step)
-        np.testing.assert_allclose(point.smoothed_hessian_product(block[:, 0], 0.5), change, atol=1e-5)
-        units = [point.smoothed_hessian_product(unit, 0.5)[row] for row, unit in enumerate(np.eye(40))]
-        np.testing.assert_allclose(point.smoothed_hessian_diagonal(0.5), units, atol=1e-12)
+        ahead, behind = (np.diagonal(found) for found in slopes)
+        diagonal = point.smoothed_hessian_diagonal(0.5)
+        np.testing.assert_allclose(diagonal, (ahead - behind) / (2 * step), atol=1e-5)
         below = smooth.active + smooth.gradient @ (X @ S @ (2 * coef))
         assert below <= value(2 * coef) + 1e-9
     else:
@@ -327,10 +326,10 @@ def test_a_sample_of_the_rows():
     pairs, y, _ = sweep(n, weighted=False)
     base = RNG.normal(size=n)
     objective = HingeObjective(as_design(RNG.normal(size=(n, 1))), pairs, base)
-    sample = objective.sample(500)
-    assert sample.rows.size == 500
+    rows, sample = objective.sample(500)
+    assert rows.size == 500
     f = RNG.normal(size=500)
-    based, labels = f + base[sample.rows], y[sample.rows]
+    based, labels = f + base[rows], y[rows]
     gap = np.maximum(0.0, 1.0 - (based[:, None] - based[None, :]))
     omega = labels[:, None] > labels[None, :]
     assert float(sample.at_scores(f).value) == pytest.approx(gap[omega].mean(), rel=1e-10)

@@ -1,9 +1,9 @@
 """Pairwise losses in score space: arguments are scores and pairs, never the features.
 
 A loss is a class with an entry in `LOSSES`. Estimators take their choices from this table, solvers look up the losses
-that they can minimise, the command line takes its methods from it, and the tests run over all entries. `Loss.at`
-evaluates a loss at given scores and returns a point that sorts the scores only once. All losses are sums over pairs,
-with ``t = z - (f_i - f_j)``:
+that they can minimise, the command line takes its methods from it, and the tests run over all entries. Made of pairs
+and scores, a loss is evaluated there, and sorts the scores only once. All losses are sums over pairs, with
+``t = z - (f_i - f_j)``:
 
 =============  =========================  ===========================================================
 squared        ``t²``                     any pairs; the whole graph is one quadratic
@@ -15,8 +15,9 @@ logistic       ``log(1 + exp(f_j-f_i))``  listed pairs: Bradley-Terry, ``P(i > j
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.special import entr, expit
@@ -28,42 +29,16 @@ __all__ = [
     "LOSSES",
     "MARGIN_LOSSES",
     "HingeLoss",
-    "HingeLossPoint",
     "LogisticLoss",
     "Loss",
-    "LossPoint",
     "SmoothLoss",
-    "SmoothLossPoint",
     "SquaredHingeLoss",
     "SquaredLoss",
-    "SquaredLossPoint",
 ]
 
 
-class LossPoint(Protocol):
-    """A loss at some scores."""
-
-    @property
-    def value(self) -> Floats:
-        """The loss, one entry per output."""
-
-    @property
-    def gradient(self) -> Floats:
-        """A subgradient with respect to the scores."""
-
-
-class SmoothLossPoint(LossPoint, Protocol):
-    """A loss that has curvature, at some scores."""
-
-    def hessian_product(self, v: Floats) -> Floats:
-        """Apply the (generalised) Hessian with respect to the scores."""
-
-    def hessian_diagonal(self) -> Floats:
-        """Return its diagonal, a value per row."""
-
-
-class Loss(Protocol):
-    """A convex function of the scores, given the pairs.
+class Loss(ABC):
+    """A convex function of the scores, given the pairs, at some scores.
 
     Attributes
     ----------
@@ -74,41 +49,46 @@ class Loss(Protocol):
     has_margin : bool
         Whether only pairs near or inside a margin cost something: a loss of RankSVM.
     is_smooth : bool
-        Whether it has curvature.
+        Whether it has curvature: whether it is a `SmoothLoss`.
     is_probability : bool
         Whether it is the likelihood of a model of who wins. Such a loss takes listed pairs, without magnitudes.
     """
 
-    name: str
-    method: str | None
-    has_margin: bool
-    is_smooth: bool
-    is_probability: bool
+    name: ClassVar[str]
+    method: ClassVar[str | None]
+    has_margin: ClassVar[bool] = True
+    is_smooth: ClassVar[bool] = False
+    is_probability: ClassVar[bool] = False
 
-    def at(self, pairs: Any, scores: Floats) -> LossPoint:
+    @abstractmethod
+    def __init__(self, pairs: Any, scores: Floats) -> None:
         """Evaluate at some scores."""
 
+    @property
+    @abstractmethod
+    def value(self) -> Floats:
+        """The loss, one entry per output."""
 
-class SmoothLoss(Protocol):
+    @property
+    @abstractmethod
+    def gradient(self) -> Floats:
+        """A subgradient with respect to the scores."""
+
+
+class SmoothLoss(Loss):
     """A loss that has curvature."""
 
-    def at(self, pairs: Any, scores: Floats) -> SmoothLossPoint:
-        """Evaluate at some scores."""
+    is_smooth = True
+
+    @abstractmethod
+    def hessian_product(self, v: Floats) -> Floats:
+        """Apply the (generalised) Hessian with respect to the scores."""
 
 
-class SquaredLoss:
-    """``Σ ω t² = f'Lf - 2r'f + c``."""
+class SquaredLoss(SmoothLoss):
+    """``Σ ω t² = f'Lf - 2r'f + c``, at some scores or at several, as columns."""
 
-    name, method = "squared", None
-    has_margin, is_smooth, is_probability = False, True, False
-
-    def at(self, pairs: PairGraph, scores: Floats) -> SquaredLossPoint:
-        """Evaluate at some scores, or at several, as columns."""
-        return SquaredLossPoint(pairs, scores)
-
-
-class SquaredLossPoint:
-    """The squared loss at some scores."""
+    name, method, has_margin = "squared", None, False
 
     def __init__(self, graph: PairGraph, scores: Floats) -> None:
         self._graph, self._scores = graph, scores
@@ -133,19 +113,10 @@ class SquaredLossPoint:
         return 2 * self._graph.laplacian(v)
 
 
-class HingeLoss:
+class HingeLoss(Loss):
     """``Σ ω max(0, t) = Σ_V ωz - d_V'f`` over the violated pairs V, with net wins ``d``."""
 
     name, method = "hinge", "svm"
-    has_margin, is_smooth, is_probability = True, False, False
-
-    def at(self, pairs: MarginPairs, scores: Floats) -> HingeLossPoint:
-        """Evaluate at some scores."""
-        return HingeLossPoint(pairs, scores)
-
-
-class HingeLossPoint:
-    """The hinge at some scores."""
 
     def __init__(self, pairs: MarginPairs, scores: Floats) -> None:
         self._violated = pairs.at(scores)
@@ -173,24 +144,11 @@ class HingeLossPoint:
         """Return the diagonal of its Hessian with respect to the scores: pairs near the kink curve by ``1/δ``."""
         return self._violated.degrees(delta) / delta
 
-    def smoothed_hessian_product(self, v: Floats, delta: float) -> Floats:
-        """Apply its Hessian: the Laplacian of the pairs near the kink, by ``1/δ``."""
-        return self._violated.laplacian(v, delta) / delta
 
-
-class SquaredHingeLoss:
+class SquaredHingeLoss(SmoothLoss):
     """``Σ ω max(0, t)²``: the squared loss of the violated pairs."""
 
     name, method = "squared_hinge", "svm-squared"
-    has_margin, is_smooth, is_probability = True, True, False
-
-    def at(self, pairs: MarginPairs, scores: Floats) -> SquaredHingeLossPoint:
-        """Evaluate at some scores."""
-        return SquaredHingeLossPoint(pairs, scores)
-
-
-class SquaredHingeLossPoint:
-    """The squared hinge at some scores."""
 
     def __init__(self, pairs: MarginPairs, scores: Floats) -> None:
         self._scores = scores
@@ -225,19 +183,10 @@ class SquaredHingeLossPoint:
         return 2 * self._violated.degrees()
 
 
-class LogisticLoss:
+class LogisticLoss(SmoothLoss):
     """``Σ ω log(1 + exp(f_j - f_i))`` over listed pairs: the likelihood of Bradley and Terry's model."""
 
-    name, method = "logistic", "logistic"
-    has_margin, is_smooth, is_probability = True, True, True
-
-    def at(self, pairs: ListedPairs, scores: Floats) -> LogisticLossPoint:
-        """Evaluate at some scores."""
-        return LogisticLossPoint(pairs, scores)
-
-
-class LogisticLossPoint:
-    """The logistic loss at some scores."""
+    name, method, is_probability = "logistic", "logistic", True
 
     def __init__(self, pairs: ListedPairs, scores: Floats) -> None:
         self._pairs = pairs
@@ -273,8 +222,7 @@ class LogisticLossPoint:
         return curvature
 
 
-_LossClass = type[SquaredLoss | HingeLoss | SquaredHingeLoss | LogisticLoss]
-LOSSES: dict[str, _LossClass] = {
+LOSSES: dict[str, type[Loss]] = {
     loss.name: loss for loss in (SquaredLoss, HingeLoss, SquaredHingeLoss, LogisticLoss)
 }
 MARGIN_LOSSES = tuple(name for name, loss in LOSSES.items() if loss.has_margin)

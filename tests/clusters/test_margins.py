@@ -50,7 +50,7 @@ def test_every_sum_is_the_one_of_all_pairs(client, is_scattered):
     same(own_gradient @ scores.dot(other), gradient @ X @ other)
     for width in (None, 0.7):
         same(there.degrees(width), here.degrees(width))
-        same(scores.tdot(there.laplacian(scores.dot(other), width)), X.T @ here.laplacian(X @ other, width))
+    same(scores.tdot(there.laplacian(scores.dot(other))), X.T @ here.laplacian(X @ other))
     smoothed, own = here.smoothed(0.4), there.smoothed(0.4)
     same([own.value, own.active], [smoothed.value, smoothed.active])
     same(own.gradient @ scores.dot(one), smoothed.gradient @ X @ one)

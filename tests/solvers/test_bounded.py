@@ -6,8 +6,7 @@ from scipy.optimize import minimize, nnls
 
 from rankwise.design import as_design
 from rankwise.losses import SquaredHingeLoss
-from rankwise.objectives import MeanLoss
-from rankwise.objectives.moved import MatrixQuadratic
+from rankwise.objectives import MatrixQuadratic, MeanLoss
 from rankwise.pairs.margins import PreferenceMargins
 from rankwise.solvers.bounded import Bounds, bounded_gap, minimise_bounded, polished
 from rankwise.solvers.solution import Status
@@ -20,7 +19,7 @@ def make_objective(seed):
     pairs = pairs[:, pairs[0] != pairs[1]]
     size = pairs.shape[1]
     margins = PreferenceMargins(40, *pairs, rng.uniform(0.5, 2, size=size), np.ones(size))
-    return MeanLoss(as_design(X), margins, SquaredHingeLoss())
+    return MeanLoss(as_design(X), margins, SquaredHingeLoss)
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import lsq_linear
 
 from all_pairs import pairwise
-from rankwise.objectives.moved import MatrixQuadratic
+from rankwise.objectives import MatrixQuadratic
 from rankwise.solvers.bounded import (
     Bounds,
     bounded_gap,

@@ -164,7 +164,7 @@ class TestLine:
     def test_large_rankings_are_searched_on_a_sample_that_grows_until_it_is_everything(self):
         objective = real_valued(8_000)
         line, length = self.search(objective, 1e-3, np.zeros(4), -objective.at(np.zeros(4)).gradient)
-        assert line._sample.rows.size == 4_000
+        assert line._sample[0].size == 4_000
         whole = bundle._LineSearch.__new__(bundle._LineSearch)
         whole._objective, whole._alpha, whole._sample = objective, 1e-3, None
         direction = -objective.at(np.zeros(4)).gradient
@@ -177,7 +177,7 @@ class TestLine:
         assert line._sample is None
         huge = _LineSearch(real_valued(40_000), 1e-3)
         huge.look_closer()
-        assert 16_000 <= huge._sample.rows.size <= 32_000
+        assert 16_000 <= huge._sample[0].size <= 32_000
 
 
 class TestReads:

@@ -67,7 +67,7 @@ def objectives(scale):
     loser = (winner + rng.integers(1, 20, size=50)) % 20
     margins = PreferenceMargins(20, winner, loser, np.ones(50), np.full(50, MARGIN))
     D = X[winner] - X[loser]
-    return D, HingeObjective(as_design(X), margins), MeanLoss(as_design(X), margins, SquaredHingeLoss())
+    return D, HingeObjective(as_design(X), margins), MeanLoss(as_design(X), margins, SquaredHingeLoss)
 
 
 class TestLinearLimit:

@@ -5,7 +5,7 @@ import pytest
 
 from all_pairs import pairwise
 from oracles import galerkin
-from rankwise.objectives.moved import MatrixQuadratic
+from rankwise.objectives import MatrixQuadratic
 from rankwise.solvers.krylov import conjugate_gradients
 from rankwise.solvers.solution import Status
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from oracles import galerkin
-from rankwise.objectives.moved import MatrixQuadratic
+from rankwise.objectives import MatrixQuadratic
 from rankwise.solvers.krylov import (
     STORED_TOGETHER,
     Lanczos,

@@ -43,7 +43,7 @@ def objectives(loss, **options):
     return (
         HingeObjective(as_design(problem.X), sweep_of(problem))
         if loss == "hinge"
-        else MeanLoss(as_design(problem.X), sweep_of(problem), SquaredHingeLoss())
+        else MeanLoss(as_design(problem.X), sweep_of(problem), SquaredHingeLoss)
     )
 
 
@@ -129,7 +129,7 @@ def test_columns_of_any_scale_get_an_honest_gap(loss, scale):
     pairs = sweep_of(problem)
     design = as_design(problem.X)
     objective = (
-        HingeObjective(design, pairs) if loss == "hinge" else MeanLoss(design, pairs, SquaredHingeLoss())
+        HingeObjective(design, pairs) if loss == "hinge" else MeanLoss(design, pairs, SquaredHingeLoss)
     )
     solvers = HINGE if loss == "hinge" else SMOOTH
     solutions = [solve(objective, 1e-4, tol=1e-3, max_iter=300) for solve in solvers.values()]
@@ -146,7 +146,7 @@ def test_logistic_agrees_with_bfgs_on_explicit_pairs():
     loser = (winner + rng.integers(1, 30, size=80)) % 30
     weight = rng.random(80)
     graph = preference_graph(winner, loser, 30, weight=weight)
-    objective = MeanLoss(as_design(X), PreferenceMargins.of_graph(graph), LogisticLoss())
+    objective = MeanLoss(as_design(X), PreferenceMargins.of_graph(graph), LogisticLoss)
     D = X[winner] - X[loser]
     expected = scipy.optimize.minimize(
         lambda w: weight @ np.logaddexp(0, -D @ w) / weight.sum() + 0.01 * w @ w, np.zeros(4), tol=1e-10
@@ -235,7 +235,7 @@ def test_a_lower_bound_never_falls_and_never_exceeds_the_minimum():
 
 def margin_objective(X, problem, loss):
     pairs, design = sweep_of(problem), as_design(X)
-    return HingeObjective(design, pairs) if loss == "hinge" else MeanLoss(design, pairs, SquaredHingeLoss())
+    return HingeObjective(design, pairs) if loss == "hinge" else MeanLoss(design, pairs, SquaredHingeLoss)
 
 
 def curvature_of(X, problem, *, is_whole=True):
@@ -306,7 +306,7 @@ def test_pairs_that_nearly_contradict_each_other_leave_a_small_model(loss, exces
         solution = minimise_smoothed(HingeObjective(design, margins), 0.1)
     else:
         kind = SquaredHingeLoss if loss == "squared_hinge" else LogisticLoss
-        solution = minimise_by_newton(MeanLoss(design, margins, kind()), 0.1, tol=1e-8)
+        solution = minimise_by_newton(MeanLoss(design, margins, kind), 0.1, tol=1e-8)
     expected = np.linalg.solve(H + 0.2 * np.eye(4), pull)
     assert solution.status is Status.CONVERGED
     np.testing.assert_allclose(solution.coef, expected, rtol=1e-3, atol=1e-3 * np.abs(expected).max())

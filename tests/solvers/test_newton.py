@@ -23,7 +23,7 @@ def preferences(seed=0, rows=40, features=6, pairs=150):
 
 def objective_of(X, winner, loser, loss=SquaredHingeLoss):
     ones = np.ones(winner.size)
-    return MeanLoss(as_design(X), PreferenceMargins(len(X), winner, loser, ones, ones), loss())
+    return MeanLoss(as_design(X), PreferenceMargins(len(X), winner, loser, ones, ones), loss)
 
 
 def test_a_loss_that_is_a_parabola_all_the_way_takes_one_step_and_four_reads():

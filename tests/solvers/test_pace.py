@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from all_pairs import pairwise
-from rankwise.objectives.moved import MatrixQuadratic
+from rankwise.objectives import MatrixQuadratic
 from rankwise.solvers.momentum import estimated_descent, gradient_descent
 from rankwise.solvers.solution import Status
 

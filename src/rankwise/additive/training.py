@@ -52,7 +52,7 @@ class MarginTraining:
     def on(self, design: Design, nonnegative: _Mask) -> LossSolver:
         """Return a solver for a design."""
         if nonnegative.any():
-            objective = MeanLoss(design, self.pairs, SquaredHingeLoss())
+            objective = MeanLoss(design, self.pairs, SquaredHingeLoss)
             return _bounded(objective, nonnegative, self.fit.tol, self.fit.max_iter)
         return partial(self._solve, design)
 
@@ -64,9 +64,9 @@ class MarginTraining:
         """Return slope and curvature of the mean loss; the kink of a hinge counts as rounded."""
         weight = self.pairs.weight
         if self.fit.loss == "hinge":
-            point = HingeLoss().at(self.pairs, scores)
+            point = HingeLoss(self.pairs, scores)
             return point.gradient / weight, point.smoothed_hessian_diagonal(1.0) / weight
-        smooth = SquaredHingeLoss().at(self.pairs, scores)
+        smooth = SquaredHingeLoss(self.pairs, scores)
         return smooth.gradient / weight, smooth.hessian_diagonal() / weight
 
 
@@ -87,7 +87,7 @@ class SquaredTraining:
 
     def slopes(self, scores: Floats) -> tuple[Floats, Floats]:
         """Return slope and curvature of the mean loss."""
-        point = SquaredLoss().at(self.graph, scores)
+        point = SquaredLoss(self.graph, scores)
         return point.gradient / self.graph.weight, 2 * self.graph.degrees() / self.graph.weight
 
 
@@ -154,7 +154,7 @@ class _MeanSquares:
 class _MeanSquaresPoint:
     def __init__(self, objective: SquaredObjective, scores: Floats) -> None:
         self._objective, self._weight = objective, objective.graph.weight
-        self._point = SquaredLoss().at(objective.graph, scores)
+        self._point = SquaredLoss(objective.graph, scores)
 
     @property
     def value(self) -> Floats:

@@ -318,9 +318,9 @@ class ClusterViolations:
         found = self._total(WorkerRows.smoothed, delta)
         return SmoothedHinge(float(found[0]), found[2:], float(found[1]))
 
-    def laplacian(self, v: Floats, width: float | None = None) -> Floats:
+    def laplacian(self, v: Floats) -> Floats:
         """Return ``X'LXv``."""
-        return self._total(WorkerRows.hessian, v, width)
+        return self._total(WorkerRows.hessian, v)
 
     def degrees(self, width: float | None = None) -> Floats:
         """Return the weight of each row's violated pairs: an array of the rows, which preconditioners ask for."""

@@ -212,9 +212,9 @@ class WorkerRows:
         found = self._point(name, coef).smoothed(delta)
         return np.concatenate(([found.value, found.active], self.design.tdot(found.gradient)))
 
-    def hessian(self, name: str, coef: Floats, v: Floats, width: float | None) -> Floats:
+    def hessian(self, name: str, coef: Floats, v: Floats) -> Floats:
         """Return ``X' L X v`` over the violated pairs."""
-        return self.design.tdot(self._point(name, coef).laplacian(self.design.dot(v), width))
+        return self.design.tdot(self._point(name, coef).laplacian(self.design.dot(v)))
 
     def degrees(self, name: str, coef: Floats, width: float | None) -> Floats:
         """Return the weight of each row's violated pairs."""

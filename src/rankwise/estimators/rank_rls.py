@@ -25,7 +25,7 @@ from rankwise.fitting.squares import LeastSquares
 from rankwise.holdout.spaces import ColumnSpace
 from rankwise.metrics import Metric
 from rankwise.objectives import SquaredObjective
-from rankwise.objectives.accumulated import PassedQueries
+from rankwise.objectives.parts import PassedQueries
 from rankwise.pairs.labels import find_levels, label_graph, laplacian_depends_on_labels
 from rankwise.pairs.plan import Plan
 from rankwise.runtime.threads import one_blas_thread
@@ -282,7 +282,7 @@ class RankRLS(LinearMixin, Ranker):
             objectives = [SquaredObjective(design, label_graph(one, queries, **options)) for one in wanted]
             passed = PassedQueries(
                 settings,
-                PassedQueries.sums_of(objectives),
+                tuple((objective.matrix(), objective.rhs) for objective in objectives),
                 frozenset(queries.ids.tolist()) if qid is not None else frozenset(),
                 labels.shape[0],
                 len(queries),

@@ -222,10 +222,10 @@ class MarginFit:
         if known is not None:
             base = None if known.prior is None or not known.prior.any() else design.dot(known.prior)
             scale = None if known.penalty is None else known.scale(design.shape[1])
-        if not LOSSES[self.loss].is_smooth:
-            return HingeObjective(design, pairs, base, scale)
-        loss: SmoothLoss = LOSSES[self.loss]()  # type: ignore[assignment]  # it is smooth
-        return MeanLoss(design, pairs, loss, base, scale)
+        loss = LOSSES[self.loss]
+        if issubclass(loss, SmoothLoss):
+            return MeanLoss(design, pairs, loss, base, scale)
+        return HingeObjective(design, pairs, base, scale)
 
 
 @dataclass

@@ -22,7 +22,6 @@ from rankwise.fitting.problem import KernelProblem, Restriction
 from rankwise.kernels import Kernel
 from rankwise.objectives import (
     MatrixQuadratic,
-    MovedQuadratic,
     QuadraticObjective,
     ScaledObjective,
     SquaredObjective,
@@ -115,7 +114,7 @@ class LeastSquares:
         origin, scale = restriction.origin(n_features), restriction.scale(n_features)
         if self.penalty_power != 0:
             scale = scale * prior_scale(objective, self.penalty_power)
-        moved = MovedQuadratic(objective, origin, scale)
+        moved = ScaledObjective(objective, scale, origin)
         is_out = restriction.unpenalised
         if is_out is not None and isinstance(objective, SquaredObjective):
             is_out = _differing(objective, is_out, 1e-12 if self.solver == BOUNDED_MATRIX else 1e-7)
@@ -134,16 +133,16 @@ class LeastSquares:
         require_range(solution)
         return solution
 
-    def _solve_bounded(self, moved: MovedQuadratic, bounds: Bounds, is_out: Bools | None) -> Solution:
+    def _solve_bounded(self, moved: ScaledObjective, bounds: Bounds, is_out: Bools | None) -> Solution:
         """Solve output by output; `tol` bounds the residual, and the gap falls with its square."""
         rhs = moved.rhs if moved.rhs.ndim == 2 else moved.rhs[:, None]
         matrix = moved.matrix() if self.solver == BOUNDED_MATRIX else None
         units = None if is_out is None else _units(moved, is_out, matrix)
         found = []
         for output in range(rhs.shape[1]):
-            own: MovedQuadratic | MatrixQuadratic
+            own: QuadraticObjective
             if matrix is None:
-                own = MovedQuadratic(moved, np.zeros_like(moved.origin), np.ones_like(moved.origin))
+                own = ScaledObjective(moved, np.ones_like(moved.column_scale))
                 own.rhs = rhs[:, output]
             else:
                 own = MatrixQuadratic(matrix, rhs[:, output])
@@ -194,7 +193,7 @@ def _differing(objective: SquaredObjective, is_out: Bools, rounding: float) -> B
     return differs if differs.any() else None
 
 
-def _units(objective: MovedQuadratic, is_out: Bools, matrix: Floats | None) -> Floats:
+def _units(objective: ScaledObjective, is_out: Bools, matrix: Floats | None) -> Floats:
     """Return the units of columns without a penalty for `minimise_bounded`: the size of the best fit by one of them."""
     out = np.flatnonzero(is_out)
     if matrix is None:

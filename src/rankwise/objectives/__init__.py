@@ -29,38 +29,33 @@ equal    1 / (pairs of the query) pairs with different labels; each query weighs
 
 The penalty ``α‖w‖²`` is not part of an objective: solvers add it, once.
 
-A solver declares which protocol it needs: `QuadraticObjective`, or `MarginObjective` for the losses with margins.
+A solver declares what it needs: `QuadraticObjective`, or for losses with margins `MarginObjective`, `MeanLoss` (with
+Hessians) or `HingeObjective` (which can be smoothed).
 """
 
 from __future__ import annotations
 
-from rankwise.objectives.margins import HingeObjective, HingePoint, MeanLoss, MeanLossPoint
-from rankwise.objectives.moved import MatrixQuadratic, MovedQuadratic, WithoutColumns
-from rankwise.objectives.protocols import (
-    ConvexPoint,
-    MarginObjective,
-    MarginPoint,
+from rankwise.objectives.margins import HingeObjective, HingePoint, MarginObjective, MeanLoss, MeanLossPoint
+from rankwise.objectives.quadratic import (
+    BalancedObjective,
+    MatrixQuadratic,
     QuadraticObjective,
-    ScoreSample,
-    SmoothPoint,
+    ScaledObjective,
+    SquaredObjective,
+    WithoutColumns,
+    prior_scale,
 )
-from rankwise.objectives.quadratic import BalancedObjective, ScaledObjective, SquaredObjective, prior_scale
 
 __all__ = [
     "BalancedObjective",
-    "ConvexPoint",
     "HingeObjective",
     "HingePoint",
     "MarginObjective",
-    "MarginPoint",
     "MatrixQuadratic",
     "MeanLoss",
     "MeanLossPoint",
-    "MovedQuadratic",
     "QuadraticObjective",
     "ScaledObjective",
-    "ScoreSample",
-    "SmoothPoint",
     "SquaredObjective",
     "WithoutColumns",
     "prior_scale",

@@ -11,24 +11,28 @@ one pair between two means, and the parts add up to the whole exactly, in any or
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
-from typing import Protocol
 
 import numpy as np
 
-from rankwise.arrays import Floats
+from rankwise.arrays import Floats, Ints
 from rankwise.design import Design
 from rankwise.design.row_order import in_row_order
-from rankwise.objectives.protocols import QuadraticObjective
-from rankwise.objectives.quadratic import BalancedObjective, ScaledObjective, SquaredObjective
+from rankwise.objectives.quadratic import (
+    BalancedObjective,
+    MatrixQuadratic,
+    QuadraticObjective,
+    ScaledObjective,
+    SquaredObjective,
+)
 from rankwise.pairs.blocks import QueryBlocks, laplacian
 
 __all__ = [
     "BlockPart",
-    "Part",
+    "PassedQueries",
     "RunningMean",
     "one_ranking",
     "part_rows",
@@ -39,20 +43,6 @@ __all__ = [
 
 _MOST_ROWS = 20_000
 _MOST_VALUES = 1 << 24  # stored values of a part: 64 to 128 MiB of them
-
-
-class Part(Protocol):
-    """The interface of parts for solvers that read the data part by part."""
-
-    @property
-    def rhs(self) -> Floats:
-        """The part's linear term."""
-
-    def product(self, v: Floats) -> Floats:
-        """Apply the part's ``H`` to a vector or to the columns of a block."""
-
-    def diagonal(self) -> Floats:
-        """Return the diagonal of the part's ``H``."""
 
 
 @dataclass(frozen=True)
@@ -80,7 +70,7 @@ class RunningMean:
         return mean, root * row, root * label
 
 
-class BlockPart:
+class BlockPart(QuadraticObjective):
     """``X_B'L_B X_B`` of a block of rows, and the term that joins a block of one ranking to the rows before it.
 
     Parameters
@@ -104,7 +94,7 @@ class BlockPart:
         rhs = self.design.tdot(self._pull)
         return rhs if self._join is None else rhs + np.multiply.outer(self._join[0], self._join[1])
 
-    def product(self, v: Floats) -> Floats:
+    def _product(self, v: Floats) -> Floats:
         """Apply ``X_B'L_B X_B``: the block is read twice, while it is in memory."""
         scores = laplacian(self.blocks, self.design.dot(v), n_threads=self.design.n_threads)
         image = self.design.tdot(scores)
@@ -117,56 +107,39 @@ class BlockPart:
         return diagonal if self._join is None else diagonal + self._join[0] ** 2
 
 
-@dataclass(frozen=True)
-class _ScaledPart:
-    """A part in the coordinates of a `ScaledObjective`."""
-
-    part: Part
-    whole: ScaledObjective
-
-    @property
-    def rhs(self) -> Floats:
-        return self.whole.to_coef(self.part.rhs)
-
-    def product(self, v: Floats) -> Floats:
-        return self.whole.to_coef(self.part.product(self.whole.to_coef(v)))
-
-    def diagonal(self) -> Floats:
-        scaled: Floats = self.part.diagonal() * self.whole.column_scale**2
-        return scaled
-
-
-@dataclass(frozen=True)
-class _PenaltyPart:
+class _PenaltyPart(QuadraticObjective):
     """The penalty that a `BalancedObjective` contains."""
 
-    whole: BalancedObjective
+    def __init__(self, whole: BalancedObjective) -> None:
+        self._whole = whole
 
     @property
     def rhs(self) -> Floats:
-        return np.zeros_like(self.whole.rhs)
+        return np.zeros_like(self._whole.rhs)
 
-    def product(self, v: Floats) -> Floats:
-        return v * (self.whole.penalty if v.ndim == 1 else self.whole.penalty[:, None])
+    def _product(self, v: Floats) -> Floats:
+        penalty = self._whole.penalty
+        return v * (penalty if v.ndim == 1 else penalty[:, None])
 
     def diagonal(self) -> Floats:
-        return self.whole.penalty
+        return self._whole.penalty
 
 
-def parts_of(objective: QuadraticObjective, n_rows: int | None = None) -> Iterator[Part]:
+def parts_of(objective: QuadraticObjective, n_rows: int | None = None) -> Iterator[QuadraticObjective]:
     """Yield the parts of an objective, blocks of about `n_rows` rows, or the objective if it cannot be cut."""
     if isinstance(objective, ScaledObjective):
-        yield from (_ScaledPart(part, objective) for part in parts_of(objective.unscaled, n_rows))
+        for part in parts_of(objective.unscaled, n_rows):
+            yield ScaledObjective(part, objective.column_scale, objective.origin)
         if isinstance(objective, BalancedObjective):
             yield _PenaltyPart(objective)
-    elif isinstance(objective, SquaredObjective) and _can_be_cut(objective):
-        design, graph = objective.design, objective.graph
-        assert graph.blocks is not None
-        rows = part_rows(design) if n_rows is None else n_rows
-        yield from _cut(design, graph.blocks, graph.pull, rows)
-        design.reads += 1
-    else:
+        return
+    blocks = objective.graph.blocks if isinstance(objective, SquaredObjective) else None
+    if not isinstance(objective, SquaredObjective) or blocks is None or not objective.design.has_rows:
         yield objective
+        return
+    design = objective.design
+    yield from _cut(design, blocks, objective.graph.pull, part_rows(design) if n_rows is None else n_rows)
+    design.reads += 1
 
 
 def part_rows(design: Design) -> int:
@@ -229,10 +202,6 @@ def row_parts(
         yield BlockPart(block, pairs, pull, (root * gap, root * label_gap)), before
 
 
-def _can_be_cut(objective: SquaredObjective) -> bool:
-    return objective.graph.blocks is not None and objective.design.has_rows
-
-
 def _cut(design: Design, blocks: QueryBlocks, pull: Floats, n_rows: int) -> Iterator[BlockPart]:
     if blocks.scale.size > 1 or blocks.coupling != "all" or design.shape[0] <= n_rows:
         yield from query_parts(design, blocks, pull, n_rows)
@@ -270,3 +239,46 @@ def one_ranking(
         row_weight=row_weight,
     )
     return RunningMean(total, design.tdot(share), share @ labels), blocks
+
+
+@dataclass(frozen=True)
+class PassedQueries:
+    """The sum over whole queries. It is immutable: adding queries returns a new one.
+
+    Attributes
+    ----------
+    settings : tuple
+        Everything that later calls must agree in: options of pairs, the shape of labels, and whether there are ids.
+    sums : tuple of (matrix, right-hand side)
+        Of each graph.
+    ids : frozenset
+        The ids of the queries, where they have some.
+    n_rows, n_queries : int
+    n_pairs, n_ignored : (outputs,) int64
+        Pairs, and queries without a pair.
+    """
+
+    settings: tuple[object, ...]
+    sums: tuple[tuple[Floats, Floats], ...]
+    ids: frozenset[Hashable]
+    n_rows: int
+    n_queries: int
+    n_pairs: Ints
+    n_ignored: Ints
+
+    def plus(self, other: PassedQueries) -> PassedQueries:
+        """Return the sum over the queries of both."""
+        pairs = zip(self.sums, other.sums, strict=True)
+        return PassedQueries(
+            self.settings,
+            tuple((matrix + more, rhs + more_rhs) for (matrix, rhs), (more, more_rhs) in pairs),
+            self.ids | other.ids,
+            self.n_rows + other.n_rows,
+            self.n_queries + other.n_queries,
+            self.n_pairs + other.n_pairs,
+            self.n_ignored + other.n_ignored,
+        )
+
+    def objectives(self) -> list[MatrixQuadratic]:
+        """Return the objective of each graph over everything so far."""
+        return [MatrixQuadratic(np.asarray(matrix), rhs) for matrix, rhs in self.sums]

@@ -1,24 +1,128 @@
-"""Quadratic objectives: the squared loss, in plain or scaled coordinates."""
+"""Quadratic objectives: the squared loss, and other objectives in other units, without columns, or of a matrix.
+
+With ``w = w₀ + s u``, a penalty on ``‖u‖²`` keeps w near w₀, in units of s for each column. Solvers treat it as any
+other objective, and its certificates hold.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
 
-from rankwise.arrays import Floats
+from rankwise.arrays import Bools, Floats, Ints
 from rankwise.design import Design
-from rankwise.objectives.evaluated import Evaluated
-from rankwise.objectives.protocols import QuadraticObjective
 from rankwise.pairs.graph import PairGraph
+from rankwise.runtime.threads import large_algebra
 
-__all__ = ["BalancedObjective", "ScaledObjective", "SquaredObjective", "prior_scale"]
+__all__ = [
+    "BalancedObjective",
+    "MatrixQuadratic",
+    "QuadraticObjective",
+    "QuadraticPoint",
+    "ScaledObjective",
+    "SquaredObjective",
+    "WithoutColumns",
+    "prior_scale",
+]
 
 _PROBES = 8  # random vectors that estimate the sizes of columns known only by their products
+_TOGETHER = (
+    64  # columns of a matrix that are made by products at once: bounds the (rows, columns) block of scores
+)
 
 
-class SquaredObjective(Evaluated):
+class QuadraticPoint:
+    """``w'Hw - 2b'w`` at a point, without the constant, which does not change the minimum."""
+
+    def __init__(self, objective: QuadraticObjective, coef: Floats) -> None:
+        self._objective, self._coef = objective, coef
+
+    @cached_property
+    def _image(self) -> Floats:
+        return self._objective.product(self._coef)
+
+    @property
+    def value(self) -> Floats:
+        """The objective, one entry per output."""
+        return np.asarray((self._coef * (self._image - 2 * self._objective.rhs)).sum(axis=0))
+
+    @property
+    def gradient(self) -> Floats:
+        """``2 (Hw - b)``."""
+        return 2 * (self._image - self._objective.rhs)
+
+    def hessian_product(self, v: Floats) -> Floats:
+        """Apply ``2 H``."""
+        return 2 * self._objective.product(v)
+
+
+class QuadraticObjective(ABC):
+    """``w'Hw - 2b'w + c``, known by its products ``Hv``.
+
+    Attributes
+    ----------
+    n_products : int
+        The number of vectors multiplied by H so far; a block of k vectors counts k.
+    """
+
+    n_products = 0
+
+    @property
+    def n_features(self) -> int:
+        """The length of a coefficient vector."""
+        return int(self.rhs.shape[0])
+
+    @property
+    def n_reads(self) -> int:
+        """The number of products, for solvers that count reads."""
+        return self.n_products
+
+    @property
+    @abstractmethod
+    def rhs(self) -> Floats:
+        """The linear term ``b``, a column per output where there are several."""
+
+    def product(self, v: Floats) -> Floats:
+        """Apply ``H`` to a vector or to the columns of a block."""
+        self.n_products += 1 if v.ndim == 1 else v.shape[1]
+        return self._product(v)
+
+    @abstractmethod
+    def _product(self, v: Floats) -> Floats: ...
+
+    def matrix(self) -> Floats:
+        """Return ``H`` itself."""
+        n = self.n_features
+        out = np.empty((n, n))
+        for start in range(0, n, _TOGETHER):
+            stop = min(start + _TOGETHER, n)
+            out[:, start:stop] = self.product(_units(n, np.arange(start, stop)))
+        return (out + out.T) / 2
+
+    def diagonal(self) -> Floats:
+        """Return the diagonal of ``H``."""
+        return np.diagonal(self.matrix()).copy()
+
+    def sizes(self) -> Floats | None:
+        """Return a cheap approximation of the diagonal of ``H``; None where it does not refer to columns."""
+        return None
+
+    def at(self, coef: Floats) -> QuadraticPoint:
+        """Evaluate at a coefficient vector, or at several as columns."""
+        return QuadraticPoint(self, coef)
+
+
+def _units(n: int, columns: Ints) -> Floats:
+    """Return some columns of the unit matrix."""
+    unit = np.zeros((n, columns.size))
+    unit[columns, np.arange(columns.size)] = 1.0
+    return unit
+
+
+class SquaredObjective(QuadraticObjective):
     """The squared loss of a design over a graph: ``H = X'LX``, ``b = X'r``.
 
     Where the storage and the graph allow it, a product reads X once (`Design.gram_product`).
@@ -27,7 +131,6 @@ class SquaredObjective(Evaluated):
     def __init__(self, design: Design, graph: PairGraph) -> None:
         self.design = design
         self.graph = graph
-        self.n_products = 0
 
     @property
     def n_features(self) -> int:
@@ -43,9 +146,8 @@ class SquaredObjective(Evaluated):
     def _fused(self) -> Callable[[Floats], Floats] | None:
         return None if self.graph.blocks is None else self.design.gram_product(self.graph.blocks)
 
-    def product(self, v: Floats) -> Floats:
+    def _product(self, v: Floats) -> Floats:
         """Apply ``X'LX``."""
-        self.n_products += 1 if v.ndim == 1 else v.shape[1]
         if self._fused is not None:
             return self._fused(v)
         return self.design.tdot(self.graph.laplacian(self.design.dot(v)))
@@ -61,15 +163,7 @@ class SquaredObjective(Evaluated):
             gram = self.design.gram_matrix(blocks)
             if gram is not None:
                 return gram
-        n = self.n_features
-        columns_at_once = 64  # bounds the (rows, columns) block of scores that a product holds
-        out = np.empty((n, n))
-        for start in range(0, n, columns_at_once):
-            stop = min(start + columns_at_once, n)
-            unit = np.zeros((n, stop - start))
-            unit[np.arange(start, stop), np.arange(stop - start)] = 1.0
-            out[:, start:stop] = self.product(unit)
-        return (out + out.T) / 2
+        return super().matrix()
 
     def _diagonal(self) -> Floats | None:
         graph = self.graph
@@ -80,7 +174,7 @@ class SquaredObjective(Evaluated):
     def diagonal(self) -> Floats:
         """Return ``diag(X'LX)``."""
         diagonal = self._diagonal()
-        return np.diagonal(self.matrix()).copy() if diagonal is None else diagonal
+        return super().diagonal() if diagonal is None else diagonal
 
     def sizes(self) -> Floats:
         """Return ``diag(X'LX)``; where only the whole matrix would give it, an estimate from random rows."""
@@ -93,34 +187,30 @@ class SquaredObjective(Evaluated):
         return squares * (np.vdot(noise, pull) / max(float(np.vdot(pull, pull)), np.finfo(np.float64).tiny))
 
 
-class ScaledObjective(Evaluated):
-    """An objective in scaled coordinates ``w = s u``: a penalty on ``‖u‖²`` is a prior on the columns.
+class ScaledObjective(QuadraticObjective):
+    """An objective of ``u``, where ``w = origin + column_scale u``; its constant is left out.
 
-    With ``s = D^-p``, ``D = diag(H)``, the penalty becomes ``α w'D^(2p) w``: another model, chosen on purpose.
+    A penalty on ``‖u‖²`` is a prior on the columns. With ``s = D^-p``, ``D = diag(H)``, it becomes ``α w'D^(2p) w``:
+    another model, chosen on purpose.
     """
 
-    def __init__(self, objective: QuadraticObjective, column_scale: Floats) -> None:
-        self.unscaled = objective
-        self.column_scale = column_scale
-
-    @property
-    def n_features(self) -> int:
-        """The length of a coefficient vector."""
-        return self.unscaled.n_features
+    def __init__(
+        self, objective: QuadraticObjective, column_scale: Floats, origin: Floats | None = None
+    ) -> None:
+        self.unscaled, self.column_scale, self.origin = objective, column_scale, origin
 
     @cached_property
     def rhs(self) -> Floats:
-        """``s b``."""
-        return self.to_coef(self.unscaled.rhs)
+        """``s (b - H w₀)``."""
+        rhs = self.unscaled.rhs
+        if self.origin is not None and self.origin.any():
+            pulled = self.unscaled.product(self.origin)
+            rhs = rhs - (pulled if rhs.ndim == 1 else pulled[:, None])
+        return self._scaled(rhs)
 
-    @property
-    def n_products(self) -> int:
-        """Products of the objective that is scaled."""
-        return self.unscaled.n_products
-
-    def product(self, v: Floats) -> Floats:
+    def _product(self, v: Floats) -> Floats:
         """Apply ``diag(s) H diag(s)``."""
-        return self.to_coef(self.unscaled.product(self.to_coef(v)))
+        return self._scaled(self.unscaled.product(self._scaled(v)))
 
     def matrix(self) -> Floats:
         """Return ``diag(s) H diag(s)``."""
@@ -138,8 +228,14 @@ class ScaledObjective(Evaluated):
         return None if sizes is None else sizes * self.column_scale**2
 
     def to_coef(self, u: Floats) -> Floats:
-        """Return ``s u``: coefficients from scaled ones."""
-        return u * (self.column_scale if u.ndim == 1 else self.column_scale[:, None])
+        """Return ``w₀ + s u``."""
+        coef = self._scaled(u)
+        if self.origin is None:
+            return coef
+        return coef + (self.origin if u.ndim == 1 else self.origin[:, None])
+
+    def _scaled(self, v: Floats) -> Floats:
+        return v * (self.column_scale if v.ndim == 1 else self.column_scale[:, None])
 
 
 class BalancedObjective(ScaledObjective):
@@ -154,9 +250,9 @@ class BalancedObjective(ScaledObjective):
         self.floor = float(penalty.min(initial=np.inf))
         self.penalty: Floats = penalty - self.floor
 
-    def product(self, v: Floats) -> Floats:
+    def _product(self, v: Floats) -> Floats:
         """Apply ``H'``."""
-        return super().product(v) + v * (self.penalty if v.ndim == 1 else self.penalty[:, None])
+        return super()._product(v) + v * (self.penalty if v.ndim == 1 else self.penalty[:, None])
 
     def matrix(self) -> Floats:
         """Return ``H'``."""
@@ -165,6 +261,89 @@ class BalancedObjective(ScaledObjective):
     def diagonal(self) -> Floats:
         """Return the diagonal of ``H'``."""
         return super().diagonal() + self.penalty
+
+
+class WithoutColumns(QuadraticObjective):
+    """An objective of the penalised columns, minimised over the columns without a penalty.
+
+    With the columns U taken out, ``H' = H_KK - H_KU H_UU⁺ H_UK`` and ``b' = b_K - H_KU H_UU⁺ b_U``. The
+    constructor computes a product for each column of U; later products cost as much as those of the whole objective.
+    """
+
+    def __init__(self, objective: QuadraticObjective, is_out: Bools) -> None:
+        self._objective = objective
+        self._out, self._kept = np.flatnonzero(is_out), np.flatnonzero(~is_out)
+        with large_algebra(self._out.size):
+            columns = objective.product(_units(is_out.size, self._out))
+        inner = (columns[self._out] + columns[self._out].T) / 2
+        # Each in its own units, for what is small beside another column need not be rounding.
+        length = np.sqrt(np.maximum(np.diagonal(inner), 0.0))
+        length[length == 0] = 1.0
+        units = np.outer(length, length)
+        with large_algebra(length.size):
+            self._inverse = np.linalg.pinv(inner / units, rcond=1e-13, hermitian=True) / units
+        self._crossed = columns[self._kept]
+
+    @cached_property
+    def rhs(self) -> Floats:
+        """``b'``."""
+        rhs = self._objective.rhs
+        return np.asarray(rhs[self._kept] - self._crossed @ (self._inverse @ rhs[self._out]))
+
+    def _product(self, v: Floats) -> Floats:
+        """Apply ``H'``."""
+        image = self._objective.product(self._widened(v))
+        return np.asarray(image[self._kept] - self._crossed @ (self._inverse @ image[self._out]))
+
+    def matrix(self) -> Floats:
+        """Return ``H'``."""
+        whole = self._objective.matrix()[np.ix_(self._kept, self._kept)]
+        return np.asarray(whole - self._crossed @ self._inverse @ self._crossed.T)
+
+    def diagonal(self) -> Floats:
+        """Return its diagonal; entries that rounding makes negative are set to 0."""
+        lost = np.einsum("ij,ij->i", self._crossed @ self._inverse, self._crossed)
+        return np.asarray(np.maximum(self._objective.diagonal()[self._kept] - lost, 0.0))
+
+    def sizes(self) -> Floats | None:
+        """Return the approximate diagonal of H at the kept columns, an upper estimate of that of ``H'``."""
+        sizes = self._objective.sizes()
+        return None if sizes is None else sizes[self._kept]
+
+    def to_whole(self, v: Floats) -> Floats:
+        """Return the coefficients of all columns, given those of the kept columns."""
+        whole: Floats = self._widened(v)
+        rhs = self._objective.rhs[self._out]
+        whole[self._out] = self._inverse @ (rhs - self._crossed.T @ v)
+        return whole
+
+    def _widened(self, v: Floats) -> Floats:
+        whole: Floats = np.zeros((self._kept.size + self._out.size, *v.shape[1:]))
+        whole[self._kept] = v
+        return whole
+
+
+class MatrixQuadratic(QuadraticObjective):
+    """``u'Hu - 2b'u`` of a matrix and of one vector, or of one per output."""
+
+    def __init__(self, matrix: Floats, rhs: Floats) -> None:
+        self._matrix, self._rhs = matrix, rhs
+
+    @property
+    def rhs(self) -> Floats:
+        """``b``."""
+        return self._rhs
+
+    def _product(self, v: Floats) -> Floats:
+        return np.asarray(self._matrix @ v)
+
+    def matrix(self) -> Floats:
+        """Return H."""
+        return self._matrix
+
+    def sizes(self) -> Floats:
+        """Return the diagonal."""
+        return self.diagonal()
 
 
 def prior_scale(objective: QuadraticObjective, power: float) -> Floats:

@@ -80,8 +80,8 @@ class ViolatedPairs(Protocol):
     def net_wins(self) -> Floats:
         """For each row the weight it wins minus the weight it loses, ``A'ω``."""
 
-    def laplacian(self, v: Floats, width: float | None = None) -> Floats:
-        """Apply their ``L = A'ΩA`` to a vector or a block, of those with ``t <= width`` only if that is given."""
+    def laplacian(self, v: Floats) -> Floats:
+        """Apply their ``L = A'ΩA`` to a vector or a block."""
 
     @property
     def active(self) -> float:

@@ -82,7 +82,8 @@ class ViolatedPreferences(Edges):
 
     def degrees(self, width: float | None = None) -> Floats:
         """Return for each row the weight of its violated pairs, of those with ``t <= width`` only if that is given."""
-        return self.at_both(self._weight(width))
+        is_near = True if width is None else self.slack <= width
+        return self.at_both(np.where(is_near, self.pair_weight, 0.0))
 
     def hinge(self) -> float:
         """Return ``Σ ω t``."""
@@ -100,11 +101,8 @@ class ViolatedPreferences(Edges):
         weighted = self.pair_weight * slope
         return SmoothedHinge(float(value), -self.at_rows(weighted), float(weighted @ self.margin))
 
-    def laplacian(self, v: Floats, width: float | None = None) -> Floats:
-        """Return ``L_V v`` for a vector or a block, of the pairs with ``t <= width`` only if that is given."""
+    def laplacian(self, v: Floats) -> Floats:
+        """Return ``L_V v`` for a vector or a block."""
         if v.ndim == 2:
-            return np.column_stack([self.laplacian(column, width) for column in v.T])
-        return self.at_rows(self._weight(width) * self.differences(v))
-
-    def _weight(self, width: float | None) -> Floats:
-        return self.pair_weight if width is None else np.where(self.slack <= width, self.pair_weight, 0.0)
+            return np.column_stack([self.laplacian(column) for column in v.T])
+        return self.at_rows(self.pair_weight * self.differences(v))

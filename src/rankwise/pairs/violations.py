@@ -330,27 +330,20 @@ class Violations:
         value = float(self.constant) + scores @ (half_gradient - pull)
         return max(float(value), 0.0), 2 * half_gradient
 
-    def laplacian(self, v: Floats, width: float | None = None) -> Floats:
-        """Return ``L_V v`` for a vector or a block, of the pairs with ``t <= width`` only if that is given."""
+    def laplacian(self, v: Floats) -> Floats:
+        """Return ``L_V v`` for a vector or a block."""
         grouped = as_table(self.sweep.to_grouped(v))
-        out = self._laplacian(grouped, self.sweep.margin, self._counts)
-        if width is not None:
-            beyond = self.sweep.margin - width
-            out -= self._laplacian(grouped, beyond, self._count(beyond))
-        return self.sweep.from_grouped(out).reshape(v.shape)
-
-    def _laplacian(self, grouped: Floats, margin: float, counts: tuple[Floats, Floats]) -> Floats:
         out = np.empty_like(grouped)
         _core.violation_laplacian(
             self.sweep.kernel_queries(),
             self._kernel_point(),
-            margin,
-            *counts,
+            self.sweep.margin,
+            *self._counts,
             grouped,
             out,
             self.sweep.n_threads,
         )
-        return out
+        return self.sweep.from_grouped(out).reshape(v.shape)
 
     def smoothed(self, delta: float) -> SmoothedHinge:
         """Return value and gradient of the Huberised hinge; they tend to the hinge's as ``delta`` goes to 0.

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import Floats
-from rankwise.objectives import QuadraticObjective, SmoothPoint
+from rankwise.objectives import QuadraticObjective
 from rankwise.runtime.threads import large_algebra
 from rankwise.solvers.solution import Monitor, Solution, Status
 
@@ -32,6 +32,21 @@ __all__ = [
     "penalty_change",
     "polished",
 ]
+
+
+class SmoothPoint(Protocol):
+    """A smooth loss at one coefficient vector."""
+
+    @property
+    def value(self) -> Floats:
+        """The loss."""
+
+    @property
+    def gradient(self) -> Floats:
+        """Its gradient."""
+
+    def hessian_product(self, v: Floats) -> Floats:
+        """Apply the (generalised) Hessian."""
 
 
 class BoundedObjective(Protocol):

@@ -28,6 +28,7 @@ The default departs from the paper in three ways:
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -222,7 +223,7 @@ class _Planes:
 
 
 def minimise_by_planes(  # noqa: C901, PLR0912, PLR0915 - the steps of one method, in the order of its paper
-    objective: MarginObjective,
+    objective: MarginObjective[Any],
     alpha: float,
     *,
     tol: float = 1e-3,
@@ -320,7 +321,7 @@ class _Best:
 class _LineSearch:
     """Finds where along a line the objective is least, looking at a sample of the rows as long as that helps."""
 
-    def __init__(self, objective: MarginObjective, alpha: float) -> None:
+    def __init__(self, objective: MarginObjective[Any], alpha: float) -> None:
         self._objective, self._alpha = objective, alpha
         self._n_sampled = _SAMPLE
         self._sample = objective.sample(_SAMPLE)
@@ -334,13 +335,13 @@ class _LineSearch:
     def length(self, best: _Best, direction: Floats, moved: Floats) -> float:
         """Return how far to go from the best point; the bracket of the slope's zero shrinks by its secant."""
         cross, square = float(best.coef @ direction), float(direction @ direction)
-        scores = best.scores
+        scores, objective = best.scores, self._objective
         if self._sample is not None:
-            scores, moved = scores[self._sample.rows], moved[self._sample.rows]
-        evaluate = self._objective.at_scores if self._sample is None else self._sample.at_scores
+            rows, objective = self._sample
+            scores, moved = scores[rows], moved[rows]
 
         def slope_at(length: float) -> float:
-            loss = evaluate(scores + length * moved).score_gradient @ moved
+            loss = objective.at_scores(scores + length * moved).score_gradient @ moved
             return float(loss) + 2 * self._alpha * (cross + length * square)
 
         low, high, length = 0.0, np.inf, 1.0

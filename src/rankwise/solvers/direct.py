@@ -27,7 +27,6 @@ from scipy.linalg.lapack import dpotrs
 from rankwise.arrays import Floats
 from rankwise.design import Design
 from rankwise.objectives import QuadraticObjective
-from rankwise.objectives.evaluated import Evaluated
 from rankwise.pairs.factor import Factor
 from rankwise.runtime.decompositions import diagonalise, factorise, singular
 from rankwise.runtime.threads import large_algebra
@@ -131,7 +130,7 @@ class DirectFactor:
 _ROUNDING = 1e-9
 
 
-class DualObjective(Evaluated):
+class DualObjective(QuadraticObjective):
     """``b'(FKF')b - 2t'b``: a quadratic whose minimum with the penalty ``αb'b`` gives the dual coefficients.
 
     Parameters
@@ -146,17 +145,15 @@ class DualObjective(Evaluated):
     def __init__(self, kernel: Design, factor: Factor, pull: Floats) -> None:
         self._kernel = kernel
         self._factor = factor
-        self.rhs = factor.target(pull)
-        self.n_products = 0
+        self._target = factor.target(pull)
 
     @property
-    def n_features(self) -> int:
-        """The number of dual variables: one per row, or per pair, of the factor."""
-        return int(self.rhs.shape[0])
+    def rhs(self) -> Floats:
+        """``t``."""
+        return self._target
 
-    def product(self, v: Floats) -> Floats:
+    def _product(self, v: Floats) -> Floats:
         """Apply ``FKF'``."""
-        self.n_products += 1 if v.ndim == 1 else v.shape[1]
         return self._factor.apply(self._kernel.dot(self._factor.transposed(v)))
 
     def matrix(self) -> Floats:
@@ -166,10 +163,6 @@ class DualObjective(Evaluated):
     @cached_property
     def _matrix(self) -> Floats:
         return self._factor.sandwich(self._kernel.matrix())
-
-    def diagonal(self) -> Floats:
-        """Return the diagonal of ``FKF'``."""
-        return np.diagonal(self._matrix).copy()
 
     def dual_coefficients(self, b: Floats) -> Floats:
         """Return ``a = F'b``."""

@@ -49,7 +49,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -140,7 +140,9 @@ class StoppingRule:
         return self.tol if self.is_absolute else self.tol * (gap + decrease)
 
 
-def solve_linear_limit(objective: MarginObjective, rule: StoppingRule, gradient: Floats) -> Solution | None:
+def solve_linear_limit(
+    objective: MarginObjective[Any], rule: StoppingRule, gradient: Floats
+) -> Solution | None:
     """Return ``w = -g₀/(2α)`` where it is the minimum: alpha so large that the loss is as good as linear up to there.
 
     For the hinge it is the exact minimum where no pair reaches its margin. Costs two reads, and none where the slope of

@@ -25,7 +25,7 @@ import numpy as np
 
 from rankwise.arrays import Floats
 from rankwise.objectives import QuadraticObjective
-from rankwise.objectives.parts import Part, parts_of
+from rankwise.objectives.parts import parts_of
 from rankwise.solvers.krylov import conjugate_gradients
 from rankwise.solvers.solution import Monitor, Solution, Status
 
@@ -58,7 +58,7 @@ class Memory:
         """Return the memory before the first block."""
         return cls(np.zeros(shape), np.zeros(shape[0]))
 
-    def learn(self, part: Part, alpha: float) -> Memory:
+    def learn(self, part: QuadraticObjective, alpha: float) -> Memory:
         """Return the memory after one more block."""
         diagonal = part.diagonal()
         spread = (slice(None),) + (None,) * (self.coef.ndim - 1)
