@@ -13,11 +13,11 @@ from all_pairs import pairwise
 from hats import hat_matrix
 from making_blocks import make_blocks, make_folds
 from rankwise import _core
+from rankwise.additive.fitting import MOST_BINS, pair_histograms
 from rankwise.data import open_store, save_store
-from rankwise.design import AdditiveDesign, additive, as_design, coded_gram, comparing_design, gram
-from rankwise.design.pair_statistics import MOST_BINS, pair_histograms
-from rankwise.design.term_scores import predict
-from rankwise.design.terms import Curve, Surface, Terms
+from rankwise.design import AdditiveDesign, additive, as_design, comparing_design, gram
+from rankwise.design.additive import coded_gram
+from rankwise.design.terms import Curve, Surface, Terms, predict
 
 # Codes round positions: to 2^-28 of an interval for eight knots, and the tests have sums of a few hundred of them.
 CODED = {"rtol": 1e-6, "atol": 1e-6}
@@ -262,8 +262,8 @@ def test_gram_matrices(coupling, kind, with_coordinates):
 @pytest.mark.usefixtures("instructions", "chunks")
 def test_gram_matrices_from_codes(monkeypatch, coupling, kind, weighted):
     # More columns than meet at a time, of every kind; sums of a few queries at a time.
-    monkeypatch.setattr(coded_gram, "_pays", lambda *_: True)
-    monkeypatch.setattr(coded_gram, "_SUMS", 1)
+    monkeypatch.setattr(additive, "_pays", lambda *_: True)
+    monkeypatch.setattr(additive, "_SUMS", 1)
     X = np.tile(values(200), (1, 4))
     curves = [
         replace(curve, column=curve.column + 6 * n) for n in range(4) for curve in every_kind_of_term().curves
@@ -275,7 +275,7 @@ def test_gram_matrices_from_codes(monkeypatch, coupling, kind, weighted):
     L = oracles.laplacian_matrix(blocks)
     E = expanded(X, terms)
     design = AdditiveDesign.encode(X, terms, n_threads=2)
-    found = coded_gram.coded_gram(design, blocks)
+    found = coded_gram(design, blocks)
     np.testing.assert_allclose(found, E.T @ L @ E, **CODED)
     assert np.array_equal(found, found.T)
     by_rows = gram.gram_matrix(design._centred(blocks, design._expanded, terms.n_values))
@@ -285,12 +285,12 @@ def test_gram_matrices_from_codes(monkeypatch, coupling, kind, weighted):
 def test_which_gram_matrices_come_from_codes():
     X, blocks = values(3000), make_blocks(np.arange(3000) // 100, np.arange(3000) % 5, "all")
     many, few = plain_terms(n_knots=12), plain_terms(n_knots=2)
-    assert coded_gram.coded_gram(AdditiveDesign.encode(X, many), blocks) is not None
+    assert coded_gram(AdditiveDesign.encode(X, many), blocks) is not None
     with_surface = Terms(many.curves, (Surface(many.curves[0], many.curves[1]),))
     others = make_blocks(np.arange(3000) // 100, np.arange(3000) % 5, "relative")
-    assert coded_gram.coded_gram(AdditiveDesign.encode(X, with_surface), blocks) is None
-    assert coded_gram.coded_gram(AdditiveDesign.encode(X, few), blocks) is None
-    assert coded_gram.coded_gram(AdditiveDesign.encode(X, many), others) is None
+    assert coded_gram(AdditiveDesign.encode(X, with_surface), blocks) is None
+    assert coded_gram(AdditiveDesign.encode(X, few), blocks) is None
+    assert coded_gram(AdditiveDesign.encode(X, many), others) is None
 
 
 @pytest.mark.parametrize("coupling", ["all", "others"])
@@ -347,7 +347,7 @@ def test_threads_do_not_change_a_bit():
         assert np.array_equal(one.gram_product(blocks)(v), other.gram_product(blocks)(v))
     few = Terms(terms.curves)
     found = [AdditiveDesign.encode(X, few, n_threads=t).gram_matrix(blocks) for t in (1, 2, 5)]
-    assert coded_gram.coded_gram(AdditiveDesign.encode(X, few), blocks) is not None
+    assert coded_gram(AdditiveDesign.encode(X, few), blocks) is not None
     assert np.array_equal(found[0], found[1])
     assert np.array_equal(found[0], found[2])
 
@@ -432,24 +432,6 @@ def test_pair_statistics(n_threads):
         H = np.bincount(cells, h, MOST_BINS**2).reshape(shape)
         np.testing.assert_allclose(sum_g[p], G, **EXACT)
         np.testing.assert_allclose(sum_h[p], H, **EXACT)
-
-
-def test_bins_are_intervals():
-    X, terms = values(300), every_kind_of_term()
-    design = AdditiveDesign.encode(X, terms).rows(slice(10, 250))
-    bins = design.bins()
-    assert bins.shape == (len(design.cells.columns), 240)
-    assert bins.max() < MOST_BINS
-    for own, column in zip(bins, design.cells.columns, strict=True):
-        x = X[10:250, column.column]
-        if column.is_levels:
-            is_missing = ~np.isin(x, column.knots)
-        else:
-            is_missing = np.isnan(x)
-            order = np.argsort(x[~is_missing])
-            assert np.all(np.diff(own[~is_missing][order].astype(int)) >= 0)
-        assert np.all(own[is_missing] == own.max(initial=0, where=is_missing))
-        assert not np.intersect1d(own[is_missing], own[~is_missing]).size
 
 
 @pytest.mark.parametrize(

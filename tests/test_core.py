@@ -22,7 +22,7 @@ import pytest
 import scipy.sparse as sp
 
 from rankwise import _core
-from rankwise.design import additive, cells, gram, term_scores, terms
+from rankwise.design import additive, cells, gram, terms
 from rankwise.design.terms import Curve, Surface, Terms
 
 M, Q, N, K = 6, 2, 3, 2  # rows, queries, columns, vectors
@@ -484,13 +484,13 @@ def additive_calls() -> dict[str, dict[str, Any]]:
     curves = [Curve(0, np.array([0.0, 0.5, 1.0])), Curve(1, np.array([0.0, 1.0]))]
     X = np.random.default_rng(0).uniform(size=(M, 2))
     both = Terms(tuple(curves), (Surface(curves[0], curves[1]),))
-    modules = (additive, cells, term_scores, terms)
+    modules = (additive, cells, terms)
     try:
         for module in modules:
             module._core = Recorder(calls)
         for rows in (X, sp.csr_matrix(X)):
             design = additive.AdditiveDesign.encode(rows, both)
-            term_scores.predict(rows, both, np.zeros((both.n_values, K)))
+            terms.predict(rows, both, np.zeros((both.n_values, K)))
         design.dot(np.zeros((design.shape[1], K)))
         design.tdot(np.zeros((M, K)))
         design.matrix()

@@ -10,8 +10,7 @@ from rankwise.data.queries import encode_queries
 from rankwise.exceptions import InvalidInputError
 from rankwise.losses import LOSSES
 from rankwise.pairs.labels import find_levels, label_graph, pair_scale
-from rankwise.pairs.margins import PreferenceMargins
-from rankwise.pairs.preferences import preference_graph
+from rankwise.pairs.preferences import PreferenceMargins, preference_graph
 from rankwise.pairs.violations import ViolationSweep
 from rankwise.solvers.choose import MARGIN_SOLVERS
 from strategies import make_problem

@@ -19,7 +19,7 @@ from rankwise import RankRLS, RankRLSCV, RankSVM, RankSVMCV, _core
 from rankwise.data import mapped, open_store, save_store
 from rankwise.data.queries import encode_queries, one_query
 from rankwise.design import CsrDesign, OperatorDesign, as_design, csr
-from rankwise.design.row_order import in_row_order, is_scattered
+from rankwise.design.fused import in_row_order, is_scattered
 from rankwise.objectives import parts
 from rankwise.pairs.blocks import COUPLINGS, laplacian
 from rankwise.pairs.labels import label_graph
@@ -91,7 +91,7 @@ def test_products_have_the_same_bits_wherever_the_matrix_lies(data, store, with_
     rng = np.random.default_rng(4)
     for width in ((), (6,)):
         v, u = rng.normal(size=(300, *width)), rng.normal(size=(6000, *width))
-        products = [design.gram_product(blocks, relabel=False) for design in (on_disk, in_memory)]
+        products = [design.gram_product(blocks) for design in (on_disk, in_memory)]
         assert_array_equal(products[0](v), products[1](v))
         assert_array_equal(on_disk.dot(v), in_memory.dot(v))
         assert_array_equal(on_disk.tdot(u), in_memory.tdot(u))
@@ -138,7 +138,7 @@ def test_windows_are_as_wide_as_the_widest_chunk_where_there_is_room(data, store
     qid = np.arange(y.size) // 1000  # 30,000 entries each
     blocks = label_graph(np.round(3 * y), encode_queries(qid), ties="exclude").blocks
     v = np.random.default_rng(7).normal(size=(300, 5))
-    expected = as_design(X, 2).gram_product(blocks, relabel=False)(v)
+    expected = as_design(X, 2).gram_product(blocks)(v)
     for room in (10**6, 10**9):  # too little and enough for the buffers; X always counts as too large
         monkeypatch.setattr(
             mapped.MemoryBudget, "allows", lambda _, n_bytes, room=room: 5 * 10**6 < n_bytes < room
@@ -181,7 +181,8 @@ def test_arrays_put_into_the_matrix_are_the_ones_that_count(data, store):
 def test_names_of_columns_on_disk_are_kept(data, store):
     design = as_design(store.X)
     blocks = label_graph(data[1], encode_queries(data[2])).blocks
-    product = design.gram_product(blocks, relabel=True)
+    design.relabel_columns()
+    product = design.gram_product(blocks)
     assert isinstance(design.prepared[1], np.memmap)
     v = np.random.default_rng(5).normal(size=300)
     assert_allclose(product(v), as_design(data[0]).gram_product(blocks)(v), rtol=1e-9)

@@ -214,7 +214,7 @@ class LogisticLoss(SmoothLoss):
 
     def hessian_diagonal(self) -> Floats:
         """Return the sum of ``ω p (1 - p)`` over each row's pairs."""
-        return self._pairs.degrees(self._curvature)
+        return self._pairs.at_both(self._curvature)
 
     @property
     def _curvature(self) -> Floats:

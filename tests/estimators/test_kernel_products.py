@@ -10,7 +10,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from all_pairs import pairwise
 from rankwise import KernelRankRLS, KernelRankRLSCV, RankRLSCV
 from rankwise.exceptions import InvalidInputError
-from rankwise.kernels.design import KernelDesign
+from rankwise.kernels import KernelDesign
 from strategies import make_problem
 
 ALPHAS = [0.01, 1.0, 10.0]

@@ -12,7 +12,7 @@ from all_pairs import pairwise
 from oracles import Pairs, label_pairs
 from rankwise import KernelRankRLS, KernelRankRLSCV, KernelRankSVM, RankRLS
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
-from rankwise.kernels.design import KernelDesign
+from rankwise.kernels import KernelDesign
 from strategies import make_problem
 
 SETTINGS = [

@@ -20,9 +20,9 @@ from rankwise.holdout.compared_pairs import (
     compared_pair_out_error,
 )
 from rankwise.holdout.decomposition import DualHoldOut, PrimalHoldOut
-from rankwise.pairs.compared import ComparedRows
 from rankwise.pairs.factor import LabelFactor
 from rankwise.pairs.labels import label_graph
+from rankwise.pairs.pairs import ComparedRows
 from rankwise.solvers.direct import DualSpectrum
 
 ALPHAS = np.array([1e-3, 0.1, 1.0, 30.0])

@@ -17,10 +17,10 @@ from rankwise.holdout.compared_pairs import compared_pair_out_differences, leave
 from rankwise.holdout.decomposition import DualHoldOut, PrimalHoldOut
 from rankwise.holdout.groups import groups_of, held_out_residuals, solve_in_lockstep
 from rankwise.holdout.leave_pair_out import leave_pair_out_error
-from rankwise.pairs.compared import ComparedRows
 from rankwise.pairs.factor import LabelFactor
 from rankwise.pairs.labels import label_graph
 from rankwise.pairs.listed import PreferencePairs
+from rankwise.pairs.pairs import ComparedRows
 from rankwise.pairs.plan import Plan
 from rankwise.pairs.preferences import preference_graph
 from rankwise.runtime.threads import LARGE_MATRIX

@@ -21,11 +21,11 @@ from rankwise.holdout.spaces import (
     exact_bytes,
 )
 from rankwise.kernels import Kernel
-from rankwise.pairs.compared import ComparedRows
 from rankwise.pairs.factor import LabelFactor
 from rankwise.pairs.labelled import LabelPairs
 from rankwise.pairs.labels import label_graph
 from rankwise.pairs.listed import PreferencePairs
+from rankwise.pairs.pairs import ComparedRows
 from rankwise.pairs.plan import Plan
 from rankwise.pairs.preferences import preference_graph
 from rankwise.runtime import memory

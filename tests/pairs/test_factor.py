@@ -7,8 +7,7 @@ from oracles import Pairs, label_pairs
 from rankwise.data.validation import check_qid
 from rankwise.pairs.factor import LabelFactor
 from rankwise.pairs.labels import label_graph
-from rankwise.pairs.preference_factor import ComponentFactor, IncidenceFactor
-from rankwise.pairs.preferences import preference_graph
+from rankwise.pairs.preferences import ComponentFactor, IncidenceFactor, preference_graph
 from strategies import make_problem
 
 SETTINGS = [

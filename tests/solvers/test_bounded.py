@@ -7,7 +7,7 @@ from scipy.optimize import minimize, nnls
 from rankwise.design import as_design
 from rankwise.losses import SquaredHingeLoss
 from rankwise.objectives import MatrixQuadratic, MeanLoss
-from rankwise.pairs.margins import PreferenceMargins
+from rankwise.pairs.preferences import PreferenceMargins
 from rankwise.solvers.bounded import Bounds, bounded_gap, minimise_bounded, polished
 from rankwise.solvers.solution import Status
 

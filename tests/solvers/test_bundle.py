@@ -8,7 +8,7 @@ from rankwise.data.queries import one_query
 from rankwise.design import as_design
 from rankwise.objectives import HingeObjective
 from rankwise.pairs.labels import find_levels, pair_scale
-from rankwise.pairs.margins import PreferenceMargins
+from rankwise.pairs.preferences import PreferenceMargins
 from rankwise.pairs.violations import ViolationSweep
 from rankwise.solvers import bundle
 from rankwise.solvers.bundle import _Best, _LineSearch, _Planes, minimise_by_planes, simplex_gap

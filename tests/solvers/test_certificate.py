@@ -6,7 +6,7 @@ import pytest
 from rankwise.design import as_design
 from rankwise.losses import SquaredHingeLoss
 from rankwise.objectives import HingeObjective, MeanLoss
-from rankwise.pairs.margins import PreferenceMargins
+from rankwise.pairs.preferences import PreferenceMargins
 from rankwise.solvers.newton import LowerBound, StoppingRule, solve_linear_limit
 from rankwise.solvers.solution import Status
 

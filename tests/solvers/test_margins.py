@@ -11,8 +11,7 @@ from rankwise.design import as_design
 from rankwise.losses import LogisticLoss, SquaredHingeLoss
 from rankwise.objectives import HingeObjective, MeanLoss, SquaredObjective
 from rankwise.pairs.labels import find_levels, label_graph, pair_scale
-from rankwise.pairs.margins import PreferenceMargins
-from rankwise.pairs.preferences import preference_graph
+from rankwise.pairs.preferences import PreferenceMargins, preference_graph
 from rankwise.pairs.violations import ViolationSweep
 from rankwise.solvers import bundle
 from rankwise.solvers.bundle import minimise_by_planes

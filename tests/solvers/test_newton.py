@@ -8,7 +8,7 @@ from all_pairs import pairwise
 from rankwise.design import as_design
 from rankwise.losses import LogisticLoss, SquaredHingeLoss
 from rankwise.objectives import MeanLoss
-from rankwise.pairs.margins import PreferenceMargins
+from rankwise.pairs.preferences import PreferenceMargins
 from rankwise.solvers.newton import minimise_by_newton
 from rankwise.solvers.solution import Status
 

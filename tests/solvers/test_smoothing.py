@@ -6,7 +6,7 @@ import pytest
 from all_pairs import pairwise
 from rankwise.design import as_design
 from rankwise.objectives import HingeObjective, HingePoint
-from rankwise.pairs.margins import PreferenceMargins
+from rankwise.pairs.preferences import PreferenceMargins
 from rankwise.solvers.bundle import minimise_by_planes
 from rankwise.solvers.newton import minimise_smoothed
 from rankwise.solvers.solution import Status

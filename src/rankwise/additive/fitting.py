@@ -16,6 +16,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from rankwise import _core
 from rankwise.additive.coordinates import (
     PLAIN,
     PenaltyCoordinates,
@@ -28,7 +29,6 @@ from rankwise.additive.training import LossSolver, MarginTraining, SquaredTraini
 from rankwise.arrays import AnyArray, Floats, Ints
 from rankwise.data.queries import Queries
 from rankwise.design import AdditiveDesign
-from rankwise.design.pair_statistics import MOST_BINS, pair_histograms
 from rankwise.design.terms import Curve, Surface, Terms
 from rankwise.exceptions import NoPairsError
 from rankwise.fitting.margins import MarginFit, margins_of
@@ -42,6 +42,7 @@ from rankwise.solvers.solution import Solution, Status
 _TIGHT = 1e-5  # a start that is this good is the solution
 _PAIRS = 4096  # whose sums are held at a time
 _JITTER = 1e-9
+MOST_BINS = 16  # cells of a side when pairs are ranked
 
 
 @dataclass(frozen=True)
@@ -445,6 +446,16 @@ def rank_pairs(
     largest = max(gains.max(initial=0.0), np.finfo(np.float64).tiny)
     order = np.argsort(-np.round(gains / largest, 6), kind="stable")
     return RankedPairs(np.column_stack([first, second])[order], gains[order])
+
+
+def pair_histograms(
+    bins: npt.NDArray[np.uint8], g: Floats, h: Floats, first: Ints, second: Ints, n_threads: int = 1
+) -> tuple[Floats, Floats]:
+    """Return the sums of g and of h by the bins of listed pairs of columns, each (pairs, MOST_BINS, MOST_BINS)."""
+    out = np.empty((first.size, 2 * MOST_BINS * MOST_BINS))
+    _core.pair_histograms(bins, g, h, first, second, out, n_threads)
+    sums = out.reshape(first.size, MOST_BINS, MOST_BINS, 2)
+    return sums[..., 0], sums[..., 1]
 
 
 def _gains(g: Floats, h: Floats) -> Floats:

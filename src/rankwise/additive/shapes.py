@@ -19,8 +19,7 @@ from rankwise.arrays import Floats, InMemory, Ints
 from rankwise.data.queries import Queries
 from rankwise.design import AdditiveDesign
 from rankwise.design.cells import Cells
-from rankwise.design.term_scores import predict
-from rankwise.design.terms import Curve, Terms
+from rankwise.design.terms import Curve, Terms, predict
 
 Labels = Callable[[Curve], list[str] | None]
 

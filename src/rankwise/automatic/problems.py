@@ -476,7 +476,7 @@ def labelled_rows(
         return LabelledRows(
             columns, y, queries, weight, metric, fold, none, None, "", (labels, scored, block)
         )
-    assigner = units_of_rows(y, queries, pairs.fold_weight)
+    assigner = units_of_rows(y, queries, pairs.entry_weight)
     plan = plan_of(cv, pairs, metric, seed)
     n_folds, n_scored, description = plan.n_folds, plan.n_folds, plan.description
     if isinstance(cv, str) and cv == "auto":

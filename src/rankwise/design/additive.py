@@ -4,28 +4,45 @@ The matrix is ``E T``: E the weights that rows give to the values of the terms (
 change of coordinates, which only ever meets vectors of values. A code holds the interval that a number lies in and its
 position there, rounded to the nearest of at least 2²⁴ steps for up to 255 knots (2²⁸ for eight): rounding
 changes the value of a curve by less than 2⁻²⁵ of the difference between two neighbouring values, as much as if X were
-stored in float32. Predictions use the original numbers, in double precision (`rankwise.design.term_scores`).
+stored in float32. Predictions use the original numbers, in double precision (`rankwise.design.terms`).
+
+X' L X of curves from their codes: sums over pairs of cells, where dense rows would be expanded and multiplied.
+
+With d the weight of each row's pairs, s the sum of a query's rows and S that of each of its levels,
+
+    X' L X = sum of d x x'  -  sum over queries of scale s s'  (+ the sum over levels of scale S S', for "others"),
+
+see `rankwise.pairs.blocks`. Rows need not be centred first, as in `rankwise.design.gram`: their entries lie between
+0 and 1.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.linalg.blas import dsyrk
 
 from rankwise import _core
 from rankwise.arrays import Floats, InMemory, Ints, Matrix, is_sparse
 from rankwise.design import fused, gram
 from rankwise.design.cells import Cells
-from rankwise.design.coded_gram import coded_gram, work
 from rankwise.design.protocol import Design, GramProduct, RowIndex
-from rankwise.design.row_order import in_row_order, is_scattered
-from rankwise.design.term_scores import MANY_CODES, csr_arrays, float_array, places_among_terms, predict
-from rankwise.design.terms import Coordinates, Terms
+from rankwise.design.terms import (
+    MANY_CODES,
+    Coordinates,
+    Terms,
+    csr_arrays,
+    float_array,
+    places_among_terms,
+    predict,
+)
 from rankwise.pairs.blocks import Folds, QueryBlocks, as_table
+from rankwise.runtime.memory import fits
+from rankwise.runtime.threads import large_algebra
 
 __all__ = ["AdditiveDesign", "predict"]
 
@@ -41,6 +58,11 @@ MOST_PARTS = 64
 BLOCK_SIZE = 1 << 17
 # Rows that are encoded at once: of a matrix on disk so many are brought to memory.
 ENCODED_ROWS = 1 << 16
+# Nanoseconds: of a pair of columns of a row from codes, and of an entry of the matrix for each dense row.
+_PAIR, _ENTRY = 1.2, 0.035
+# Of a code in a product, and of a product of no rows.
+_CODE, _CALL = 0.75, 2e4
+_SUMS = 1 << 20  # numbers in the sums of some queries
 # What the processor has: "plain", "avx2" or "avx512".
 INSTRUCTIONS = _core.widest_instructions()
 
@@ -124,7 +146,9 @@ class AdditiveDesign(Design):
     @property
     def work(self) -> tuple[float, float]:
         """Approximate nanoseconds of a product ``X'LXv`` and of ``X'LX``: codes cost other times than non-zeros."""
-        return work(self)
+        from_codes, from_rows = _gram_work(self, 0)
+        is_coded = from_codes < from_rows and not self.terms.surfaces and _has_room(self)
+        return self.shape[0] * self.row_work * _CODE + _CALL, from_codes if is_coded else from_rows
 
     def dot(self, v: Floats) -> Floats:
         """Return ``X v``."""
@@ -144,10 +168,10 @@ class AdditiveDesign(Design):
 
     def gram_product(self, blocks: QueryBlocks, folds: Folds | None = None) -> GramProduct | None:
         """Return the fused product; None where a query's rows are scattered over the matrix, or one is too large."""
-        blocks, folds = in_row_order(blocks, folds)
+        blocks, folds = fused.in_row_order(blocks, folds)
         lengths = np.full(blocks.order.size, self.row_work, dtype=np.int64)
         chunks = fused.cut(blocks, lengths, self.cells.n_entries, self.threads_used(), CHUNK_WORK)
-        if chunks is None or is_scattered(blocks.order, chunks.start):
+        if chunks is None or fused.is_scattered(blocks.order, chunks.start):
             return None
         return AdditiveProduct(self, blocks, folds, chunks)
 
@@ -194,31 +218,9 @@ class AdditiveDesign(Design):
             codes[chunk, :, : own.size] = self.codes[own // old, :, own % old].T
         return self._like(codes, 0, rows.size)
 
-    def bins(self, most: int = 16) -> npt.NDArray[np.uint8]:
-        """Return the bin of each coded column in each row, out of at most `most` bins, (coded columns, rows).
-
-        A bin is one or several intervals between knots; missing entries have a bin of their own. `cells.columns` maps
-        coded columns to columns of X.
-        """
-        out = np.empty((len(self.cells.columns), self.shape[0]), dtype=np.uint8)
-        rows = np.arange(self.first, self.first + self.shape[0])
-        chunk, place = np.divmod(rows, self.codes.shape[2])
-        for j, column in enumerate(self.cells.columns):
-            # The last knot of numbers ends an interval and begins none.
-            n_intervals = column.knots.size - (not column.is_levels and column.knots.size > 1)
-            interval = np.minimum(np.arange(column.n_cells), max(n_intervals - 1, 0))
-            bin_of = interval * min(most - 1, n_intervals) // max(n_intervals, 1)
-            bin_of[-1] = min(most - 1, n_intervals)
-            out[j] = bin_of[self.codes[chunk, j, place] >> column.shift]
-        return out
-
     def matrix(self) -> Floats:
         """Return the expanded matrix, an array."""
         return self._rows(np.arange(self.shape[0]))
-
-    def stored(self) -> npt.NDArray[np.uint32]:
-        """Return the codes."""
-        return self.codes
 
     def within(self, coordinates: Coordinates | None) -> AdditiveDesign:
         """Return the same codes with other coefficients."""
@@ -299,6 +301,66 @@ class AdditiveProduct:
             )
 
         return fused.segment_sums(blocks, chunks, self.folds, design.cells.n_entries, weighted_sum)
+
+
+def coded_gram(design: AdditiveDesign, blocks: QueryBlocks) -> Floats | None:
+    """Return ``E' L E`` by values of the curves; None where dense rows are better: surfaces, or few knots.
+
+    The coupling "relative" joins every two levels of a query, which is left to dense rows too.
+    """
+    cells = design.cells
+    if cells.terms.surfaces or blocks.coupling == "relative" or not _pays(design, blocks):
+        return None
+    threads = design.threads_used()
+    degree = np.repeat(blocks.degree, np.diff(blocks.segment_start))
+    weight = np.zeros(design.shape[0])
+    weight[blocks.order] = degree if blocks.row_weight is None else degree * blocks.row_weight
+    squares = np.empty((cells.n_entries, cells.n_entries))
+    _core.additive_squares(design.compiled, weight, squares, threads)
+    half = np.ascontiguousarray(np.asarray(cells.adjoint @ squares).T)
+    del squares
+    G = np.asfortranarray(cells.adjoint @ half)
+    units = [(blocks.query_start, -1.0, blocks.scale)]
+    if blocks.coupling == "others":
+        own = np.repeat(blocks.scale, np.diff(blocks.query_segment))
+        units.append((blocks.segment_start, 1.0, own))
+    with large_algebra(G.shape[0]):
+        for start, sign, scale in units:
+            for rows in _scaled_sums(design, blocks, start, scale):
+                G = dsyrk(sign, rows.T, beta=1.0, c=G, overwrite_c=1)
+    return np.asarray(np.triu(G) + np.triu(G, 1).T)
+
+
+def _gram_work(design: AdditiveDesign, n_units: int) -> tuple[float, float]:
+    """Estimate the nanoseconds of the matrix from codes, and from dense rows."""
+    n_rows, n_columns = design.shape[0], len(design.cells.columns)
+    entries = _ENTRY * float(design.terms.n_values) ** 2
+    return n_rows * _PAIR * n_columns * (n_columns + 1) / 2 + n_units * entries, n_rows * entries
+
+
+def _has_room(design: AdditiveDesign) -> bool:
+    return fits(8 * design.cells.n_entries**2)
+
+
+def _pays(design: AdditiveDesign, blocks: QueryBlocks) -> bool:
+    n_units = blocks.scale.size + (blocks.degree.size if blocks.coupling == "others" else 0)
+    from_codes, from_rows = _gram_work(design, n_units)
+    return from_codes < from_rows and _has_room(design)
+
+
+def _scaled_sums(design: AdditiveDesign, blocks: QueryBlocks, start: Ints, scale: Floats) -> Iterator[Floats]:
+    """Yield the sums of some units' rows after the other, times the root of each unit's scale."""
+    step = max(1, _SUMS // max(design.cells.n_entries, 1))
+    for first in range(0, start.size - 1, step):
+        own = start[first : first + step + 1]
+        rows = slice(int(own[0]), int(own[-1]))
+        weight = None if blocks.row_weight is None else blocks.row_weight[rows]
+        sums = np.empty((own.size - 1, design.cells.n_entries))
+        _core.additive_sums_of_units(
+            design.compiled, blocks.order[rows], weight, own - own[0], sums, design.threads_used()
+        )
+        values = np.asarray(design.cells.adjoint @ sums.T).T
+        yield np.ascontiguousarray(values * np.sqrt(scale[first : first + step])[:, None])
 
 
 def _room(n_rows: int, n_columns: int) -> npt.NDArray[np.uint32]:

@@ -141,19 +141,19 @@ class Cells:
 
     def _table(self) -> sp.csr_matrix:
         """Return the sparse matrix from values to the table; equal entries of the parts add up."""
-        parts = [_Triples.none()]
-        for i, number in enumerate(self.curve_sides):
-            side = self.sides[number]
-            own = _Triples.of_curve(side)
-            parts.append(own.moved(int(self.curve_start[side.coded]), int(self.terms.offsets[i])))
-        for s, start in enumerate(self.surface_start):
-            one, other = (self.sides[side].curve for side in self.surface_sides[2 * s : 2 * s + 2])
-            own = _Triples.of_surface(one, other)
-            parts.append(own.moved(int(start), int(self.terms.offsets[len(self.terms.curves) + s])))
-        entry, value, factor = (
-            np.concatenate([getattr(part, name) for part in parts]) for name in ("entry", "value", "factor")
-        )
-        return sp.csr_matrix((factor, (entry, value)), shape=(self.n_entries, self.terms.n_values))
+        entries, values, factors = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.int64)], [np.empty(0)]
+        curves = [self.sides[number] for number in self.curve_sides]
+        grids = [self.sides[number].curve for number in self.surface_sides]
+        parts = [_of_curve(side) for side in curves]
+        parts += [_of_surface(*sides) for sides in zip(grids[::2], grids[1::2], strict=True)]
+        starts = [*(self.curve_start[side.coded] for side in curves), *self.surface_start]
+        for (entry, value, factor), start, offset in zip(parts, starts, self.terms.offsets, strict=False):
+            entries.append(entry + start)
+            values.append(value + offset)
+            factors.append(factor)
+        places = np.concatenate(entries), np.concatenate(values)
+        shape = (self.n_entries, self.terms.n_values)
+        return sp.csr_matrix((np.concatenate(factors), places), shape=shape)
 
     def compiled_columns(self) -> tuple[_core.Terms, npt.NDArray[np.int32]]:
         """Return the arguments of the encoder: the columns as curves, and their shifts."""
@@ -204,56 +204,43 @@ def _coded_columns(curves: list[Curve]) -> Iterator[CodedColumn]:
         yield CodedColumn(column, is_levels, np.unique(np.concatenate(knots)).astype(np.float64))
 
 
-@dataclass(frozen=True, eq=False)
-class _Triples:
-    """Entries of a sparse matrix from the values of a term to its part of the table."""
+# Entries of a sparse matrix from the values of a term to its part of the table: row, column and factor.
+_Triples = tuple[Ints, Ints, Floats]
 
-    entry: Ints
-    value: Ints
-    factor: Floats
 
-    @classmethod
-    def none(cls) -> _Triples:
-        return cls(np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64), np.empty(0))
+def _of_curve(side: Side) -> _Triples:
+    """Return level and slope of a curve in the cells of its column, two entries for each."""
+    own = side.cell.astype(np.int64)
+    reads = np.flatnonzero(own < side.curve.n_values)
+    rises = np.flatnonzero(own < _n_intervals(side.curve))
+    k, origin, slope = own[rises], side.origin[rises], side.slope[rises]
+    return (
+        np.concatenate([2 * reads, 2 * rises, 2 * rises, 2 * rises + 1, 2 * rises + 1]),
+        np.concatenate([own[reads], k, k + 1, k, k + 1]),
+        np.concatenate([np.ones(reads.size), -origin, origin, -slope, slope]),
+    )
 
-    @classmethod
-    def of_curve(cls, side: Side) -> _Triples:
-        """Level and slope of the curve in the cells of its column, two entries for each."""
-        own = side.cell.astype(np.int64)
-        reads = np.flatnonzero(own < side.curve.n_values)
-        rises = np.flatnonzero(own < _n_intervals(side.curve))
-        k, origin, slope = own[rises], side.origin[rises], side.slope[rises]
-        return cls(
-            np.concatenate([2 * reads, 2 * rises, 2 * rises, 2 * rises + 1, 2 * rises + 1]),
-            np.concatenate([own[reads], k, k + 1, k, k + 1]),
-            np.concatenate([np.ones(reads.size), -origin, origin, -slope, slope]),
-        )
 
-    @classmethod
-    def of_ends(cls, curve: Curve) -> _Triples:
-        """Two entries per cell of a curve: its value at the start of the cell, and its increase up to the end."""
-        reads, rises = np.arange(curve.n_values), np.arange(_n_intervals(curve))
-        return cls(
-            np.concatenate([2 * reads, 2 * rises + 1, 2 * rises + 1]),
-            np.concatenate([reads, rises, rises + 1]),
-            np.concatenate([np.ones(reads.size), -np.ones(rises.size), np.ones(rises.size)]),
-        )
+def _of_ends(curve: Curve) -> _Triples:
+    """Return two entries per cell of a curve: its value at the start of the cell, and its increase up to the end."""
+    reads, rises = np.arange(curve.n_values), np.arange(_n_intervals(curve))
+    return (
+        np.concatenate([2 * reads, 2 * rises + 1, 2 * rises + 1]),
+        np.concatenate([reads, rises, rises + 1]),
+        np.concatenate([np.ones(reads.size), -np.ones(rises.size), np.ones(rises.size)]),
+    )
 
-    @classmethod
-    def of_surface(cls, one: Curve, other: Curve) -> _Triples:
-        """The products of the values and increases of two curves: four entries for each pair of cells."""
-        a, b = cls.of_ends(one), cls.of_ends(other)
-        (cell, kind), (other_cell, other_kind) = np.divmod(a.entry, 2), np.divmod(b.entry, 2)
-        pair = cell[:, None] * (other.knots.size + 1) + other_cell
-        return cls(
-            (4 * pair + kind[:, None] + 2 * other_kind).ravel(),
-            (a.value[:, None] * other.n_values + b.value).ravel(),
-            np.outer(a.factor, b.factor).ravel(),
-        )
 
-    def moved(self, entry: int, value: int) -> _Triples:
-        """Return the same from other beginnings on."""
-        return _Triples(self.entry + entry, self.value + value, self.factor)
+def _of_surface(one: Curve, other: Curve) -> _Triples:
+    """Return the products of the values and increases of two curves: four entries for each pair of cells."""
+    (entry, value, factor), (other_entry, other_value, other_factor) = _of_ends(one), _of_ends(other)
+    (cell, kind), (other_cell, other_kind) = np.divmod(entry, 2), np.divmod(other_entry, 2)
+    pair = cell[:, None] * (other.knots.size + 1) + other_cell
+    return (
+        (4 * pair + kind[:, None] + 2 * other_kind).ravel(),
+        (value[:, None] * other.n_values + other_value).ravel(),
+        np.outer(factor, other_factor).ravel(),
+    )
 
 
 def _n_intervals(curve: Curve) -> int:

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from rankwise import _core
-from rankwise.arrays import AnyArray, DType, Floats
+from rankwise.arrays import AnyArray, DType, Floats, Ints
 from rankwise.data.mapped import MappedMatrix, gather_rows, part_of
 from rankwise.design import fused, gram
 from rankwise.design.offsets import Shift
 from rankwise.design.operator import OperatorDesign, selected_rows
 from rankwise.design.protocol import Design, RowIndex, accepted_dtype
-from rankwise.design.row_order import in_row_order, is_scattered
-from rankwise.pairs.blocks import Folds, QueryBlocks, as_table
+from rankwise.pairs.blocks import Folds, QueryBlocks, as_table, laplacian
+from rankwise.runtime.memory import MemoryBudget
 
-__all__ = ["CsrDesign"]
+__all__ = ["CsrDesign", "FusedProduct"]
 
-Relabel = bool | Literal["auto"]
 Prepared = tuple[AnyArray, AnyArray, AnyArray, npt.NDArray[np.int32] | None]
 
 # Waking threads costs about 10 microseconds: below this much work one thread is faster.
@@ -29,6 +26,12 @@ MANY_NONZEROS = 1 << 17
 DENSE_SHARE = 0.02
 # Non-zeros that are copied to float64 at a time for a sparse Gram matrix.
 SPARSE_BLOCK = 1 << 20
+# From so many columns on, the coefficients and the gradient of a chunk throw each other out even of the cache that
+# cores share. At a million, for one vector, two products took 64 and 36 ms on one and two threads and a fused one
+# 89 and 51; for five vectors fusing still won by 5 %. A matrix on disk is read once in any case.
+MANY_COLUMNS = 1 << 19
+# Buffers for chunks that are larger than usual may take one part in so many of the memory there is.
+BUFFERS_SHARE = 4
 
 
 class CsrDesign(Design):
@@ -40,8 +43,6 @@ class CsrDesign(Design):
 
     has_rows = True
     is_dense = False
-    # Of columns that are named by frequency already: a second array of ids would gain nothing.
-    keeps_names = False
 
     def __init__(self, X: sp.csr_matrix, n_threads: int = 1, shift: Shift | None = None) -> None:
         self.n_threads = n_threads
@@ -77,13 +78,20 @@ class CsrDesign(Design):
         _core.csr_transposed_dot(*self.prepared, table, out, self._threads(), self.disk)
         return out.reshape(self.shape[1], *u.shape[1:])
 
-    def gram_product(
-        self, blocks: QueryBlocks, folds: Folds | None = None, relabel: Relabel = "auto"
-    ) -> fused.FusedProduct | None:
-        """Return the fused product; see `relabel_columns`."""
-        product = fused.prepare(self, blocks, folds, self._threads())
-        if product is not None and (relabel is True or (relabel == "auto" and self.relabelling_pays)):
-            self.relabel_columns()
+    def gram_product(self, blocks: QueryBlocks, folds: Folds | None = None) -> FusedProduct | None:
+        """Return the fused product; see `relabel_columns`.
+
+        None where a single query would keep the other threads waiting, and where chunks would be read from all over a
+        matrix on disk: two products in the order of its rows are faster then.
+        """
+        n_threads = self._threads()
+        if self.disk:
+            blocks, folds = fused.in_row_order(blocks, folds)
+        chunks = fused.cut(blocks, self.row_lengths()[blocks.order], self.shape[1], n_threads)
+        if chunks is None or (self.disk and fused.is_scattered(blocks.order, chunks.start)):
+            return None
+        product = FusedProduct(self, blocks, folds, chunks, n_threads)
+        self.expect_products()
         return product
 
     def expect_products(self) -> None:
@@ -120,8 +128,8 @@ class CsrDesign(Design):
         out = np.empty(self.shape[1])
         disk = self.disk
         if disk is not None:
-            blocks, _ = in_row_order(blocks)
-            if is_scattered(blocks.order, blocks.query_start):
+            blocks, _ = fused.in_row_order(blocks)
+            if fused.is_scattered(blocks.order, blocks.query_start):
                 disk = None  # every query would be a window of all rows
         _core.csr_gram_diagonal(*self.arrays, blocks.compiled(), out, self._threads(), disk)
         return out
@@ -198,7 +206,7 @@ class CsrDesign(Design):
         """Whether many products would be faster with renamed columns."""
         # Not for ids that are mapped from disk by somebody else either.
         is_mapped = self.disk is not None or isinstance(self.arrays[1], np.memmap)
-        return self.nnz >= MANY_NONZEROS and not is_mapped and not self.keeps_names
+        return self.nnz >= MANY_NONZEROS and not is_mapped
 
     def _centred(self, blocks: QueryBlocks) -> gram.CentredBlocks:
         def fetch(first: int, last: int) -> Floats:
@@ -235,6 +243,69 @@ class CsrDesign(Design):
         _add_squares(G, _sum_groups(np.ones(blocks.degree.size), blocks.query_segment) @ S, -blocks.scale)
         if blocks.coupling == "others":
             _add_squares(G, S, np.repeat(blocks.scale, np.diff(blocks.query_segment)))
+
+
+class FusedProduct:
+    """``V -> X' L X V``, reading X once; twice where that is faster."""
+
+    def __init__(
+        self,
+        design: CsrDesign,
+        blocks: QueryBlocks,
+        folds: Folds | None,
+        chunks: fused.Chunks,
+        n_threads: int,
+    ) -> None:
+        self.design = design
+        self.query_blocks = blocks
+        self.blocks = blocks.compiled()
+        self.folds = folds
+        self.n_threads = n_threads
+        self.disk = _disk_for(design, blocks.order, chunks.start, n_threads)
+        self.plan = fused.compiled_plan(chunks, self._segment_sums(blocks, chunks))
+
+    def __call__(self, v: Floats, held_out: Floats | None = None) -> Floats:
+        """Return the product; `held_out` (rows,) receives the held-out scores."""
+        design = self.design
+        table = as_table(v)
+        if (
+            table.shape[1] == 1
+            and self.folds is None
+            and self.disk is None
+            and design.shape[1] > MANY_COLUMNS
+        ):
+            return design.tdot(laplacian(self.query_blocks, design.dot(v), n_threads=self.n_threads))
+        design.reads += 1
+        out = np.empty_like(table)
+        folds = None if self.folds is None else self.folds.compiled(held_out)
+        _core.csr_fused(
+            *design.prepared, self.blocks, folds, self.plan, table, out, self.n_threads, self.disk
+        )
+        return out.reshape(v.shape)
+
+    def _segment_sums(self, blocks: QueryBlocks, chunks: fused.Chunks) -> Floats:
+        folds = None if self.folds is None else self.folds.compiled()
+        if chunks.large_query.size == 0:
+            return np.empty(0)
+        arrays = self.design.arrays
+
+        def weighted_sum(first: int, last: int, out: Floats) -> None:
+            _core.csr_weighted_sum(*arrays, self.blocks, folds, first, last, out, self.n_threads, self.disk)
+
+        return fused.segment_sums(blocks, chunks, self.folds, self.design.shape[1], weighted_sum)
+
+
+def _disk_for(design: CsrDesign, order: Ints, chunk_start: Ints, n_threads: int) -> _core.Disk | None:
+    """Return the design's disk, with windows that hold every chunk if they fit in memory."""
+    disk = design.disk
+    if disk is None or not disk.is_direct or order.size == 0:
+        return disk
+    values, ids, start = design.arrays
+    first, last = fused.row_spans(order, chunk_start)
+    widest = int(np.max(start[last] - start[first]))
+    buffers = 3 * n_threads * widest * (values.itemsize + ids.itemsize)
+    fits = widest > disk.window and MemoryBudget().allows(BUFFERS_SHARE * buffers)
+    return disk.with_window(widest) if fits else disk
 
 
 def _add_squares(G: Floats, rows: sp.csr_matrix, weight: Floats) -> None:

@@ -104,9 +104,6 @@ class DenseDesign(Design):
         """Return the array; nothing is copied."""
         return self.X
 
-    def stored(self) -> AnyArray:
-        return self.X
-
     def _row_blocks(self, n_rows: int | None = None) -> Iterator[slice]:
         step = max(1, BLOCK_SIZE // max(1, self.shape[1]))
         stop = self.shape[0] if n_rows is None else n_rows

@@ -1,37 +1,32 @@
-"""The fused product X' L X V of a sparse matrix: how rows are cut into chunks, and the prepared call."""
+"""Fused products X' L X V: how rows are cut into chunks, in the order of a matrix on disk."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 
 from rankwise import _core
 from rankwise.arrays import Floats
-from rankwise.design.row_order import in_row_order, is_scattered, row_spans
-from rankwise.pairs.blocks import Folds, QueryBlocks, as_table, laplacian
-from rankwise.runtime.memory import MemoryBudget
+from rankwise.pairs.blocks import Folds, QueryBlocks
 
-if TYPE_CHECKING:
-    from rankwise.design.csr import CsrDesign
-
-
-__all__ = ["Chunks", "FusedProduct", "compiled_plan", "cut", "prepare", "segment_sums"]
+__all__ = [
+    "Chunks",
+    "compiled_plan",
+    "cut",
+    "in_row_order",
+    "is_scattered",
+    "row_spans",
+    "segment_sums",
+]
 
 Ids = npt.NDArray[np.int64]
 
 # Large queries take the weighted sums of their segments' rows: dense vectors that each product reads again.
 # They may cost a quarter of what the query itself costs.
 SUMS_SHARE = 0.25
-# From so many columns on, the coefficients and the gradient of a chunk throw each other out even of the cache that
-# cores share. At a million, for one vector, two products took 64 and 36 ms on one and two threads and a fused one
-# 89 and 51; for five vectors fusing still won by 5 %. A matrix on disk is read once in any case.
-MANY_COLUMNS = 1 << 19
-# Buffers for chunks that are larger than usual may take one part in so many of the memory there is.
-BUFFERS_SHARE = 4
 
 
 @dataclass(frozen=True)
@@ -44,51 +39,6 @@ class Chunks:
     work: Ids
     large_query: Ids
     large_start: Ids
-
-
-class FusedProduct:
-    """``V -> X' L X V``, reading X once; twice where that is faster."""
-
-    def __init__(
-        self, design: CsrDesign, blocks: QueryBlocks, folds: Folds | None, chunks: Chunks, n_threads: int
-    ) -> None:
-        self.design = design
-        self.query_blocks = blocks
-        self.blocks = blocks.compiled()
-        self.folds = folds
-        self.n_threads = n_threads
-        self.disk = _disk_for(design, blocks.order, chunks.start, n_threads)
-        self.plan = compiled_plan(chunks, self._segment_sums(blocks, chunks))
-
-    def __call__(self, v: Floats, held_out: Floats | None = None) -> Floats:
-        """Return the product; `held_out` (rows,) receives the held-out scores."""
-        design = self.design
-        table = as_table(v)
-        if (
-            table.shape[1] == 1
-            and self.folds is None
-            and self.disk is None
-            and design.shape[1] > MANY_COLUMNS
-        ):
-            return design.tdot(laplacian(self.query_blocks, design.dot(v), n_threads=self.n_threads))
-        design.reads += 1
-        out = np.empty_like(table)
-        folds = None if self.folds is None else self.folds.compiled(held_out)
-        _core.csr_fused(
-            *design.prepared, self.blocks, folds, self.plan, table, out, self.n_threads, self.disk
-        )
-        return out.reshape(v.shape)
-
-    def _segment_sums(self, blocks: QueryBlocks, chunks: Chunks) -> Floats:
-        folds = None if self.folds is None else self.folds.compiled()
-        if chunks.large_query.size == 0:
-            return np.empty(0)
-        arrays = self.design.arrays
-
-        def weighted_sum(first: int, last: int, out: Floats) -> None:
-            _core.csr_weighted_sum(*arrays, self.blocks, folds, first, last, out, self.n_threads, self.disk)
-
-        return segment_sums(blocks, chunks, self.folds, self.design.shape[1], weighted_sum)
 
 
 def segment_sums(
@@ -119,35 +69,6 @@ def compiled_plan(chunks: Chunks, sums: Floats) -> _core.Plan:
         large_start=chunks.large_start,
         colsum=sums,
     )
-
-
-def prepare(
-    design: CsrDesign, blocks: QueryBlocks, folds: Folds | None, n_threads: int
-) -> FusedProduct | None:
-    """Return the fused product, or None.
-
-    None where a single query would keep the other threads waiting, and where chunks would be read from all over a
-    matrix on disk: two products in the order of its rows are faster then.
-    """
-    if design.disk:
-        blocks, folds = in_row_order(blocks, folds)
-    chunks = cut(blocks, design.row_lengths()[blocks.order], design.shape[1], n_threads)
-    if chunks is None or (design.disk and is_scattered(blocks.order, chunks.start)):
-        return None
-    return FusedProduct(design, blocks, folds, chunks, n_threads)
-
-
-def _disk_for(design: CsrDesign, order: Ids, chunk_start: Ids, n_threads: int) -> _core.Disk | None:
-    """Return the design's disk, with windows that hold every chunk if they fit in memory."""
-    disk = design.disk
-    if disk is None or not disk.is_direct or order.size == 0:
-        return disk
-    values, ids, start = design.arrays
-    first, last = row_spans(order, chunk_start)
-    widest = int(np.max(start[last] - start[first]))
-    buffers = 3 * n_threads * widest * (values.itemsize + ids.itemsize)
-    fits = widest > disk.window and MemoryBudget().allows(BUFFERS_SHARE * buffers)
-    return disk.with_window(widest) if fits else disk
 
 
 def chunk_size(columns: int) -> int:
@@ -208,3 +129,29 @@ def _pieces(work: Ids, first: int, last: int, size: int) -> Ids:
     """Return the rows at which the pieces of a query begin."""
     cuts = np.arange(work[first], work[last], size)
     return first + np.searchsorted(work[first:last], cuts, side="left")
+
+
+def in_row_order(blocks: QueryBlocks, folds: Folds | None = None) -> tuple[QueryBlocks, Folds | None]:
+    """Return the same pairs with queries sorted by their first row."""
+    sizes = np.diff(blocks.query_start)
+    if sizes.size == 0 or sizes.min() == 0:
+        return blocks, folds
+    first_row = np.minimum.reduceat(blocks.order, blocks.query_start[:-1])
+    if np.all(first_row[1:] > first_row[:-1]):
+        return blocks, folds
+    query = np.argsort(first_row)
+    return blocks.chosen(query), None if folds is None else folds.chosen(blocks, query)
+
+
+def row_spans(order: Ids, chunk_start: Ids) -> tuple[Ids, Ids]:
+    """Return the first row of the matrix that each chunk of grouped rows touches, and the one after the last."""
+    cuts = np.unique(chunk_start)[:-1]  # chunks without rows touch none
+    return np.minimum.reduceat(order, cuts), np.maximum.reduceat(order, cuts) + 1
+
+
+def is_scattered(order: Ids, chunk_start: Ids) -> bool:
+    """Tell whether chunks of grouped rows span many more rows of the matrix than they have."""
+    if order.size == 0:
+        return False
+    first, last = row_spans(order, chunk_start)
+    return int(np.sum(last - first)) > 2 * order.size

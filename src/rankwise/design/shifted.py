@@ -72,7 +72,7 @@ class ShiftedDesign(Design):
 
     def dot(self, v: Floats) -> Floats:
         """Return ``X v``."""
-        scores = self.base.dot(self.without(v))
+        scores = self.base.dot(self._without(v))
         if v.ndim == 1:
             scores = dgemv(1.0, self._block, v[self.shift.columns], beta=1.0, y=scores, overwrite_y=True)
             return np.asarray(scores)
@@ -85,18 +85,39 @@ class ShiftedDesign(Design):
         out[self.shift.columns] = self._block.T @ u
         return out
 
-    def without(self, v: Floats) -> Floats:
+    def _without(self, v: Floats) -> Floats:
         """Return v with zeros in the place of the shifted columns."""
         kept = v.copy()
         kept[self.shift.columns] = 0.0
         return kept
 
     def gram_product(self, blocks: QueryBlocks, folds: Folds | None = None) -> GramProduct | None:
-        """Return the fused product of the base plus the contribution of the shifted columns."""
-        fused = self.base.gram_product(blocks, folds)
-        return None if fused is None else _FusedProduct(self, fused, blocks, folds)
+        """Return the product of the base plus the columns ``X' L X`` of the shifted ones.
 
-    def gram_columns(self, blocks: QueryBlocks, folds: Folds | None = None) -> Floats:
+        The base sees zeros in their place; the two off-diagonal parts of ``X' L X`` are each other's transpose.
+        """
+        fused, place = self.base.gram_product(blocks, folds), self.shift.columns
+        if fused is None:
+            return None
+        crossed = self._gram_columns(blocks, folds)
+
+        def product(v: Floats, held_out: Floats | None = None) -> Floats:
+            out = fused(self._without(v), held_out)
+            if folds is None:
+                columns = crossed[:, :, 0]
+                out += columns @ v[place]
+                out[place] = columns.T @ v
+                return out
+            out += np.einsum("nkf,kf->nf", crossed, v[place])
+            out[place] = np.einsum("nkf,nf->kf", crossed, v)
+            if held_out is not None:
+                rows = np.flatnonzero(folds.fold >= 0)
+                held_out[rows] += np.einsum("ij,ji->i", self._block[rows], v[place][:, folds.fold[rows]])
+            return out
+
+        return product
+
+    def _gram_columns(self, blocks: QueryBlocks, folds: Folds | None = None) -> Floats:
         """Return ``X' L X`` in the shifted columns, (n, k, 1); with folds (n, k, folds)."""
         n_folds = 1 if folds is None else folds.degree.shape[1]
         out = np.empty((self.shape[1], self.shift.columns.size, n_folds))
@@ -109,7 +130,7 @@ class ShiftedDesign(Design):
         """Return ``X' L X``, (n, n)."""
         G = self.base.gram_matrix(blocks)
         if G is not None:
-            columns = self.gram_columns(blocks)[:, :, 0]
+            columns = self._gram_columns(blocks)[:, :, 0]
             G[self.shift.columns] = columns.T
             G[:, self.shift.columns] = columns
         return G
@@ -140,42 +161,5 @@ class ShiftedDesign(Design):
         """Return the matrix as an array or a SciPy matrix; it is copied."""
         return self.shift.taken_off(self.base.matrix())
 
-    def stored(self) -> AnyArray | sp.csr_matrix:
-        return self.matrix()
-
     def expect_products(self) -> None:
         self.base.expect_products()
-
-    def add_held_out(self, v: Floats, fold: npt.NDArray[np.int32], held_out: Floats) -> None:
-        """Add the contribution of the shifted columns to the held-out scores."""
-        rows = np.flatnonzero(fold >= 0)
-        coef = v[self.shift.columns][:, fold[rows]]
-        held_out[rows] += np.einsum("ij,ji->i", self._block[rows], coef)
-
-
-class _FusedProduct:
-    """``V -> X' L X V`` from the product of the base and the columns ``X' L X`` of the shifted ones.
-
-    The base sees zeros in their place; the two off-diagonal parts of ``X' L X`` are each other's transpose.
-    """
-
-    def __init__(
-        self, design: ShiftedDesign, fused: GramProduct, blocks: QueryBlocks, folds: Folds | None
-    ) -> None:
-        self._design, self._fused, self._folds = design, fused, folds
-        self._columns = design.gram_columns(blocks, folds)
-
-    def __call__(self, v: Floats, held_out: Floats | None = None) -> Floats:
-        """Return the product; `held_out` (rows,) receives the held-out scores."""
-        design, place = self._design, self._design.shift.columns
-        out = self._fused(design.without(v), held_out)
-        if self._folds is None:
-            columns = self._columns[:, :, 0]
-            out += columns @ v[place]
-            out[place] = columns.T @ v
-            return out
-        out += np.einsum("nkf,kf->nf", self._columns, v[place])
-        out[place] = np.einsum("nkf,nf->kf", self._columns, v)
-        if held_out is not None:
-            design.add_held_out(v, self._folds.fold, held_out)
-        return out

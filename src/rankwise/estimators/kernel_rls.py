@@ -25,9 +25,8 @@ from rankwise.fitting.notices import notices_of_extremes
 from rankwise.fitting.problem import KernelProblem, Problem
 from rankwise.fitting.squares import KernelLeastSquares
 from rankwise.holdout.spaces import KernelSpace
-from rankwise.kernels import Kernel, resolve_gamma
+from rankwise.kernels import Kernel, KernelDesign, resolve_gamma
 from rankwise.kernels.basis import Basis, basis_size, choose_basis
-from rankwise.kernels.design import KernelDesign
 from rankwise.metrics import Metric
 from rankwise.pairs.plan import Plan
 from rankwise.runtime.memory import MemoryBudget

@@ -10,8 +10,7 @@ import numpy as np
 from rankwise.arrays import Bools, Floats, Ints, Matrix, Rows, is_sparse
 from rankwise.design import DenseDesign, Design, matrix_rows
 from rankwise.design.offsets import find_shift, sampled_rows
-from rankwise.kernels import FeatureMap, Kernel
-from rankwise.kernels.design import KernelDesign
+from rankwise.kernels import FeatureMap, Kernel, KernelDesign
 from rankwise.pairs.factor import Factor
 from rankwise.pairs.pairs import Pairs
 from rankwise.runtime.memory import MemoryBudget

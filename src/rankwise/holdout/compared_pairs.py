@@ -37,7 +37,7 @@ from threadpoolctl import threadpool_limits
 
 from rankwise.arrays import Floats
 from rankwise.holdout.decomposition import HoldOut, Rows
-from rankwise.pairs.compared import ComparedRows
+from rankwise.pairs.pairs import ComparedRows
 from rankwise.runtime.progress import ShareProgress
 
 __all__ = [

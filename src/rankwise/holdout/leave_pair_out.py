@@ -17,7 +17,7 @@ from rankwise import _core
 from rankwise.arrays import Floats, Rows
 from rankwise.holdout.compared_pairs import compared_pair_out_error, leaves_one_level, sum_over_blocks
 from rankwise.holdout.decomposition import HoldOut
-from rankwise.pairs.compared import ComparedRows
+from rankwise.pairs.pairs import ComparedRows
 from rankwise.runtime.memory import MemoryBudget
 from rankwise.runtime.threads import blas_held
 

@@ -18,9 +18,10 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import KERNEL_PARAMS, pairwise_kernels
 
-from rankwise.arrays import Floats, Matrix
+from rankwise.arrays import DType, Floats, Matrix
 from rankwise.data.validation import check_choice
 from rankwise.design.offsets import Shift, find_shift, sampled_rows, spreads
+from rankwise.design.protocol import Design, RowIndex
 from rankwise.exceptions import InvalidInputError
 from rankwise.runtime.decompositions import diagonalise
 from rankwise.runtime.threads import large_algebra
@@ -30,6 +31,7 @@ __all__ = [
     "KERNELS",
     "FeatureMap",
     "Kernel",
+    "KernelDesign",
     "resolve_gamma",
 ]
 
@@ -80,10 +82,6 @@ class Kernel:
     def _may_overflow(self) -> bool:
         """Whether moderate rows can have a kernel that is not finite; others are bounded, or sums of products."""
         return not isinstance(self.name, str) or self.name in {"poly", "polynomial"}
-
-    def between(self, X: Matrix, Y: Matrix) -> Floats:
-        """Return the kernel values of the rows of X and of Y as one new array."""
-        return self.towards(Y)(X)
 
     def towards(self, Y: Matrix) -> Callable[[Matrix], Floats]:
         """Return a function that computes kernel values of rows with the rows of Y, which are shifted once."""
@@ -143,6 +141,47 @@ class Kernel:
         for rows, values in self.blocks(X, Y):
             out[rows] = values
         return out
+
+
+class KernelDesign(Design):
+    """The kernel between X and the rows of a basis, made again a block at a time whenever it is needed."""
+
+    has_rows = True
+    is_dense = False  # nothing is stored
+
+    def __init__(self, kernel: Kernel, X: Matrix, basis: Matrix, n_threads: int = 1) -> None:
+        self._kernel, self._X, self._basis = kernel, X, basis
+        self.n_threads = n_threads
+        self.shape: tuple[int, int] = (X.shape[0], basis.shape[0])
+        self.dtype: DType = np.dtype(np.float64)
+        self.nnz = X.shape[0] * basis.shape[0]
+        self.reads = 0
+
+    def dot(self, v: Floats) -> Floats:
+        """Return ``K v``."""
+        self.reads += 1
+        if self._kernel.name == "linear":
+            return self._kernel.linear_product(self._X, self._basis, v)
+        out = np.empty((self.shape[0], *v.shape[1:]))
+        for rows, values in self._kernel.blocks(self._X, self._basis):
+            np.matmul(values, v, out=out[rows])
+        return out
+
+    def tdot(self, u: Floats) -> Floats:
+        """Return ``K' u``."""
+        self.reads += 1
+        out = np.zeros((self._basis.shape[0], *u.shape[1:]))
+        for rows, values in self._kernel.blocks(self._X, self._basis):
+            out += values.T @ u[rows]
+        return out
+
+    def rows(self, index: RowIndex) -> KernelDesign:
+        """Return the design of a subset of rows."""
+        return KernelDesign(self._kernel, self._X[index], self._basis, self.n_threads)
+
+    def matrix(self) -> Floats:
+        """Return the kernel matrix."""
+        return self._kernel.matrix(self._X, self._basis)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ import numpy as np
 
 from rankwise.arrays import Floats, Ints
 from rankwise.design import Design
-from rankwise.design.row_order import in_row_order
+from rankwise.design.fused import in_row_order
 from rankwise.objectives.quadratic import (
     BalancedObjective,
     MatrixQuadratic,
@@ -155,14 +155,16 @@ def query_parts(design: Design, blocks: QueryBlocks, pull: Floats, n_rows: int) 
     while first < n_queries:
         last = int(np.searchsorted(start, start[first] + n_rows, side="right")) - 1
         last = max(last, first + 1)
-        order, part = blocks.order[start[first] : start[last]], blocks.part(first, last)
+        part = blocks.chosen(np.arange(first, last))
+        order = part.order
         lowest = int(order.min(initial=design.shape[0]))
         if order.size and int(order.max()) - lowest == order.size - 1:
             # Rows that stand together, though levels may mix them: a store reads them in one go.
             rows = slice(lowest, lowest + order.size)
             yield BlockPart(design.rows(rows), replace(part, order=order - lowest), pull[rows])
         else:
-            yield BlockPart(design.gathered(order), part, pull[order])
+            local = replace(part, order=np.arange(order.size))
+            yield BlockPart(design.gathered(order), local, pull[order])
         first = last
 
 

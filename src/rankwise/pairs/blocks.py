@@ -67,22 +67,6 @@ class QueryBlocks:
     row_weight: npt.NDArray[np.float64] | None = None
     level_value: npt.NDArray[np.float64] | None = None
 
-    def part(self, first: int, last: int) -> QueryBlocks:
-        """Return the blocks of the queries [first, last), for rows in grouped order."""
-        rows = slice(int(self.query_start[first]), int(self.query_start[last]))
-        segments = slice(int(self.query_segment[first]), int(self.query_segment[last]))
-        return QueryBlocks(
-            np.arange(rows.stop - rows.start, dtype=np.int64),
-            self.query_start[first : last + 1] - rows.start,
-            self.segment_start[segments.start : segments.stop + 1] - rows.start,
-            self.query_segment[first : last + 1] - segments.start,
-            self.degree[segments],
-            self.scale[first:last],
-            self.coupling,
-            None if self.row_weight is None else self.row_weight[rows],
-            None if self.level_value is None else self.level_value[segments],
-        )
-
     def chosen(self, queries: npt.NDArray[np.int64]) -> QueryBlocks:
         """Return the blocks of some queries, in the order given; `order` holds the caller's rows as before."""
         segment, row = ranges(self.query_segment, queries), ranges(self.query_start, queries)
@@ -100,17 +84,7 @@ class QueryBlocks:
 
     def compiled(self) -> _core.Blocks:
         """Return the same arrays as the compiled kernels take them."""
-        return _core.Blocks(
-            order=self.order,
-            query_start=self.query_start,
-            segment_start=self.segment_start,
-            query_segment=self.query_segment,
-            degree=self.degree,
-            scale=self.scale,
-            coupling=self.coupling,
-            row_weight=self.row_weight,
-            level_value=self.level_value,
-        )
+        return _core.Blocks(**vars(self))
 
 
 @dataclass(frozen=True)

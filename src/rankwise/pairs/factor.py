@@ -10,7 +10,7 @@ which it multiplies by the level's degree, and the span of the ``u_k``, where it
 so its symmetric root is ``R = Σ √degree_k C_k + U √B U'`` and ``F = R diag(√w)``. B is 0 where ties are compared (one
 level), ``s_q N (I - ν ν')`` with ``ν = √n / √N`` where they are not, and dense only for the relative cost, whose root
 takes an eigendecomposition of levels × levels a query. Explicit preferences have no such root: see
-`rankwise.pairs.preference_factor`.
+`rankwise.pairs.preferences`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,7 @@ from rankwise import _core
 from rankwise.arrays import Floats
 from rankwise.pairs.blocks import MANY_SCORES, QueryBlocks
 from rankwise.pairs.graph import PairGraph
-from rankwise.pairs.preference_factor import ComponentFactor, IncidenceFactor, symmetric_roots
-from rankwise.pairs.preferences import PreferenceGraph
+from rankwise.pairs.preferences import ComponentFactor, IncidenceFactor, PreferenceGraph, symmetric_roots
 
 __all__ = ["ColumnFactor", "Factor", "LabelFactor", "factor_of"]
 

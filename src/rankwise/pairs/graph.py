@@ -131,5 +131,5 @@ class ListedPairs(MarginPairs, Protocol):
     def at_rows(self, per_pair: Floats) -> Floats:
         """Return for each row the sum over its won pairs minus the sum over its lost pairs: ``A'u``."""
 
-    def degrees(self, per_pair: Floats) -> Floats:
+    def at_both(self, per_pair: Floats) -> Floats:
         """Return for each row the sum over its pairs: ``|A|'u``."""

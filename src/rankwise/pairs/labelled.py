@@ -14,7 +14,6 @@ from rankwise.data.queries import Queries, encode_queries
 from rankwise.exceptions import MissingQueriesError, NoPairsError
 from rankwise.metrics import Metric
 from rankwise.pairs.blocks import Folds, QueryBlocks, laplacian
-from rankwise.pairs.compared import ComparedRows
 from rankwise.pairs.factor import ColumnFactor, Factor, LabelFactor
 from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.known_columns import codes_of_groups
@@ -29,7 +28,7 @@ from rankwise.pairs.labels import (
     laplacian_depends_on_labels,
     pair_scale,
 )
-from rankwise.pairs.pairs import Pairs
+from rankwise.pairs.pairs import ComparedRows, Pairs
 from rankwise.pairs.plan import Plan, Scorer, Units
 from rankwise.pairs.violations import ViolationSweep
 
@@ -46,8 +45,8 @@ class LabelPairs(Pairs):
         The labels, output by output.
     importance : (queries,) float64 or None
         A factor on the weight of each query's pairs.
-    fold_weight : (rows,) float64 or None
-        The weight of each row when folds are assigned: rows and queries that weigh nothing are not there.
+    entry_weight : (rows,) float64 or None
+        The weight of each row with that of its query: what weighs nothing is not there when folds are assigned.
     """
 
     entries: ClassVar[str] = "rows"
@@ -71,10 +70,10 @@ class LabelPairs(Pairs):
             # A query of no importance is left out: its rows neither train nor score.
             weight = np.ones(queries.n_rows) if row_weight is None else row_weight
             row_weight = weight * (importance[queries.codes] > 0)
-        self.row_weight = self.fold_weight = row_weight
+        self.row_weight = self.entry_weight = row_weight
         if importance is not None:
             own = importance[queries.codes]
-            self.fold_weight = own if row_weight is None else own * row_weight
+            self.entry_weight = own if row_weight is None else own * row_weight
         self.n_rows, self.several_outputs = y.shape[0], y.ndim == 2
         self.columns: list[Floats] = list(np.ascontiguousarray(y.T)) if self.several_outputs else [y]
         self.n_outputs = len(self.columns)
@@ -179,7 +178,7 @@ class LabelPairs(Pairs):
 
     def units(self, cv: object = "auto", *, whole_components: bool = False) -> Units | None:
         is_by_pairs = isinstance(cv, str) and cv == "leave-pair-out"
-        return None if is_by_pairs else units_of_rows(self.y, self.queries, self.fold_weight)
+        return None if is_by_pairs else units_of_rows(self.y, self.queries, self.entry_weight)
 
     def for_splitter(
         self, splitter: object, *, asks_for_groups: bool
@@ -192,10 +191,6 @@ class LabelPairs(Pairs):
             )
         return np.zeros((self.n_rows, 1)), self.y, groups
 
-    def scored_entries(self, held: Ints) -> Bools:
-        weight = self.fold_weight
-        return np.ones(held.size, dtype=np.bool_) if weight is None else weight[held] > 0
-
     def scorer(self, metric: Metric, output: int, entries: Ints, fold: Ints | None = None) -> Scorer:
         labels, weight = self.columns[output], self.row_weight
         metric = metric.settled(labels if weight is None else labels[weight > 0])
@@ -205,32 +200,20 @@ class LabelPairs(Pairs):
         own = None if weight is None else weight[entries]
         return row_scorer(metric, labels[entries], queries, self.n_threads, weight=own, rows=entries)
 
-    def can_pool(self) -> bool:
-        return len(self.queries) == 1
-
     def nothing_left(self, fold: int) -> NoPairsError:
         return NoPairsError(
             f"Without its held-out rows, fold {fold} has no two rows of a query with different labels to train on.",
             "use more folds, cv=sklearn.model_selection.KFold(5) to hold rows of every query out, or an eval_set.",
         )
 
-    def emptied_by(self, plan: Plan, output: int) -> Ints:
+    def one_pair(self, output: int) -> Ints:
         levels = self._levels[output]
-        fold = plan.groups[levels.order]
         level = np.repeat(np.arange(levels.query.size), np.diff(levels.start))
-        if self.row_weight is not None:
-            weighs = self.row_weight[levels.order] > 0
-            fold, level = fold[weighs], level[weighs]
-        at = np.flatnonzero(np.diff(level, prepend=-1))  # where each level that has rows starts
-        query, first = levels.query[level[at]], np.minimum.reduceat(fold, at)
-        n_levels = np.bincount(query, minlength=levels.ordered.size)
-        is_whole = (first == np.maximum.reduceat(fold, at)) & (first >= 0) & levels.ordered[query]
-        # A query has no pair left where a fold holds all of its levels but one.
-        n_folds = max(plan.n_folds, 1)
-        held, n_held = np.unique((query * n_folds + first)[is_whole], return_counts=True)
-        is_emptied = n_held >= n_levels[held // n_folds] - 1
-        n_emptied = np.bincount(held[is_emptied] % n_folds, minlength=n_folds)
-        return np.flatnonzero(n_emptied == np.count_nonzero(levels.ordered))
+        weighs = np.ones(self.n_rows, dtype=np.bool_) if self.row_weight is None else self.row_weight > 0
+        rows, level = levels.order[weighs[levels.order]], level[weighs[levels.order]]
+        is_higher = (np.diff(level) > 0) & (np.diff(levels.query[level]) == 0)
+        lower = int(np.argmax(is_higher))
+        return rows[lower : lower + 2]
 
     def in_lockstep(self, plan: Plan, output: int) -> LabelFolds:
         return LabelFolds(self, plan, output)
@@ -266,7 +249,7 @@ class LabelPairs(Pairs):
 
     @property
     def _is_one_ranking(self) -> bool:
-        weight, codes = self.fold_weight, self.queries.codes
+        weight, codes = self.entry_weight, self.queries.codes
         present = codes if weight is None else codes[weight > 0]
         return bool((present == present[0]).all())
 
@@ -374,12 +357,10 @@ class _FoldFactors:
         self._factors = factors
 
     def apply(self, v: Floats) -> Floats:
-        columns = zip(self._factors, np.ascontiguousarray(v.T), strict=True)
-        return np.column_stack([factor.apply(own) for factor, own in columns])
+        return np.column_stack([factor.apply(own) for factor, own in zip(self._factors, v.T, strict=True)])
 
     def transposed(self, v: Floats) -> Floats:
-        columns = zip(self._factors, np.ascontiguousarray(v.T), strict=True)
-        return np.column_stack([factor.transposed(own) for factor, own in columns])
+        return np.column_stack([self.model(column, own) for column, own in enumerate(v.T)])
 
     def model(self, column: int, v: Floats) -> Floats:
         return self._factors[column].transposed(v)

@@ -13,7 +13,7 @@ labels once is all it takes: every quantity here is a sum over queries or levels
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
@@ -145,7 +145,7 @@ class LabelGraph:
 
     def laplacian(self, v: Floats) -> Floats:
         """Apply ``L`` to a vector or to the columns of a block."""
-        return _apply(self.blocks, v, self.n_threads)
+        return laplacian(self.blocks, v, n_threads=self.n_threads)
 
     def degrees(self) -> Floats:
         blocks, out = self.blocks, np.zeros(self.n_rows)
@@ -176,7 +176,14 @@ def label_graph(
         The levels of `y`, if they are already computed.
     """
     if y.ndim == 2:
-        return _several_outputs(y, queries, ties, cost, query_weight, row_weight, query_importance, n_threads)
+        options: dict[str, Any] = {"ties": ties, "cost": cost, "query_weight": query_weight}
+        options |= {"row_weight": row_weight, "query_importance": query_importance, "n_threads": n_threads}
+        graphs = [label_graph(column, queries, **options) for column in np.ascontiguousarray(y.T)]
+        return replace(
+            graphs[0],
+            pull=np.column_stack([g.pull for g in graphs]),
+            constant=np.array([float(g.constant) for g in graphs]),
+        )
     levels = find_levels(y, queries, row_weight) if levels is None else levels
     size, ordered_pairs = _sizes(levels, len(queries))
     scale = _pair_scale(query_weight, size, ordered_pairs)
@@ -188,45 +195,15 @@ def label_graph(
         pull, constant = _net_wins(levels, size, scale, row_weight), float(scale @ ordered_pairs)
     else:
         centred = _centre(y, queries, row_weight, size)  # L ignores shifts inside a query; rounding does not
-        pull = _apply(blocks, centred, n_threads)
+        pull = laplacian(blocks, centred, n_threads=n_threads)
         constant = float(scale @ ordered_pairs) if cost == "relative" else float(centred @ pull)
-    weight = float(scale @ ordered_pairs) if cost != "relative" else _relative_weight(blocks, levels)
+    weight = float(scale @ ordered_pairs) if cost != "relative" else float(levels.weight @ blocks.degree) / 2
     return LabelGraph(blocks, pull, np.array(constant), weight, n_threads)
-
-
-def _several_outputs(
-    y: Floats,
-    queries: Queries,
-    ties: Ties,
-    cost: Cost,
-    query_weight: QueryWeight,
-    row_weight: Floats | None,
-    query_importance: Floats | None,
-    n_threads: int,
-) -> LabelGraph:
-    graphs = [
-        label_graph(
-            column,
-            queries,
-            ties=ties,
-            cost=cost,
-            query_weight=query_weight,
-            row_weight=row_weight,
-            query_importance=query_importance,
-            n_threads=n_threads,
-        )
-        for column in np.ascontiguousarray(y.T)
-    ]
-    return replace(
-        graphs[0],
-        pull=np.column_stack([g.pull for g in graphs]),
-        constant=np.array([float(g.constant) for g in graphs]),
-    )
 
 
 def _net_wins(levels: Levels, size: Floats, scale: Floats, row_weight: Floats | None) -> Floats:
     """Return ``A'ω``."""
-    below = np.cumsum(levels.weight) - levels.weight - _exclusive(size)[levels.query]
+    below = np.cumsum(levels.weight) - levels.weight - (np.cumsum(size) - size)[levels.query]
     balance = scale[levels.query] * (2 * below + levels.weight - size[levels.query])
     return _weighted(levels.spread(balance), row_weight)
 
@@ -307,12 +284,8 @@ def _relative_degree(blocks: QueryBlocks, levels: Levels, n_threads: int) -> Flo
         degree=np.zeros(n_levels),
         row_weight=levels.weight,
     )
-    action = _apply(one_row_a_level, np.ones(n_levels), n_threads)
+    action = laplacian(one_row_a_level, np.ones(n_levels), n_threads=n_threads)
     return np.divide(-action, levels.weight, out=np.zeros(n_levels), where=levels.weight > 0)
-
-
-def _relative_weight(blocks: QueryBlocks, levels: Levels) -> float:
-    return float(levels.weight @ blocks.degree) / 2
 
 
 def _centre(y: Floats, queries: Queries, row_weight: Floats | None, size: Floats) -> Floats:
@@ -327,11 +300,3 @@ def _weighted(values: Floats, row_weight: Floats | None) -> Floats:
 
 def _sum_by(group: Ints, values: Floats, n_groups: int) -> Floats:
     return np.asarray(np.bincount(group, weights=values, minlength=n_groups), dtype=np.float64)
-
-
-def _exclusive(values: Floats) -> Floats:
-    return np.cumsum(values) - values
-
-
-def _apply(blocks: QueryBlocks, v: Floats, n_threads: int) -> Floats:
-    return laplacian(blocks, v, n_threads=n_threads)

@@ -20,11 +20,15 @@ from rankwise.pairs.factor import ColumnFactor, Factor
 from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.known_columns import differing_pairs
 from rankwise.pairs.labels import Cost, Ties
-from rankwise.pairs.margins import PreferenceMargins
 from rankwise.pairs.pairs import Pairs
 from rankwise.pairs.plan import Plan, Scorer, Units
-from rankwise.pairs.preference_factor import ComponentFactor, IncidenceFactor
-from rankwise.pairs.preferences import PreferenceGraph, preference_graph
+from rankwise.pairs.preferences import (
+    ComponentFactor,
+    IncidenceFactor,
+    PreferenceGraph,
+    PreferenceMargins,
+    preference_graph,
+)
 
 __all__ = ["PreferencePairs", "pair_scorer"]
 
@@ -41,7 +45,7 @@ class PreferencePairs(Pairs):
     has_blocks: ClassVar[bool] = False
     several_outputs = False
     n_outputs = 1
-    row_weight = None
+    row_weight = entry_weight = None
 
     @classmethod
     def listed(
@@ -158,9 +162,6 @@ class PreferencePairs(Pairs):
         groups = None if self.groups is None else np.asarray(self.groups)
         return np.column_stack([self.whole.winner, self.whole.loser]), None, groups
 
-    def scored_entries(self, held: Ints) -> Bools:
-        return np.ones(held.size, dtype=np.bool_)
-
     def scorer(self, metric: Metric, output: int, entries: Ints, fold: Ints | None = None) -> Scorer:
         # The caller's weight, and nothing where a pair has no winner.
         weight = (
@@ -170,18 +171,14 @@ class PreferencePairs(Pairs):
         compared = self.whole.winner[entries], self.whole.loser[entries]
         return pair_scorer(metric, own, compared, fold=fold)
 
-    def can_pool(self) -> bool:
-        return True
-
     def nothing_left(self, fold: int) -> NoPairsError:
         return NoPairsError(
             f"Without its held-out pairs, fold {fold} has none to train on.",
             "use more folds, or hold less out.",
         )
 
-    def emptied_by(self, plan: Plan, output: int) -> Ints:
-        own = np.unique(plan.groups[self.whole.is_ordered])
-        return own[own >= 0] if own.size == 1 else own[:0]
+    def one_pair(self, output: int) -> Ints:
+        return np.flatnonzero(self.whole.is_ordered)[:1]
 
     def in_lockstep(self, plan: Plan, output: int) -> PreferenceFolds:
         for fold in range(plan.n_folds):

@@ -8,19 +8,89 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import ClassVar, NamedTuple, Protocol, Self
+
+import numpy as np
 
 from rankwise.arrays import AnyArray, Bools, Floats, Ints, Matrix, Rows
 from rankwise.data.queries import Queries
 from rankwise.exceptions import NoPairsError, UndefinedMetricError
 from rankwise.metrics import Metric
 from rankwise.pairs.blocks import Folds, QueryBlocks
-from rankwise.pairs.compared import ComparedRows
 from rankwise.pairs.factor import ColumnFactor, Factor
 from rankwise.pairs.graph import MarginPairs, PairGraph
 from rankwise.pairs.plan import Plan, Scorer, Units
 
-__all__ = ["FoldGraphs", "HeldOut", "Pairs"]
+__all__ = ["ComparedRows", "FoldGraphs", "HeldOut", "Pairs"]
+
+_NEGLIGIBLE = 1e-13  # of the weight of pairs is rounding
+
+
+@dataclass(frozen=True)
+class ComparedRows:
+    """One ranking in which every two rows are compared, tied or not: the labels and alphas of models without two rows.
+
+    The formulas are in `rankwise.holdout.compared_pairs`.
+
+    Attributes
+    ----------
+    y : (rows,) float64
+    weight : (rows,) float64
+        Positive.
+    cost : {"magnitude", "unit"}
+    query_weight : {"size", "pairs", "equal"}
+    rows : (rows,) int64 or None
+        Their numbers in the design; the others weigh nothing.
+    """
+
+    y: Floats
+    weight: Floats
+    cost: str
+    query_weight: str
+    rows: Rows | None = None
+
+    @cached_property
+    def level(self) -> Rows:
+        """The level of each row's label, from the lowest."""
+        return np.unique(self.y, return_inverse=True)[1].astype(np.int64)
+
+    @cached_property
+    def labels(self) -> Floats:
+        """Targets of the equivalent ridge regression: centred y, or the weight of the rows below minus above."""
+        if self.cost != "unit":
+            return np.asarray(self.y - self.weight @ self.y / self.weight.sum())
+        of_level = np.bincount(self.level, weights=self.weight)
+        below = np.cumsum(of_level) - of_level
+        return np.asarray((2 * below + of_level - of_level.sum())[self.level])
+
+    @cached_property
+    def _opponents(self) -> Floats:
+        """The weight of each row's pairs with different labels."""
+        of_level = np.bincount(self.level, weights=self.weight)
+        return np.asarray(self.weight * (of_level.sum() - of_level)[self.level])
+
+    @property
+    def is_even(self) -> bool:
+        """Whether all pairs with different labels change alpha alike."""
+        if self.query_weight == "size":
+            return True
+        varies = np.ptp(self.weight) > 0
+        return not varies and (self.query_weight == "pairs" or np.ptp(self._opponents) == 0)
+
+    def alpha_factor(self, i: Rows, j: Rows) -> Floats:
+        """Return the factor of alpha when i and j are held out; 0 where no pair with weight remains."""
+        total = float(self.weight.sum())
+        w_i, w_j = self.weight[i], self.weight[j]
+        if self.query_weight == "size":
+            return np.ones(np.broadcast_shapes(i.shape, j.shape))
+        factor = total / np.maximum(total - w_i - w_j, self.weight.min())
+        if self.query_weight == "pairs":
+            return np.asarray(factor)
+        ordered = float(self._opponents.sum()) / 2
+        left = ordered - self._opponents[i] - self._opponents[j] + w_i * w_j
+        return np.asarray(factor * np.where(left > _NEGLIGIBLE * ordered, left / ordered, 0.0))
 
 
 class HeldOut(NamedTuple):
@@ -64,6 +134,8 @@ class Pairs(ABC):
     queries : Queries
         The queries of the rows; a single query where any two rows may be compared.
     row_weight : (rows,) float64 or None
+    entry_weight : (entries,) float64 or None
+        Entries of weight 0 score nothing.
     several_outputs : bool
         Whether labels were passed as columns.
     attributes : dict
@@ -75,6 +147,7 @@ class Pairs(ABC):
 
     queries: Queries
     row_weight: Floats | None
+    entry_weight: Floats | None
     n_rows: int
     n_outputs: int
     several_outputs: bool
@@ -132,24 +205,16 @@ class Pairs(ABC):
         """Return X, y and groups as scikit-learn's splitters take them."""
 
     @abstractmethod
-    def scored_entries(self, held: Ints) -> Bools:
-        """Tell which of the entries weigh something."""
-
-    @abstractmethod
     def scorer(self, metric: Metric, output: int, entries: Ints, fold: Ints | None = None) -> Scorer:
         """Prepare a metric on some entries; where each has a fold, whose models differ, fold by fold."""
-
-    @abstractmethod
-    def can_pool(self) -> bool:
-        """Tell whether entries of all folds can be scored together."""
 
     @abstractmethod
     def nothing_left(self, fold: int) -> NoPairsError:
         """Return the error for a fold that leaves nothing to train on."""
 
     @abstractmethod
-    def emptied_by(self, plan: Plan, output: int) -> Ints:
-        """Return the folds that hold out every pair of an output, if folds do not overlap: there may be many."""
+    def one_pair(self, output: int) -> Ints:
+        """Return the entries of some pair of an output that has a winner: two rows, or the pair itself."""
 
     @abstractmethod
     def in_lockstep(self, plan: Plan, output: int) -> FoldGraphs:
@@ -222,6 +287,11 @@ class Pairs(ABC):
             raise self.nothing_left(fold)
         return trained
 
+    @property
+    def can_pool(self) -> bool:
+        """Whether entries of all folds can be scored together."""
+        return len(self.queries) == 1
+
     def held_out(self, plan: Plan, metric: Metric, output: int = 0) -> list[HeldOut]:
         """Return the training pairs and the scorer of each fold that can be scored, or of the evaluation set.
 
@@ -243,6 +313,6 @@ class Pairs(ABC):
     def require_pairs_left(self, plan: Plan) -> None:
         """Raise where a fold leaves nothing to train on: its model is 0, and closed forms leave rounding alone."""
         for output in range(self.n_outputs):
-            folds = range(plan.n_folds) if plan.overlaps else self.emptied_by(plan, output).tolist()
-            for fold in folds:
+            # Only folds that hold out part of any one pair can hold out all of them.
+            for fold in np.unique(plan.fold[np.isin(plan.held, self.one_pair(output))]).tolist():
                 self.without(plan, fold, output)

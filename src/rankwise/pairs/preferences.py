@@ -21,12 +21,22 @@ Measured with random pairs (m rows, l pairs, one core): a product takes 2.4 ms f
 gathering and counting pair by pair in numpy takes 12.7 ms; for m = 8·10⁵ and l = 10⁷ it is 70 ms (26 ms with weights
 of 1 on two cores) against 259 ms. scipy's own sparse product is as fast on one core, and supports neither threads nor
 weights of 1.
+
+The margin of a pair is its wanted difference. A tie (magnitude 0) has no winner that a margin could protect, so it
+takes no part there, and neither does a pair of weight 0.
+
+Two factors ``L = F'F``: `ComponentFactor` is the symmetric root, by an eigendecomposition of each connected component.
+Kernel matrices and hold-out formulas use it, since it mixes no two components. `IncidenceFactor` is ``√Ω A`` itself,
+with ``t = √Ω z``, in O(pairs) per product. Conjugate gradients use it where a matrix of rows × rows does not fit in
+memory.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -36,9 +46,23 @@ from scipy.sparse.csgraph import connected_components
 from rankwise import _core
 from rankwise.arrays import Floats, Ints
 from rankwise.pairs.blocks import MANY_SCORES
+from rankwise.pairs.graph import SmoothedHinge
 from rankwise.pairs.labels import Cost, Ties
+from rankwise.runtime.threads import large_algebra
 
-__all__ = ["Edges", "PreferenceGraph", "preference_graph"]
+__all__ = [
+    "ComponentFactor",
+    "Edges",
+    "IncidenceFactor",
+    "PreferenceGraph",
+    "PreferenceMargins",
+    "ViolatedPreferences",
+    "preference_graph",
+    "symmetric_roots",
+]
+
+# An eigenvalue below this share of the largest is rounding.
+_ROUNDING = 1e-13
 
 
 @dataclass(frozen=True)
@@ -204,3 +228,209 @@ def preference_graph(
     elif cost == "unit":
         difference = np.sign(difference)
     return PreferenceGraph(n_rows, winner, loser, pair_weight, difference, n_threads)
+
+
+@dataclass(frozen=True)
+class PreferenceMargins(Edges):
+    """Listed pairs that have a winner; implements `ListedPairs`.
+
+    Attributes
+    ----------
+    margin : (pairs,) float64
+    """
+
+    margin: Floats
+
+    @classmethod
+    def of_graph(cls, graph: PreferenceGraph) -> PreferenceMargins:
+        """Keep the pairs that weigh something and have a winner."""
+        kept = graph.is_ordered
+        weight, margin = graph.pair_weight[kept], graph.difference[kept]
+        return cls(graph.n_rows, graph.winner[kept], graph.loser[kept], weight, margin)
+
+    @cached_property
+    def weight(self) -> float:
+        """The total weight of the pairs."""
+        return float(self.pair_weight.sum())
+
+    def at(self, scores: Floats) -> ViolatedPreferences:
+        """Return the pairs that are violated at some scores."""
+        slack = self.margin - self.differences(scores)
+        inside = np.flatnonzero(slack > 0)
+        winner, loser, weight = self.winner[inside], self.loser[inside], self.pair_weight[inside]
+        return ViolatedPreferences(self.n_rows, winner, loser, weight, self.margin[inside], slack[inside])
+
+    def thinned(self, n_rows: int) -> None:
+        """None: evaluating all listed pairs is cheap, and a sample of rows would share few of them."""
+
+
+@dataclass(frozen=True)
+class ViolatedPreferences(Edges):
+    """Listed pairs inside their margin at some scores; implements `ViolatedPairs`.
+
+    Attributes
+    ----------
+    margin : (pairs,) float64
+    slack : (pairs,) float64
+        By how much each pair misses its margin.
+    """
+
+    margin: Floats
+    slack: Floats
+
+    @cached_property
+    def net_wins(self) -> Floats:
+        """For each row the violated weight it should win minus the one it should lose."""
+        return self.at_rows(self.pair_weight)
+
+    @property
+    def active(self) -> float:
+        """``Σ ωz``."""
+        return float(self.pair_weight @ self.margin)
+
+    def degrees(self, width: float | None = None) -> Floats:
+        """Return for each row the weight of its violated pairs, of those with ``t <= width`` only if that is given."""
+        is_near = True if width is None else self.slack <= width
+        return self.at_both(np.where(is_near, self.pair_weight, 0.0))
+
+    def hinge(self) -> float:
+        """Return ``Σ ω t``."""
+        return float(self.pair_weight @ self.slack)
+
+    def squared_hinge(self) -> tuple[float, Floats]:
+        """Return ``Σ ω t²`` and its derivative by the scores."""
+        weighted = self.pair_weight * self.slack
+        return float(weighted @ self.slack), -2 * self.at_rows(weighted)
+
+    def smoothed(self, delta: float) -> SmoothedHinge:
+        """Return the Huberised hinge at the same scores."""
+        slope = np.minimum(self.slack / delta, 1.0)
+        value = self.pair_weight @ (slope * (self.slack - delta * slope / 2))
+        weighted = self.pair_weight * slope
+        return SmoothedHinge(float(value), -self.at_rows(weighted), float(weighted @ self.margin))
+
+    def laplacian(self, v: Floats) -> Floats:
+        """Return ``L_V v`` for a vector or a block."""
+        if v.ndim == 2:
+            return np.column_stack([self.laplacian(column) for column in v.T])
+        return self.at_rows(self.pair_weight * self.differences(v))
+
+
+class ComponentFactor:
+    """The symmetric root of the Laplacian, component by component."""
+
+    is_square: ClassVar[bool] = True
+
+    def __init__(self, graph: PreferenceGraph) -> None:
+        self._graph, adjacency = graph, graph.adjacency
+        component = connected_components(adjacency, directed=False)[1]
+        order = np.argsort(component, kind="stable")
+        bounds = [0, *(np.flatnonzero(np.diff(component[order])) + 1).tolist(), order.size]
+        groups = [order[a:b] for a, b in pairwise(bounds) if b - a > 1]
+        self._parts = [(rows, *symmetric_roots(_laplacian(adjacency[rows][:, rows]))) for rows in groups]
+
+    def apply(self, v: Floats) -> Floats:
+        """Return ``F v``."""
+        return self._each(v, 1)
+
+    def transposed(self, v: Floats) -> Floats:
+        """Return ``F' v``: F is symmetric."""
+        return self._each(v, 1)
+
+    def model(self, column: int, v: Floats) -> Floats:
+        """Return ``F' v``."""
+        return self.transposed(v)
+
+    def values(self, predicted: Floats) -> Floats:
+        """Return the differences, pair by pair, of ``f`` with ``F f = v`` as nearly as can be."""
+        scores = self._each(predicted, 2)
+        return np.asarray(scores[self._graph.winner] - scores[self._graph.loser])
+
+    def target(self, pull: Floats) -> Floats:
+        """Return ``t`` with ``F't = r``, in the range of ``F``."""
+        return self._each(pull, 2)
+
+    def sandwich(self, kernel: Floats) -> Floats:
+        """Overwrite a square matrix by ``F K F'``."""
+        kernel[:] = self.apply(kernel)
+        kernel[:] = self.apply(kernel.T).T
+        return kernel
+
+    def _each(self, v: Floats, which: int) -> Floats:
+        out = np.zeros_like(v)
+        for part in self._parts:
+            root, own = part[which], v[part[0]]
+            with large_algebra(own.shape[0]):
+                out[part[0]] = root @ own
+        return out
+
+
+def symmetric_roots(matrix: Floats) -> tuple[Floats, Floats]:
+    """Return the root of a matrix without negative eigenvalues beyond rounding, and its pseudo-inverse."""
+    with large_algebra(matrix.shape[0]):
+        values, vectors = np.linalg.eigh(matrix)
+        root = np.sqrt(np.where(values > _ROUNDING * values.max(initial=0.0), values, 0.0))
+        inverse = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
+        return (vectors * root) @ vectors.T, (vectors * inverse) @ vectors.T
+
+
+def _laplacian(adjacency: scipy.sparse.csr_array) -> Floats:
+    dense = adjacency.toarray()
+    return np.asarray(np.diag(dense.sum(axis=1)) - dense)
+
+
+class IncidenceFactor:
+    """``F = √Ω A``: a row per pair.
+
+    Parameters
+    ----------
+    keeps : (pairs, columns) float64, optional
+        0 where a column lacks a pair, else 1; then there is a column per fold.
+    """
+
+    is_square: ClassVar[bool] = False
+
+    def __init__(self, graph: PreferenceGraph, keeps: Floats | None = None) -> None:
+        self._graph, self._keeps = graph, keeps
+
+    @cached_property
+    def _incidence(self) -> scipy.sparse.csr_array:
+        graph = self._graph
+        root = np.sqrt(graph.pair_weight)
+        start = np.arange(0, 2 * root.size + 1, 2)
+        rows = np.column_stack([graph.winner, graph.loser]).ravel()
+        return scipy.sparse.csr_array(
+            (np.column_stack([root, -root]).ravel(), rows, start), shape=(root.size, graph.n_rows)
+        )
+
+    @cached_property
+    def _transposed(self) -> scipy.sparse.csr_array:
+        return self._incidence.T.tocsr()
+
+    def apply(self, v: Floats) -> Floats:
+        """Return ``F v``; v may be sparse."""
+        image = self._incidence @ v
+        dense = np.asarray(image.toarray() if scipy.sparse.issparse(image) else image)
+        return dense if self._keeps is None else self._keeps * dense
+
+    def transposed(self, v: Floats) -> Floats:
+        """Return ``F' v``."""
+        return np.asarray(self._transposed @ (v if self._keeps is None else self._keeps * v))
+
+    def model(self, column: int, v: Floats) -> Floats:
+        """Return ``F' v`` by the factor of a column."""
+        return np.asarray(self._transposed @ (v if self._keeps is None else self._keeps[:, column] * v))
+
+    def values(self, predicted: Floats) -> Floats:
+        """Return differences, pair by pair; 0 where a pair weighs nothing."""
+        root = np.sqrt(self._graph.pair_weight)
+        inverse = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
+        return predicted * inverse.reshape(-1, *[1] * (predicted.ndim - 1))
+
+    def target(self, pull: Floats) -> Floats:
+        """Return ``t = √Ω z``, whose ``F't`` is the graph's own pull."""
+        return np.sqrt(self._graph.pair_weight) * self._graph.difference
+
+    def sandwich(self, kernel: Floats) -> Floats:
+        """Return ``F K F'``, a matrix of pairs × pairs."""
+        return self.apply(np.ascontiguousarray(self.apply(kernel).T)).T

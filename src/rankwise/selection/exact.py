@@ -75,7 +75,7 @@ class _Models:
     def __init__(self, space: Space, problem: Problem, plan: Plan, metric: Metric, averaging: str) -> None:
         pairs = problem.pairs
         self._space, self._problem, self._pairs, self._plan = space, problem, pairs, plan
-        self._metric, self._is_pooled = metric, averaging == "pooled" and pairs.can_pool()
+        self._metric, self._is_pooled = metric, averaging == "pooled" and pairs.can_pool
         self._kind = "eval"
         if not plan.has_eval_set:
             pairs.require_pairs_left(plan)

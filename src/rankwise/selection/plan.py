@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from rankwise.arrays import Ints
+from rankwise.arrays import Bools, Ints
 from rankwise.data.queries import encode_queries
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.fitting.notices import Notice
@@ -108,7 +108,7 @@ def plan_of(
         )
     has_closed_form = pairs.has_closed_form or pairs.hold_out(plan) == "units"
     is_exact = exact is not None and (exact.refits or has_closed_form) and not plan.repeats
-    plan = replace(plan, is_scored=plan.is_scored & pairs.scored_entries(plan.held), is_exact=is_exact)
+    plan = replace(plan, is_scored=plan.is_scored & _weighs(pairs, plan.held), is_exact=is_exact)
     n_scored = int(plan.is_scored.sum())
     if is_exact or limit is None or n_scored <= limit:
         return plan
@@ -141,6 +141,12 @@ def held_out_share(pairs: Pairs, share: float, seed: int) -> Plan:
             "pass eval_set=(X_val, pairs_val), or set early_stopping=False.",
         )
     return Plan.of_folds(np.where(units.share(share, seed), 0, -1))
+
+
+def _weighs(pairs: Pairs, entries: Ints) -> Bools:
+    """Tell which entries weigh something: the others score nothing."""
+    weight = pairs.entry_weight
+    return np.ones(entries.size, dtype=np.bool_) if weight is None else weight[entries] > 0
 
 
 def _of_splitter(splitter: Splitter, pairs: Pairs) -> Plan:
@@ -184,7 +190,7 @@ def _one_at_a_time(cv: str, pairs: Pairs, units: Units | None, metric: Metric, e
         )
     named = {"pairs": "couples of rows", "groups": "groups of pairs"}.get(units.name, units.name)
     plan = Plan.of_folds(units.codes, f"{cv} over {units.n_units} {named}", is_exact=True)
-    return replace(plan, is_scored=pairs.scored_entries(plan.held))
+    return replace(plan, is_scored=_weighs(pairs, plan.held))
 
 
 def _every_pair(pairs: Pairs, metric: Metric, exact: Exact) -> Plan:

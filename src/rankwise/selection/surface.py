@@ -241,7 +241,7 @@ def _scored(
             yield Scored(graph, rows=rows, scorers=plan.scorers[first:last])
             first = last
         return
-    is_pooled = averaging == "pooled" and pairs.can_pool()
+    is_pooled = averaging == "pooled" and pairs.can_pool
     entries, column = plan.held[plan.is_scored], plan.fold[plan.is_scored]
     for output in range(pairs.n_outputs):
         scorer = pairs.scorer(metric, output, entries, None if is_pooled else column)

@@ -26,7 +26,7 @@ from scipy.linalg.lapack import dpotrs
 
 from rankwise.arrays import Floats
 from rankwise.design import Design
-from rankwise.objectives import QuadraticObjective
+from rankwise.objectives import MatrixQuadratic, QuadraticObjective
 from rankwise.pairs.factor import Factor
 from rankwise.runtime.decompositions import diagonalise, factorise, singular
 from rankwise.runtime.threads import large_algebra
@@ -50,16 +50,7 @@ class EigenFactor:
     """``H = V diag(σ) V'``."""
 
     def __init__(self, objective: QuadraticObjective) -> None:
-        self._decompose(objective.matrix(), objective.rhs)
-
-    @classmethod
-    def of_matrix(cls, matrix: Floats, rhs: Floats) -> EigenFactor:
-        """Diagonalise a matrix that is at hand."""
-        factor = cls.__new__(cls)
-        factor._decompose(matrix, rhs)  # noqa: SLF001
-        return factor
-
-    def _decompose(self, matrix: Floats, rhs: Floats) -> None:
+        matrix, rhs = objective.matrix(), objective.rhs
         self._matrix, self._rhs, self._size = matrix, rhs, float(np.trace(matrix))
         if not np.isfinite(self._size):
             return
@@ -73,7 +64,7 @@ class EigenFactor:
         if is_out_of_range(self._size + alpha, self._rhs):
             return Solution(np.zeros_like(self._rhs), Status.OUT_OF_RANGE, certificate=np.inf)
         shifted = self.values + alpha
-        smallest = shifted.size * np.finfo(np.float64).eps * shifted.max(initial=0.0)
+        smallest = shifted.size * EPS * shifted.max(initial=0.0)
         kept = shifted > smallest
         inverse = np.divide(1.0, shifted, out=np.zeros_like(shifted), where=kept)
         scaled = inverse if self._projected.ndim == 1 else inverse[:, None]
@@ -93,11 +84,8 @@ class EigenFactor:
         unit = np.sqrt(np.diagonal(self._matrix) + alpha)
         matrix = self._matrix / np.outer(unit, unit)
         np.fill_diagonal(matrix, 1.0)
-        solution = EigenFactor.of_matrix(matrix, (self._rhs.T / unit).T).solve(0.0)
+        solution = EigenFactor(MatrixQuadratic(matrix, (self._rhs.T / unit).T)).solve(0.0)
         return replace(solution, coef=(solution.coef.T / unit).T) if solution.status is Status.EXACT else None
-
-
-_EPS = float(np.finfo(np.float64).eps)
 
 
 class DirectFactor:
@@ -114,14 +102,12 @@ class DirectFactor:
         factor = self._matrix.copy().T  # the same matrix, in LAPACK's order
         diagonal = np.einsum("ii->i", factor)
         diagonal += alpha
-        if not factorise(factor):
-            return EigenFactor.of_matrix(self._matrix, self._rhs).solve(alpha)
         # A pivot that is all rounding means that the matrix is singular although Cholesky went through. Each is
         # measured by its own column: columns of very different scales are no reason to drop the small ones.
-        pivots = np.diagonal(factor) ** 2
-        rounding = pivots.size * _EPS * (np.diagonal(self._matrix) + alpha)
-        if np.any(pivots <= rounding):
-            return EigenFactor.of_matrix(self._matrix, self._rhs).solve(alpha)
+        has_factor, pivots = factorise(factor), np.diagonal(factor) ** 2
+        rounding = pivots.size * EPS * (np.diagonal(self._matrix) + alpha)
+        if not has_factor or np.any(pivots <= rounding):
+            return EigenFactor(MatrixQuadratic(self._matrix, self._rhs)).solve(alpha)
         coef = dpotrs(factor, self._rhs, lower=1)[0]
         return Solution(coef, Status.EXACT)
 
@@ -198,7 +184,7 @@ class DualSpectrum:
             kept = values > _ROUNDING * largest
             values, vectors = values[kept], np.ascontiguousarray(vectors[:, kept])
         # Zeros come as rounding errors, which a small alpha would take for eigenvalues.
-        zero = matrix.shape[0] * np.finfo(np.float64).eps * largest
+        zero = matrix.shape[0] * EPS * largest
         return cls(np.where(values > zero, values, 0.0), vectors, smallest)
 
     @classmethod

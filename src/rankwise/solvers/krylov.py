@@ -55,6 +55,7 @@ __all__ = [
     "Preconditioner",
     "basis_bytes",
     "conjugate_gradients",
+    "dots",
 ]
 
 # Below this tolerance the recurrence's residual drifts from the true one: measure before believing it.
@@ -131,7 +132,7 @@ def _iterated(  # noqa: C901, PLR0915 - the steps of one method, in the order of
     coef = np.zeros_like(rhs) if start is None else start / unit
     residual = rhs.copy() if start is None else rhs - objective.product(coef) - alpha * coef
     direction = _scaled(residual, inverse).copy()
-    rho = _dots(residual, direction)
+    rho = dots(residual, direction)
     history: list[float] = []
     gains: list[Floats] = []
     status = Status.MAX_ITER
@@ -145,7 +146,7 @@ def _iterated(  # noqa: C901, PLR0915 - the steps of one method, in the order of
     while status is Status.MAX_ITER and n_iter < limit:
         image = objective.product(direction) + alpha * direction
         with np.errstate(over="ignore", invalid="ignore"):  # noticed below
-            curvature = _dots(direction, image)
+            curvature = dots(direction, image)
         if is_out_of_range(float(np.max(curvature)), rhs if n_iter else objective.rhs):
             status = Status.OUT_OF_RANGE
             break
@@ -177,14 +178,14 @@ def _iterated(  # noqa: C901, PLR0915 - the steps of one method, in the order of
                 break
             best = history[-1]
             direction = _scaled(residual, inverse).copy()  # start over from the true residual
-            rho = _dots(residual, direction)
+            rho = dots(residual, direction)
             continue
         scaled = _scaled(residual, inverse)
-        rho_next = _dots(residual, scaled)
+        rho_next = dots(residual, scaled)
         direction *= np.divide(rho_next, rho, out=np.zeros_like(rho), where=rho > 0)
         direction += scaled
         rho = rho_next
-    gained = _SETTLED * _dots(coef, rhs + residual)
+    gained = _SETTLED * dots(coef, rhs + residual)
     latest = np.sum(gains[-(n_iter // 4) :], axis=0) if n_iter >= 4 else np.inf
     is_settled = bool(np.all((error**2 <= alpha * gained) | (latest <= gained)))  # no gap exceeds ‖r‖²/α
     with np.errstate(over="ignore"):
@@ -210,7 +211,8 @@ def _scaled(residual: Floats, inverse: Floats | None) -> Floats:
     return residual if inverse is None else residual * inverse
 
 
-def _dots(a: Floats, b: Floats) -> Floats:
+def dots(a: Floats, b: Floats) -> Floats:
+    """Return the inner product of two vectors, or of each two columns."""
     return np.asarray(np.einsum("i...,i...->...", a, b))
 
 

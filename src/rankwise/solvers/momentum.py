@@ -60,7 +60,6 @@ __all__ = [
     "estimated_descent",
     "gradient_descent",
     "lanczos_estimate",
-    "lanczos_spectrum",
     "power_spectrum",
 ]
 
@@ -132,13 +131,6 @@ def lanczos_estimate(
         history.append((bound + alpha, ends.smallest + alpha))
         if bound <= allowed:
             return Spectrum(*history[-1], run.n_steps, history), run
-
-
-def lanczos_spectrum(
-    product: Product, n_features: int, alpha: float, *, accuracy: float = _ACCURACY, seed: int = 0
-) -> Spectrum:
-    """Return the estimate of `lanczos_estimate` alone, from a random start."""
-    return lanczos_estimate(product, n_features, alpha, accuracy=accuracy, seed=seed)[0]
 
 
 def power_spectrum(
@@ -294,12 +286,8 @@ class _Pace:
         return replace(self, step=min(self.step / 1.1, (1 + self.rate) ** 2 / (1.05 * guilty)))
 
 
-@dataclass(frozen=True)
-class _Start:
-    """A point, and its gradient, which took no product."""
-
-    coef: Floats
-    gradient: Floats
+# A point, and its gradient, which took no product.
+_Start = tuple[Floats, Floats]
 
 
 def _best_pace(largest: float, smallest: float) -> _Pace:
@@ -383,7 +371,7 @@ def _estimate(
         if not run.keep_basis or not isfinite(spectrum.largest):
             return spectrum, None
         coef, residual = run.restricted_solution(rhs, alpha)
-        return spectrum, _Start(coef, -residual)
+        return spectrum, (coef, -residual)
     if estimator == "power":
         return power_spectrum(objective.product, n_features, alpha, seed=seed), None
     running = RunningSpectrum(n_features, seed=seed)
@@ -423,8 +411,8 @@ class _Descent:
         """Descend, from 0 unless told where to start."""
         before = self._objective.n_products
         coef, gradient = np.zeros_like(self._rhs), -self._rhs
-        if start is not None and self._error(start.gradient / self._unit) < self._error(gradient):
-            coef, gradient = start.coef / self._unit, start.gradient / self._unit
+        if start is not None and self._error(start[1] / self._unit) < self._error(gradient):
+            coef, gradient = start[0] / self._unit, start[1] / self._unit
             if self._error(gradient) <= tol:
                 gradient = self._gradient(coef)  # a recurrence that promises so much is asked again
         best, best_gradient, previous = coef, gradient, coef

@@ -55,6 +55,7 @@ import numpy as np
 
 from rankwise.arrays import Floats
 from rankwise.objectives import HingeObjective, HingePoint, MarginObjective, MeanLoss, MeanLossPoint
+from rankwise.objectives.margins import MarginPoint
 from rankwise.pairs.graph import SmoothedHinge
 from rankwise.solvers.krylov import Curvature, Preconditioner
 from rankwise.solvers.solution import Monitor, Solution, Status
@@ -69,6 +70,8 @@ __all__ = [
     "search_line",
     "solve_linear_limit",
 ]
+
+Found = TypeVar("Found", bound=MarginPoint)
 
 _GAP_ROUNDING = 8 * np.finfo(np.float64).eps  # share of F(0) that the difference of two values may be off by
 
@@ -173,7 +176,7 @@ _ROUNDING = 4 * np.finfo(np.float64).eps  # share of the value below which a dec
 _STEADY = 0.9  # share of the gradient that may remain after a step whose decrease cannot be seen
 
 
-def minimise_by_newton(  # noqa: C901, PLR0912, PLR0915 - the steps of one method, in the order of its paper
+def minimise_by_newton(  # noqa: C901 - the steps of one method, in the order of its paper
     objective: MeanLoss,
     alpha: float,
     *,
@@ -187,17 +190,12 @@ def minimise_by_newton(  # noqa: C901, PLR0912, PLR0915 - the steps of one metho
     """Minimise ``mean loss + α‖w‖²`` until the duality gap is at most `tol` times the gain (`StoppingRule`)."""
     limit = _MAX_ITER if max_iter is None else max_iter
     reads = objective.n_reads
-    scores = objective.zero_scores()
-    point = objective.at_scores(scores)
-    rule = StoppingRule(tol, float(point.value), alpha, is_absolute)
+    coef, scores, point, at_zero = _begin(objective, start)
+    rule = StoppingRule(tol, at_zero, alpha, is_absolute)
     # Counted again where it is asked for: to keep this point would take ten vectors of the rows' length.
     preconditioner = Preconditioner(
         curvature, alpha, lambda: objective.at_scores(objective.zero_scores()).score_hessian_diagonal()
     )
-    coef = np.zeros(objective.n_features) if start is None else start.copy()
-    if start is not None:
-        scores = objective.scores(coef)
-        point = objective.at_scores(scores)
     value = float(point.value) + alpha * float(coef @ coef)
     bound = LowerBound(alpha)
     gradient = _gradient(point, coef, alpha, bound)
@@ -243,13 +241,30 @@ def minimise_by_newton(  # noqa: C901, PLR0912, PLR0915 - the steps of one metho
         elif _SHRINK * np.linalg.norm(step.coef) <= np.finfo(np.float64).eps * np.linalg.norm(coef):
             status = Status.STAGNATED
             break
+    return _ended(coef, status, history, decrease, objective.n_reads - reads)
+
+
+def _begin(objective: MarginObjective[Found], start: Floats | None) -> tuple[Floats, Floats, Found, float]:
+    """Return the coefficients to start at, their scores, the loss there, and its value at 0."""
+    scores = objective.zero_scores()
+    point = objective.at_scores(scores)
+    at_zero = float(point.value)
+    if start is None:
+        return np.zeros(objective.n_features), scores, point, at_zero
+    scores = objective.scores(start)
+    return start.copy(), scores, objective.at_scores(scores), at_zero
+
+
+def _ended(coef: Floats, status: Status, history: list[float], decrease: float, n_reads: int) -> Solution:
+    """Return the solution with the last gap, after the start and as many iterations as there were."""
+    gap = history[-1]
     return Solution(
         coef,
         status,
         n_iter=len(history) - 1,
-        n_reads=objective.n_reads - reads,
-        certificate=history[-1],
-        gain=history[-1] + decrease,
+        n_reads=n_reads,
+        certificate=gap,
+        gain=gap + decrease,
         history=history,
     )
 
@@ -451,19 +466,14 @@ def minimise_smoothed(  # noqa: C901, PLR0912, PLR0915 - the steps of one method
     """Minimise ``mean hinge + α‖w‖²`` until the duality gap is at most `tol` times the gain (`StoppingRule`)."""
     limit = _MAX_SMOOTHED if max_iter is None else max_iter
     reads = objective.n_reads
-    scores = objective.zero_scores()
-    hinge = objective.at_scores(scores)
-    rule = StoppingRule(tol, float(hinge.value), alpha, is_absolute)
+    coef, scores, hinge, at_zero = _begin(objective, start)
+    rule = StoppingRule(tol, at_zero, alpha, is_absolute)
     # At 0 every pair curves, by a width of twice the margin. Counted again where it is asked for, as in `newton.py`.
     preconditioner = Preconditioner(
         curvature,
         alpha,
         lambda: objective.at_scores(objective.zero_scores()).smoothed_hessian_diagonal(2 * rule.at_zero),
     )
-    coef = np.zeros(objective.n_features) if start is None else start.copy()
-    if start is not None:
-        scores = objective.scores(coef)
-        hinge = objective.at_scores(scores)
     if hinge.offset >= _NEARLY_ALL * rule.at_zero:
         found = solve_linear_limit(objective, rule, objective.pull_back(hinge.score_gradient))
         if found is not None:
@@ -566,15 +576,7 @@ def minimise_smoothed(  # noqa: C901, PLR0912, PLR0915 - the steps of one method
         change = loss_gradient + 2 * alpha * coef - gradient
         memory.add(step, change)
         preconditioner.learn(step, float(step @ change))
-    return Solution(
-        best,
-        status,
-        n_iter=len(history) - 1,
-        n_reads=objective.n_reads - reads,
-        certificate=history[-1],
-        gain=history[-1] + decrease,
-        history=history,
-    )
+    return _ended(best, status, history, decrease, objective.n_reads - reads)
 
 
 def _remaining(gradient: Floats, rule: StoppingRule, preconditioner: Preconditioner) -> float:

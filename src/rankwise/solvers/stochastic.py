@@ -26,7 +26,7 @@ import numpy as np
 from rankwise.arrays import Floats
 from rankwise.objectives import QuadraticObjective
 from rankwise.objectives.parts import parts_of
-from rankwise.solvers.krylov import conjugate_gradients
+from rankwise.solvers.krylov import conjugate_gradients, dots
 from rankwise.solvers.solution import Monitor, Solution, Status
 
 __all__ = ["Memory", "stochastic"]
@@ -68,15 +68,15 @@ class Memory:
         # At the old minimum the past pulls nowhere, but for a penalty that has changed since.
         residual = part.rhs - part.product(coef) - (alpha - self.alpha) * coef
         direction = inverse * residual
-        rho = _dots(residual, direction)
+        rho = dots(residual, direction)
         for _ in range(_LOCAL_ITERATIONS):
             image = part.product(direction) + past * direction
-            curvature = _dots(direction, image)
+            curvature = dots(direction, image)
             step = np.divide(rho, curvature, out=np.zeros_like(rho), where=curvature > 0)
             coef += step * direction
             residual -= step * image
             scaled = inverse * residual
-            rho_next = _dots(residual, scaled)
+            rho_next = dots(residual, scaled)
             direction *= np.divide(rho_next, rho, out=np.zeros_like(rho), where=rho > 0)
             direction += scaled
             rho = rho_next
@@ -115,9 +115,14 @@ def stochastic(
         return Solution(np.zeros_like(memory.coef), Status.OUT_OF_RANGE, n_reads=1, certificate=np.inf)
     if monitor is not None and monitor(memory.coef, np.inf, 1):
         return Solution(memory.coef, Status.STOPPED, n_iter=1, n_reads=1, certificate=np.inf)
-    later = None if monitor is None else _Later(monitor)
+
+    def later(coef: Floats, gap: float, n_iter: int) -> bool:
+        return monitor is not None and monitor(coef, gap, n_iter + 1)
+
     left = None if max_iter is None else max_iter - 1
-    solution = conjugate_gradients(objective, alpha, tol=tol, max_iter=left, start=memory.coef, monitor=later)
+    solution = conjugate_gradients(
+        objective, alpha, tol=tol, max_iter=left, start=memory.coef, monitor=monitor and later
+    )
     return replace(
         solution,
         n_iter=solution.n_iter + 1,
@@ -126,19 +131,5 @@ def stochastic(
     )
 
 
-@dataclass(frozen=True)
-class _Later:
-    """A monitor that counts the first read too."""
-
-    monitor: Monitor
-
-    def __call__(self, coef: Floats, gap: float, n_iter: int) -> bool:
-        return self.monitor(coef, gap, n_iter + 1)
-
-
 def _inverse(values: Floats) -> Floats:
     return np.divide(1.0, values, out=np.ones_like(values), where=values > 0)
-
-
-def _dots(a: Floats, b: Floats) -> Floats:
-    return np.asarray(np.einsum("i...,i...->...", a, b))
