@@ -10,7 +10,6 @@ QUICK = ("--methods", "rls")
 # What is written, and how; {name} is a or b, of which the old and the new content are made.
 COMMANDS = {
     "convert to a store": ("out.store", "convert {rows}/{name}.txt -o out.store --force"),
-    "regroup": ("out.store", "convert {rows}/{name}.txt -o out.store --regroup --force"),
     "convert to text": ("out.txt.gz", "convert {rows}/{name}.store -o out.txt.gz --force"),
     "convert to a table": ("out.parquet", "convert {rows}/{name}.store -o out.parquet --force"),
     "convert to a packed table": ("out.csv.gz", "convert {rows}/{name}.store -o out.csv.gz --force"),

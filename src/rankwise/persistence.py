@@ -303,18 +303,12 @@ def _write(value: Any, name: str, arrays: dict[str, AnyArray]) -> Json:  # noqa:
         return {"$kernel": value.name, "parameters": _write(_kept(value.parameters), name, arrays)}
     if kind.__name__ in _MODULES and kind is _class(kind.__name__):
         return _write_object(value, arrays)
-    if callable(value) and not isinstance(value, type):
-        raise ModelFileError(
-            f"{name} is a function ({value!r:.80}), and a model file contains no code.",
-            "use a kernel by name, or kernel='precomputed' with the function's values; or pickle the model, for "
-            "readers who trust you.",
-        )
     described = f"an array of type {value.dtype}" if kind is np.ndarray else f"a {kind.__name__}"
-    remedy = (
-        "save the ranker alone and apply this step before it"
-        if hasattr(value, "get_params")
-        else "set the parameter to a plain value before saving (set_params)"
-    )
+    remedy = "set the parameter to a plain value before saving (set_params)"
+    if hasattr(value, "get_params"):
+        remedy = "save the ranker alone and apply this step before it"
+    elif callable(value):
+        remedy = "use a kernel by name, or kernel='precomputed' with the function's values"
     raise ModelFileError(
         f"{name} is {described} ({value!r:.80}), which a model file cannot hold.",
         f"{remedy}; or pickle the model, for readers who trust you.",

@@ -11,7 +11,7 @@ import pytest
 
 import rankwise
 from command_line import call, call_json, duels
-from rankwise.data import load_run, load_svmlight, open_store
+from rankwise.data import load_run, load_svmlight
 from rankwise.metrics import bootstrap_interval, compare_rankings, get_metric, preference_error
 
 RLS = ("--methods", "rls")
@@ -188,13 +188,13 @@ def test_runs_are_evaluated_without_a_model(capsys, searches, named, tmp_path):
     judged = [f"{q} 0 D{at} {label:.0f}\n" for at, (q, label) in enumerate(zip(qid, y, strict=True))]
     (tmp_path / "qrels.txt").write_text("".join(judged) + "lost 0 D1 1\n")
     shuffled = np.random.default_rng(0).permutation(scores).tolist()
-    lines = [f"{q}\tD{at}\t0\t{shuffled[at]!r}\n" for at, q in enumerate(qid)]
-    (tmp_path / "b.tsv").write_text("qid\titem\trank\tscore\n" + "".join(lines))
+    lines = [f"{q} Q0 D{at} 0 {shuffled[at]!r} b\n" for at, q in enumerate(qid)]
+    (tmp_path / "b.run").write_text("".join(lines))
     runs = [
         "--run",
         tmp_path / "a.run",
         "--run",
-        tmp_path / "b.tsv",
+        tmp_path / "b.run",
         "--metrics",
         "ndcg@10,average_precision",
     ]
@@ -289,10 +289,10 @@ def test_converting_there_and_back_changes_nothing(capsys, tmp_path, way):
     for source, target in pairwise(places):
         code, _, err = call(capsys, "convert", tmp_path / source, "-o", tmp_path / target)
         assert code == 0, err
-        assert ("comments" in err) == (".txt" in source)
     own, expected = (load_svmlight(tmp_path / name, comments=True) for name in ("back.txt", "rows.txt"))
     assert (own[0].toarray() == expected[0].toarray()).all()
-    for a, b in zip(own[1:], expected[1:], strict=True):
+    kept = slice(1, 3 if ".store" in way else None)  # stores have no ids of items
+    for a, b in zip(own[kept], expected[kept], strict=True):
         assert list(a) == list(b)
 
 
@@ -309,16 +309,6 @@ def test_missing_values_are_converted(capsys, tmp_path):
     assert "missing=" in err
     assert call_json(capsys, "inspect", tmp_path / "rows.txt", "--missing", "nan")["missing"] == 1
     assert call(capsys, "convert", tmp_path / "t.parquet", "-o", tmp_path / "u.txt")[0] == 2
-
-
-def test_scattered_queries_are_regrouped(capsys, tmp_path):
-    (tmp_path / "rows.txt").write_text("1 qid:1 1:1\n2 qid:2 1:2\n3 qid:1 1:3\n")
-    convert = ["convert", tmp_path / "rows.txt", "-o", tmp_path / "rows.store"]
-    code, _, err = call(capsys, *convert)
-    assert code == 2
-    assert "regroup" in err
-    assert call(capsys, *convert, "--regroup")[0] == 0
-    assert open_store(tmp_path / "rows.store").y.tolist() == [1, 3, 2]
 
 
 @pytest.mark.parametrize("between", ["rows.store", "rows.parquet"])

@@ -301,16 +301,6 @@ def test_lists_and_sparse_rows_are_features(capsys, tmp_path, kind, rows):
     assert load(model).n_features_in_ == 3
 
 
-def test_a_file_without_a_header_loses_no_row(capsys, tmp_path):
-    frame = offers(0, 12)[["bought", "price", "clicks"]].assign(qid=np.arange(120) // 10)
-    frame.to_csv(tmp_path / "bare.csv", index=False, header=False)
-    options = ["--label", "1", "--qid", "4", *RLS, "-o", tmp_path / "m.rw"]
-    code, out, err = call(capsys, "fit", tmp_path / "bare.csv", *options)
-    assert code == 0, err
-    assert "no header line: its columns are called 1 to 4" in err
-    assert "120 rows, 12 queries, 2 columns" in out
-
-
 def players(folder, *, with_text):
     rng = np.random.default_rng(0)
     table = pd.DataFrame({"age": rng.integers(18, 40, 12), "height": rng.normal(180, 9, 12).round(1)})

@@ -16,20 +16,13 @@ def listed(session, position, clicked, against):
         for j in range(len(session)):
             if session[i] != session[j] or not clicked[i] or clicked[j]:
                 continue
-            between = [
-                k
-                for k in range(len(session))
-                if session[k] == session[i] and position[i] < position[k] < position[j]
-            ]
-            above = position[j] < position[i]
-            is_next = not above and not between
-            if above or against == "all" or (against == "above_and_next" and is_next):
+            if position[j] < position[i] or against == "all":
                 pairs.append((i, j))
     return pairs
 
 
 @settings(max_examples=80, deadline=None)
-@given(seed=st.integers(0, 2**32 - 1), against=st.sampled_from(["above", "above_and_next", "all"]))
+@given(seed=st.integers(0, 2**32 - 1), against=st.sampled_from(["above", "all"]))
 def test_pairs_equal_those_of_the_double_loop(seed, against):
     rng = np.random.default_rng(seed)
     session = rng.integers(3, size=14)
@@ -38,13 +31,9 @@ def test_pairs_equal_those_of_the_double_loop(seed, against):
     pairs, weight = pairs_from_clicks(session, position, clicked, against=against)
     assert sorted(map(tuple, pairs.tolist())) == sorted(listed(session, position, clicked, against))
     np.testing.assert_array_equal(weight, np.ones(len(pairs)))
-    by_exponent = pairs_from_clicks(session, position, clicked, against=against, propensity=0.5)
-    by_array = pairs_from_clicks(session, position, clicked, against=against, propensity=position**-0.5)
-    np.testing.assert_array_equal(by_exponent[0], pairs)
-    np.testing.assert_allclose(by_exponent[1], np.sqrt(position[pairs[:, 0]]))
-    np.testing.assert_allclose(by_array[1], by_exponent[1])
-    _, cut = pairs_from_clicks(session, position, clicked, against=against, propensity=0.5, max_weight=2.0)
-    np.testing.assert_allclose(cut, np.minimum(by_exponent[1], 2.0))
+    weighted = pairs_from_clicks(session, position, clicked, against=against, propensity=position**-0.5)
+    np.testing.assert_array_equal(weighted[0], pairs)
+    np.testing.assert_allclose(weighted[1], np.sqrt(position[pairs[:, 0]]))
 
 
 def test_the_example_of_the_paper():
@@ -69,11 +58,8 @@ BAD = [
     ({"clicked": [0, 2, 1]}, "clicked must be True or False"),
     ({"clicked": [0, 1]}, "clicked has 2 entries where 3"),
     ({"session": [1, 1]}, "session has 2 entries, but position has"),
-    ({"propensity": -1.0}, "propensity=-1.0 is not a finite number of at least 0"),
-    ({"propensity": 1.0, "position": [0, 1, 0]}, "counted from 1"),
     ({"propensity": [0.5, 0.0, 1.0]}, "probabilities above 0"),
     ({"propensity": [0.5, 0.2]}, "propensity has 2 entries"),
-    ({"max_weight": 0.0}, "is not positive"),
 ]
 
 

@@ -68,10 +68,10 @@ def test_what_is_wrong_is_named(files):
     with pytest.raises(InvalidInputError, match=r"column 'magnitude', row 0 \(line 2\): 'x' is not a number"):
         load_preferences(pairs, items)
     pairs.write_text("winner,loser,magnitude\n007,08,-1\n")
-    with pytest.raises(InvalidInputError, match=r"row 0 \(line 2\): a number is negative. Hint: swap"):
+    with pytest.raises(InvalidInputError, match=r"magnitude of pair 0 is negative.*Hint: swap"):
         load_preferences(pairs, items)
     pairs.write_text("winner,loser\n007,007\n")
-    with pytest.raises(InvalidInputError, match="is preferred to itself"):
+    with pytest.raises(InvalidInputError, match="prefers row 0 to itself"):
         load_preferences(pairs, items)
     pairs.write_text("winner,loser\n")
     with pytest.raises(NoPairsError):

@@ -17,12 +17,10 @@ from rankwise.data import (
     load_svmlight,
     load_table,
     open_store,
-    save_run,
     save_store,
     save_svmlight,
     save_table,
 )
-from rankwise.data.duels import stack_duels
 from rankwise.data.summary import constant_inside_queries, summarise
 from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError
@@ -50,9 +48,6 @@ def pairs_of(items):
         (lambda: explain(RankRLS().fit(X, [0, 1]), X[:, :1]), "1 columns"),
         (lambda: load_svmlight(io.BytesIO(b"1 1:2\n"), dtype="int64"), "dtype=int64 is not an option"),
         (lambda: save_svmlight(X, [0, 1], io.BytesIO(), comments=["one"]), "1 texts of 2 rows"),
-        (lambda: save_svmlight(X, [0, 1], io.BytesIO(), comments=["a", "b\rc"]), "line break in row 1"),
-        (lambda: save_run(["q"], ["a", "b"], [1], [0.5], io.BytesIO(), tag="x"), "have 1, 2, 1 and 1 entries"),
-        (lambda: stack_duels(TABLE, pa.table({"f": [1.0]})), "of different packages"),
         (lambda: pairs_of(pd.DataFrame({"id": pd.Series([], dtype=str), "f": pd.Series([], dtype=float)})), "no rows"),
         (lambda: get_metric("err", max_grade=np.nan), "max_grade=nan is not a finite number"),
         (lambda: TableEncoder().fit(TABLE.iloc[:0]), "has no rows, or no columns"),

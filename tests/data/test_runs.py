@@ -14,7 +14,6 @@ from rankwise.data import (
     load_svmlight,
     save_run,
 )
-from rankwise.data.svmlight import TextReader, text_blocks
 from rankwise.exceptions import InvalidInputError
 
 LETOR = b"""# a line that is no row
@@ -36,18 +35,6 @@ def test_comments_come_with_their_rows():
     assert len(comments) == y.size == qid.size
 
 
-def test_comments_in_blocks_stay_with_their_rows():
-    text = b"".join(f"1 qid:{number // 3} 1:{number} # item{number}\n".encode() for number in range(3000))
-    reader = TextReader(io.BytesIO(text), n_threads=1)
-    reader.keeps_comments, reader.bytes_at_once = True, 1000
-    seen = []
-    for block in text_blocks(reader, 2000):
-        found = reader.take_comments(block.labels.size)
-        assert found == [f"item{number:.0f}" for number in block.values]
-        seen += found
-    assert len(seen) == 3000
-
-
 def test_a_run_is_read_as_it_was_written(tmp_path):
     path = tmp_path / "a.run.gz"
     with gzip.open(path, "wb") as stream:
@@ -55,8 +42,6 @@ def test_a_run_is_read_as_it_was_written(tmp_path):
             ["q1", "q1", "q2"], ["a", "b", "a"], [1, 2, 1], np.array([0.1, -3e-9, 2.0]), stream, tag="mine"
         )
     assert load_run(path) == {"q1": {"a": 0.1, "b": -3e-9}, "q2": {"a": 2.0}}
-    table = b"item\tqid\trank\tscore\nan item\tq1\t1\t0.25\n"
-    assert load_run(io.BytesIO(table)) == {"q1": {"an item": 0.25}}
 
 
 def test_judgements_meet_runs():
@@ -76,7 +61,6 @@ def test_judgements_meet_runs():
         (load_run, b"q1 Q0 a 1 high tag\n", "'high' is no number"),
         (load_run, b"q1 Q0 a 1 0.9 t\rq1 Q0 b 2 0.5 t\r", "line 1"),
         (load_run, b"x" * 140_000 + b"\n", "line 1"),
-        (load_run, b"qid,item,rank,score\nq1," + b"x" * 140_000 + b",1,.5\n", "line 2"),
         (load_run, b"q1 Q0 a 1 0.5 t\nq1 Q0 a 2 0.4 t\n", "line 2: item 'a' of query 'q1' comes twice"),
         (load_judgements, b"q1 a 1\n", "qid 0 item label"),
     ],

@@ -412,7 +412,7 @@ def test_arrays_survive_text_bit_for_bit(X, values, ids, zero_based, n_threads):
 def test_dense_integer_and_untidy_matrices_are_written():
     assert dump(np.array([[1, 0], [0, 2]]), [1, 0]) == b"1 1:1\n0 2:2\n"
     untidy = sp.csr_matrix((np.array([1.0, 2.0, 3.0]), np.array([1, 0, 1]), np.array([0, 3])), shape=(1, 2))
-    assert dump(untidy, [1], comment="two\nlines") == b"# two\n# lines\n1 1:2 2:4\n"
+    assert dump(untidy, [1], comments=["two\nlines"]) == b"1 1:2 2:4 # two lines\n"
     assert untidy.nnz == 3  # the caller's matrix stays as it was
     wide = sp.csr_matrix(np.eye(2))
     wide.indices, wide.indptr = wide.indices.astype(np.int64), wide.indptr.astype(np.int64)
@@ -425,14 +425,10 @@ def test_what_text_cannot_hold_is_an_error():
         with pytest.raises(InvalidInputError, match=r"Query id .* cannot be written"):
             dump(X, [1, 0], qid=[bad, "c"])
     X[1, 1] = np.nan
-    with pytest.raises(InvalidInputError, match="nan in row 1, column 1"):
-        dump(X, [1, 0])
-    assert_same(
-        load(dump(X, [1, 0], missing="nan"), missing="nan"), (sp.csr_matrix(X), np.array([1.0, 0.0]), None)
-    )
+    assert_same(load(dump(X, [1, 0]), missing="nan"), (sp.csr_matrix(X), np.array([1.0, 0.0]), None))
     X[0, 1] = np.inf
-    with pytest.raises(InvalidInputError, match="inf in row 0, column 1"):
-        dump(X, [1, 0], missing="nan")
+    with pytest.raises(InvalidInputError, match="infinite in row 0, column 1"):
+        dump(X, [1, 0])
     with pytest.raises(InvalidInputError, match="y is NaN"):
         dump(np.ones((2, 2)), [1, np.nan])
     with pytest.raises(InvalidInputError, match="shape"):
@@ -443,7 +439,7 @@ def test_a_file_is_replaced_only_by_a_whole_one(tmp_path):
     path = tmp_path / "data.txt"
     path.write_bytes(b"old")
     with pytest.raises(InvalidInputError):
-        save_svmlight(np.array([[1.0], [np.nan]]), [1, 0], path)
+        save_svmlight(np.array([[1.0], [np.inf]]), [1, 0], path)
     assert path.read_bytes() == b"old"
     save_svmlight(np.ones((1, 1)), [1], path)
     assert path.read_bytes() == b"1 1:1\n"
@@ -465,7 +461,7 @@ def test_inputs_that_a_fuzzer_found_are_read_as_the_line_by_line_parser_reads_th
         n_read += 1
         assert_parsed(data, parse_svmlight(text, missing="nan"), np.float64)
         options = {"missing": "nan", "n_features": data[0].shape[1] or None}
-        assert_same(load(dump(*data[:2], qid=data[2], missing="nan"), **options), data)
+        assert_same(load(dump(*data[:2], qid=data[2]), **options), data)
     assert len(CORPUS) > n_read > 0
 
 
@@ -498,7 +494,7 @@ class TestRealData:
             data = load(text, missing=missing, dtype=dtype)
             if dtype == np.float64:
                 assert_parsed(data, parse_svmlight(text, missing=missing), dtype)
-            written = dump(*data[:2], qid=data[2], missing="nan")
+            written = dump(*data[:2], qid=data[2])
             options = {"missing": "nan", "dtype": dtype, "n_features": data[0].shape[1]}
             assert_same(load(written, **options), data)
 
@@ -555,16 +551,3 @@ def test_text_that_does_not_fit_in_memory_is_told_before_it_is_too_late(monkeypa
     monkeypatch.setattr(text_reader, "PARSED_AT_ONCE", 1 << 20)
     with pytest.raises(MemoryLimitError, match=r"does not fit in memory.*Hint: write it to a store"):
         load_svmlight(io.BytesIO(b"1 1:1\n"))
-
-
-def test_a_column_number_far_from_all_others_is_a_slip():
-    rows = [f"{at % 3} " + " ".join(f"{column}:1" for column in range(1, 11)) for at in range(120)]
-    rows[60] += " 40000000:1"
-    text = "\n".join(rows).encode()
-    with pytest.raises(
-        InvalidInputError, match=r"a column 40000000, .* occurs is 10\. Hint: correct the number"
-    ):
-        load_svmlight(io.BytesIO(text))
-    assert load_svmlight(io.BytesIO(text), n_features=40_000_000)[0].shape == (120, 40_000_000)
-    few = b"1 3:1 40000000:1\n0 2:1\n"  # rows for a model of many columns
-    assert load_svmlight(io.BytesIO(few))[0].shape == (2, 40_000_000)

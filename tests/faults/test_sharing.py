@@ -104,7 +104,7 @@ def _fit_in_worker(X, y, qid):
 
 def test_forked_workers_and_stores(campaign, tmp_path):
     problem = make_problem(2, rows=200, features=6, queries=10)
-    save_store([(problem.X, problem.y, problem.qid)], tmp_path / "store", regroup=True)
+    save_store([(problem.X, problem.y, np.sort(problem.qid))], tmp_path / "store")
     store = open_store(tmp_path / "store")
     expected = _fit_in_worker(store.X, store.y, store.qid)
     with multiprocessing.get_context("fork").Pool(2) as pool:
@@ -118,11 +118,11 @@ def test_forked_workers_and_stores(campaign, tmp_path):
 
 def test_a_store_that_is_removed_or_replaced_stays_with_those_who_have_it(campaign, tmp_path):
     problem = make_problem(3, rows=200, features=6, queries=10)
-    block = (problem.X, problem.y, problem.qid)
-    save_store([block], tmp_path / "store", regroup=True)
+    block = (problem.X, problem.y, np.sort(problem.qid))
+    save_store([block], tmp_path / "store")
     store = open_store(tmp_path / "store")
     expected = _fit_in_worker(store.X, store.y, store.qid)
-    save_store([(problem.X * 2, problem.y, problem.qid)], tmp_path / "store", regroup=True)
+    save_store([(problem.X * 2, problem.y, block[2])], tmp_path / "store")
     np.testing.assert_array_equal(_fit_in_worker(store.X, store.y, store.qid), expected)
     campaign.count("replaced")
     for path in (tmp_path / "store").iterdir():

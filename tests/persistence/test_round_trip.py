@@ -256,7 +256,7 @@ def test_what_cannot_be_saved_is_named(tmp_path):
     for model, told in (
         (RankRLSCV(cv=PredefinedSplit(np.arange(20) % 2)).fit(X, y), "cv is a PredefinedSplit"),
         (KernelRankRLS(lambda A, B: A @ B.T).fit(X, y), "is a function"),
-        (make_pipeline(FunctionTransformer(np.cbrt), RankRLS()).fit(X, y), "func is a function"),
+        (make_pipeline(FunctionTransformer(np.cbrt), RankRLS()).fit(X, y), "func is a ufunc"),
         (
             make_pipeline(PolynomialFeatures(), RankRLS()).fit(X, y),
             "PolynomialFeatures.*Hint: save the ranker alone",

@@ -44,8 +44,8 @@ def test_lines_inside_one_another_are_one_line(monkeypatch):
     shown = on_screen(terminal.getvalue())
     assert shown[1:5] == [
         "choosing: [..........] 1 of 2, a method with a long name (0 s)",
-        "choosing: [..........] 1 of 2, a method with..., selecting: iteration 100 (0 s)",
-        "choosing: [..........] 1 of 2, a method with a..., selecting: iteration 9 (0 s)",
+        "choosing: [..........] 1 of..., selecting: iteration 100 (0 s)",
+        "choosing: [..........] 1 of..., selecting: iteration 9 (0 s)",
         "choosing: [#####.....] 2 of 2, another (0 s)",
     ]
     assert shown[-1] == ""

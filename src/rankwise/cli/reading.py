@@ -37,12 +37,13 @@ from rankwise.data.containers import pays_as_array
 from rankwise.data.duels import WINNER_AND_LOSER, duel_columns, duel_sides, stack_duels
 from rankwise.data.queries import Queries
 from rankwise.data.store import META, open_store
-from rankwise.data.svmlight import TextReader, ZeroBased, check_last_column, item_ids, no_rows, text_blocks
+from rankwise.data.svmlight import TextReader, item_ids, no_rows, text_blocks
 from rankwise.data.tables import (
     TableFile,
     TableReader,
     import_pyarrow,
     is_table,
+    numbers_of,
     open_tables,
     read_preferences,
     sparse_width,
@@ -58,25 +59,23 @@ if TYPE_CHECKING:
     from rankwise.formula.view import ModelView
 
 __all__ = [
-    "PACKED",
     "Data",
     "Model",
     "is_model",
     "kind_of",
     "naming",
+    "open_columns",
     "open_reader",
-    "open_roles",
     "read_blocks",
     "read_data",
     "read_model",
     "score",
-    "text_base",
+    "unpacked",
     "widened",
 ]
 
-PACKED = (".gz", ".bz2", ".xz", ".zst")
+_PACKED = (".gz", ".bz2", ".xz", ".zst")
 _BLOCK = 1 << 26  # bytes that are scored at a time
-_PARSED = 8  # a file in memory, with a scaled copy, takes this many times its size
 _BYTES_PER_VALUE = 12  # of a sparse matrix
 _MODEL_START = 40  # bytes
 _LEARNING = {"fit", "inspect"}  # these look at missing values first
@@ -108,8 +107,6 @@ class Data:
         For tables.
     is_duels : bool
         Whether each row of the table had a winner and a loser.
-    has_comments : bool
-        Whether text had comments; only looked for where it is converted.
     """
 
     source: str
@@ -124,7 +121,6 @@ class Data:
     item_ids: AnyArray | None = None
     roles: Roles | None = None
     is_duels: bool = False
-    has_comments: bool = False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -305,10 +301,13 @@ def kind_of(path: str, given: str | None = None) -> str:
         return "text"
     if folder.is_dir() and not (folder / META).exists() and any(map(is_table, folder.iterdir())):
         return "table"
+    return "store" if folder.is_dir() or unpacked(path).endswith(".store") else "text"
+
+
+def unpacked(path: str) -> str:
+    """Return a name in small letters, without the ending of a compression."""
     name = path.lower()
-    for ending in PACKED:
-        name = name.removesuffix(ending)
-    return "store" if folder.is_dir() or name.endswith(".store") else "text"
+    return name.removesuffix(next(filter(name.endswith, _PACKED), ""))
 
 
 def read_data(
@@ -340,7 +339,7 @@ def read_data(
             return _read_preferences(files, source, options, model)
         return _read_table(files, source, options, model, needs_labels=needs_labels, wants_items=wants_items)
     if kind == "store":
-        data = _read_store(paths, source, wants_items=wants_items)
+        data = _read_store(paths, source)
     else:
         data = _read_text(paths, source, options, model, wants_items=wants_items)
     return data if model is None else _as_trained(data, model)
@@ -359,7 +358,7 @@ def _kind_and_name(paths: list[str], options: argparse.Namespace) -> tuple[str, 
     return kinds.pop(), "standard input" if paths == ["-"] else source
 
 
-def _read_store(paths: list[str], source: str, *, wants_items: bool) -> Data:
+def _read_store(paths: list[str], source: str) -> Data:
     if len(paths) > 1:
         raise InvalidInputError(
             "Several stores were named.", "convert them to one: rankwise convert A B -o C.store."
@@ -368,52 +367,49 @@ def _read_store(paths: list[str], source: str, *, wants_items: bool) -> Data:
     X: Any = store.X
     if sp.issparse(X) and X.nnz * _BYTES_PER_VALUE * 4 < available_memory():
         X = sp.csr_matrix((X.data, X.indices, X.indptr), shape=X.shape)
-    items = store.item_ids if wants_items else None
-    return Data(source, X, store.y, store.qid, first_column=store.first_column, item_ids=items)
+    return Data(source, X, store.y, store.qid, first_column=store.first_column)
 
 
-def text_base(options: argparse.Namespace) -> ZeroBased:
-    """Return whether columns count from 0, as the reader of text takes it."""
-    return "auto" if options.zero_based is None else options.zero_based == "true"
-
-
-def open_reader(
-    paths: list[str], options: argparse.Namespace, model: Model | None = None, *, wants_items: bool = False
-) -> TextReader:
+def open_reader(paths: list[str], options: argparse.Namespace, model: Model | None = None) -> TextReader:
     """Return a reader of text; columns count as those of the model's training data."""
-    base = text_base(options)
-    is_known = base == "auto" and model is not None and model.first_column is not None
-    reader = TextReader(
+    first = None if model is None else model.first_column
+    if options.zero_based is not None:
+        first = 0 if options.zero_based == "true" else 1
+    return TextReader(
         paths if len(paths) > 1 else paths[0],
         n_features=options.n_features or (None if model is None else model.n_features),
-        zero_based=model.first_column == 0 if is_known and model is not None else base,
+        zero_based="auto" if first is None else first == 0,
         missing=options.missing or "error",
         n_threads=options.n_threads,
     )
-    if is_known:
-        reader.counting = "columns of the training data count"
-    reader.keeps_comments = wants_items
-    return reader
+
+
+def open_columns(paths: list[str], options: argparse.Namespace) -> TableReader:
+    """Return a reader of a table's labels and columns of numbers."""
+    files = open_tables(paths, _text_columns(options, None))
+    roles = open_roles(files[0], ", ".join(paths), options, None)
+    if roles.label is None:
+        raise _without_labels(paths[0], files[0].schema.names, options, None)
+    return _plan(files, roles, options, encodes=False, label=roles.label, qid=roles.qid)
 
 
 def _read_text(
     paths: list[str], source: str, options: argparse.Namespace, model: Model | None, *, wants_items: bool
 ) -> Data:
-    reader = open_reader(paths, options, model, wants_items=wants_items)
-    reader.looks_for_comments = options.command == "convert"
+    reader = open_reader(paths, options, model)
+    reader.keeps_comments = wants_items
     with ProgressLine(f"reading {source}") as progress:
         for _ in reader.parse():
             progress.update(f"{reader.n_bytes / 1e6:,.0f} MB")
     if reader.rows.rows == 0:
         raise no_rows(reader)
     block = reader.take()
-    check_last_column(reader, block)
     qid = block.qid()
     X = block.matrix(reader.n_columns)
     found = item_ids(reader.comments) if wants_items else np.empty(0, np.str_)
     return Data(
         source, X, block.labels, qid, first_column=reader.base,
-        item_ids=found if (found != "").any() else None, has_comments=reader.has_comments,
+        item_ids=found if (found != "").any() else None,
     )  # fmt: skip
 
 
@@ -473,8 +469,6 @@ def open_roles(
     file: TableFile, source: str, options: argparse.Namespace, model: Model | None, *, has_rows: bool = True
 ) -> Roles:
     """Decide the roles of a table's columns by the options, or else by the model."""
-    if file.is_numbered:
-        remark(f"{file.name} has no header line: its columns are called 1 to {len(file.schema.names)}")
     known = set(file.schema.names)
     kept = Roles() if model is None else model.roles
     wanted = list(kept.features)
@@ -536,9 +530,10 @@ def _read_table(
     if encodes or _is_to_be_filled(X, options, model):
         X, columns = _columns_as_they_are(files, list(roles.features), _texts(options, model)), None
     items = texts_of(files, roles.ids[0]) if wants_items and roles.ids else None
+    weight = None if roles.weight is None else numbers_of(files, roles.weight)
     if plan.sparse is not None:  # its features are not columns of the table
         roles = replace(roles, features={})
-    return Data(source, X, y, qid, columns, weight=plan.weights(), item_ids=items, roles=roles)
+    return Data(source, X, y, qid, columns, weight=weight, item_ids=items, roles=roles)
 
 
 def _without_labels(
@@ -627,7 +622,6 @@ def _plan(
         features,
         lists,
         missing=options.missing or ("nan" if fills else "error"),
-        weight=roles.weight,
     )
 
 
@@ -668,9 +662,7 @@ def _read_preferences(
         check_columns(files[0], [getattr(options, role)], role)
 
     def read(*, encodes: bool) -> Any:
-        plan = _plan(
-            items, replace(roles, weight=None), options, encodes=encodes, label=None, qid=roles.ids[0]
-        )
+        plan = _plan(items, roles, options, encodes=encodes, label=None, qid=roles.ids[0])
         return read_preferences(
             files, plan, winner=options.winner, loser=options.loser, weight=options.weight
         )
@@ -744,12 +736,11 @@ def read_blocks(paths: list[str], options: argparse.Namespace, model: Model) -> 
         for block in text_blocks(reader, _BLOCK):
             yield _as_trained(Data(source, block.matrix(reader.n_columns), first_column=reader.base), model)
         return
-    n_bytes = sum(Path(path).stat().st_size for path in paths if Path(path).is_file())
-    files = open_tables(paths, _text_columns(options, model), stream=_PARSED * n_bytes > available_memory())
+    files = open_tables(paths, _text_columns(options, model))
     roles = open_roles(files[0], source, options, model)
     if model.encoder is None:
-        plan = _plan(files, replace(roles, weight=None), options, encodes=False, label=None, qid=None)
-        for table, _ in plan.blocks(plan.rows_in(_BLOCK)):
+        plan = _plan(files, roles, options, encodes=False, label=None, qid=None)
+        for table in plan.blocks(plan.rows_in(_BLOCK)):
             yield Data(source, table.X, names=table.feature_names)
         return
     pa = import_pyarrow()

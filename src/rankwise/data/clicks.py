@@ -3,7 +3,7 @@
 Joachims (2002), "Optimizing search engines using clickthrough data": users read from the top, so a user who clicks
 a result has seen the results above it and skipped them. "Click > skip above" counts only these as losers. Clicks
 still depend on the position of a result. Weights of one over the probability that a position is examined (Joachims,
-Swaminathan and Schnabel, 2017) correct this bias on average, but add variance, which `max_weight` bounds.
+Swaminathan and Schnabel, 2017) correct this bias on average, but add variance; bounding the weights limits it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from rankwise.arrays import Floats, Ints
 from rankwise.data.queries import Queries
-from rankwise.data.validation import check_choice, check_number, check_numbers, check_qid
+from rankwise.data.validation import check_choice, check_numbers, check_qid
 from rankwise.exceptions import InvalidInputError
 
 
@@ -24,9 +24,8 @@ def pairs_from_clicks(
     position: npt.ArrayLike,
     clicked: npt.ArrayLike,
     *,
-    against: Literal["above", "above_and_next", "all"] = "above",
+    against: Literal["above", "all"] = "above",
     propensity: npt.ArrayLike | None = None,
-    max_weight: float | None = None,
 ) -> tuple[Ints, Floats]:
     """Turn a log of shown results into preferences: clicked results beat skipped results.
 
@@ -38,14 +37,12 @@ def pairs_from_clicks(
         The position of the result in its list; smaller is higher.
     clicked : array-like of shape (entries,)
         Whether it was clicked: True or False, 1 or 0.
-    against : {"above", "above_and_next", "all"}, default="above"
+    against : {"above", "all"}, default="above"
         Which results of the same list that were not clicked a clicked one beats: those above it ("click >
-        skip above"), also the one right below it, or all of them.
-    propensity : float or array-like of shape (entries,), optional
-        The probability that a user looks at the result, or an exponent η for a probability of
-        ``position ** -η``, positions counted from 1. A pair then weighs one over its winner's propensity.
-    max_weight : float, optional
-        The largest weight; larger ones are set to it.
+        skip above"), or all of them.
+    propensity : array-like of shape (entries,), optional
+        The probability that a user looks at the result, such as ``position ** -0.7``. A pair then weighs one over its
+        winner's propensity.
 
     Returns
     -------
@@ -61,13 +58,13 @@ def pairs_from_clicks(
     Of three results the second and third were clicked; both beat the first.
 
     >>> from rankwise.data import pairs_from_clicks
-    >>> pairs, weight = pairs_from_clicks(["s1"] * 3, [1, 2, 3], [0, 1, 1], propensity=1.0)
+    >>> pairs, weight = pairs_from_clicks(["s1"] * 3, [1, 2, 3], [0, 1, 1], propensity=[1.0, 0.5, 0.25])
     >>> pairs.tolist()
     [[1, 0], [2, 0]]
     >>> weight.tolist()
-    [2.0, 3.0]
+    [2.0, 4.0]
     """
-    check_choice("against", against, ("above", "above_and_next", "all"))
+    check_choice("against", against, ("above", "all"))
     places = check_numbers("position", position)
     sessions = check_qid(session, places.size, name="session", what="session", beside="position")
     clicks = check_numbers("clicked", clicked, places.size)
@@ -76,7 +73,14 @@ def pairs_from_clicks(
             "clicked must be True or False, 1 or 0.",
             "for counts or dwell times pass a condition, such as count > 0.",
         )
-    entry_weight = _inverse_propensity(propensity, places, max_weight)
+    seen = (
+        np.ones(places.size) if propensity is None else check_numbers("propensity", propensity, places.size)
+    )
+    if (seen <= 0).any() or (seen > 1).any():
+        raise InvalidInputError(
+            "propensity must hold probabilities above 0 and up to 1.",
+            "replace zeros by the smallest propensity you trust.",
+        )
 
     order = np.lexsort((places, sessions.codes))
     _check_positions(places[order], sessions, order)
@@ -85,20 +89,14 @@ def pairs_from_clicks(
     # Losers of a click are a run of `passed_at`: from the session's first to a bound that `against` names.
     session_start, session_end = sessions.offsets[:-1], sessions.offsets[1:]
     here = sessions.codes[order][clicked_at]
-    if against == "all":
-        last = session_end[here]
-    elif against == "above":
-        last = clicked_at
-    else:
-        # one more entry below; if that one was clicked, the run just does not grow
-        last = np.minimum(clicked_at + 2, session_end[here])
+    last = session_end[here] if against == "all" else clicked_at
     first_loser = np.searchsorted(passed_at, session_start[here])
     n_losers = np.searchsorted(passed_at, last) - first_loser
     winner = np.repeat(clicked_at, n_losers)
     step = np.arange(winner.size) - np.repeat(np.cumsum(n_losers) - n_losers, n_losers)
     loser = passed_at[np.repeat(first_loser, n_losers) + step]
     pairs = np.column_stack([order[winner], order[loser]]).astype(np.int64, copy=False)
-    return pairs, entry_weight[pairs[:, 0]]
+    return pairs, 1.0 / seen[pairs[:, 0]]
 
 
 def _check_positions(sorted_places: Floats, sessions: Queries, order: Ints) -> None:
@@ -110,29 +108,3 @@ def _check_positions(sorted_places: Floats, sessions: Queries, order: Ints) -> N
             f"Session {sessions.ids[codes[at]]!r} has two results at position {sorted_places[at]:g}.",
             "a session is one list shown once: give each showing an id of its own.",
         )
-
-
-def _inverse_propensity(propensity: npt.ArrayLike | None, places: Floats, max_weight: float | None) -> Floats:
-    if max_weight is not None and not max_weight > 0:
-        raise InvalidInputError(f"max_weight={max_weight!r} is not positive.", "use None for no limit.")
-    if propensity is None:
-        return np.ones(places.size)
-    if np.ndim(propensity) == 0:
-        check_number(
-            "propensity", propensity, minimum=0, remedy="pass an exponent, or one probability per entry"
-        )
-        if (places < 1).any():
-            raise InvalidInputError(
-                f"position starts at {places.min():g}, but an exponent needs positions counted from 1.",
-                "pass position + 1, or one probability per entry.",
-            )
-        weight: Floats = places ** float(propensity)  # type: ignore[arg-type]
-    else:
-        probability = check_numbers("propensity", propensity, places.size)
-        if (probability <= 0).any() or (probability > 1).any():
-            raise InvalidInputError(
-                "propensity must hold probabilities above 0 and up to 1.",
-                "replace zeros by the smallest propensity you trust, or bound the weights with max_weight.",
-            )
-        weight = 1.0 / probability
-    return weight if max_weight is None else np.minimum(weight, max_weight)

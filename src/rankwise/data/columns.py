@@ -63,10 +63,8 @@ def check_columns(file: TableFile, wanted: Sequence[str], role: str) -> None:
                 f"{file.name} has {count} columns named {name!r}.", "give each column a name of its own."
             )
         if count == 0:
-            why = "it has no header line: " if file.is_numbered else ""
             raise InvalidInputError(
-                f"{file.name} has no column {name!r}, which was named as {role}.",
-                why + columns_hint(name, names),
+                f"{file.name} has no column {name!r}, which was named as {role}.", columns_hint(name, names)
             )
 
 
@@ -355,21 +353,16 @@ def _plain(X: Any, at: int) -> AnyArray:
     """Return one column as an array, of objects where it is not numbers."""
     if hasattr(X, "iloc"):  # pandas
         series = X.iloc[:, at]
-        kind = getattr(series.dtype, "kind", "O")
-        if kind in "iufb" and series.dtype.name != "category":
-            has_flags = kind == "b" and not series.isna().any()
-            return np.asarray(
-                series.to_numpy(np.bool_) if has_flags else series.to_numpy(dtype=np.float64, na_value=np.nan)
-            )
-        if kind == "M":
-            tz = getattr(series.dtype, "tz", None)
-            series = series if tz is None else series.dt.tz_convert("UTC").dt.tz_localize(None)
-            return np.asarray(series.to_numpy(dtype="datetime64[us]"))
-        return np.array([None if _is_null(value) else value for value in series], dtype=object)
-    column = X.column(at) if hasattr(X, "column_names") else X.get_columns()[at]
-    if hasattr(column, "to_pylist") and kind_of_type(column.type) == "number":
-        return np.asarray(column.cast("float64", safe=False))
-    values = column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
+        if isinstance(series.dtype, np.dtype) and series.dtype.kind in "bM":
+            return np.asarray(series)
+        if getattr(series.dtype, "kind", "O") in "iuf":
+            return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
+        values = series.tolist()
+    else:
+        column = X.column(at) if hasattr(X, "column_names") else X.get_columns()[at]
+        if hasattr(column, "to_pylist") and kind_of_type(column.type) == "number":
+            return np.asarray(column.cast("float64", safe=False))
+        values = column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
     found = np.empty(len(values), dtype=object)
     found[:] = values
     return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,6 @@ __all__ = [
     "duel_sides",
     "read_duels",
     "row_numbers",
-    "same_rows",
     "stack_duels",
     "stack_preferred",
 ]
@@ -81,14 +79,18 @@ def duel_sides(duels: Any) -> tuple[Any, Any]:
     winners, losers : tables
     """
     readable("X", duels)
-    names = [str(name) for name in getattr(duels, "column_names", getattr(duels, "columns", []))]
-    found = duel_columns(names)
+    table = _arrow(duels)
+    found = duel_columns(_names(table))
     if not found:
         raise InvalidInputError(
             "There are no pairs, and no two columns such as winner_age and loser_age.",
             "pass pairs of row numbers, a second table with the rows that lost, or a table with such columns.",
         )
-    first, second = (_renamed(duels, [side + name for name in found], found) for side in WINNER_AND_LOSER)
+    sides = [[side + name for name in found] for side in WINNER_AND_LOSER]
+    if hasattr(table, "iloc"):
+        first, second = (table[side].set_axis(found, axis=1) for side in sides)
+    else:
+        first, second = (table.select(side).rename_columns(found) for side in sides)
     return first, second
 
 
@@ -105,25 +107,25 @@ def stack_duels(winners: Any, losers: Any) -> tuple[Any, Ints]:
     X : table or matrix
     pairs : (duels, 2) int64
     """
-    package = type(winners).__module__.partition(".")[0]
-    if package not in {"pandas", "polars", "pyarrow"}:
+    winners, losers = _arrow(winners), _arrow(losers)
+    if not hasattr(winners, "columns"):
         return stack_preferred(winners, losers)
-    if package != type(losers).__module__.partition(".")[0]:
-        raise InvalidInputError(
-            "The two tables are of different packages.", "pass both as data frames of the same package."
-        )
-    n_duels = len(winners)
-    sides = [
-        [str(name) for name in getattr(side, "column_names", getattr(side, "columns", []))]
-        for side in (winners, losers)
-    ]
+    n_duels, sides = len(winners), [_names(winners), _names(losers)]
     if len(losers) != n_duels or sides[0] != sides[1]:
         raise InvalidInputError(
             f"The two tables have {n_duels} and {len(losers)} rows, of {len(sides[0])} and {len(sides[1])} columns.",
             "pass tables with the same columns; row k of both is duel k.",
         )
     rows = np.arange(n_duels, dtype=np.int64)
-    return _concatenated(package, [winners, losers]), np.column_stack([rows, rows + n_duels])
+    pairs = np.column_stack([rows, rows + n_duels])
+    # Whoever has such a table has the package.
+    if hasattr(winners, "iloc"):
+        import pandas as pd  # noqa: PLC0415
+
+        return pd.concat([winners, losers], ignore_index=True), pairs
+    import pyarrow as pa  # noqa: PLC0415
+
+    return pa.concat_tables([winners, losers], promote_options="permissive"), pairs
 
 
 def stack_preferred(preferred: ArrayLike, rejected: ArrayLike) -> tuple[InMemory, Ints]:
@@ -175,38 +177,10 @@ def read_duels(X: Any, pairs: Any) -> tuple[Any, Any]:
     return stack_duels(X, pairs)
 
 
-def same_rows(X: Any) -> Ints:
-    """Number the rows so that equal rows get the same number."""
-    if sp.issparse(X):
-        kept = sp.csr_matrix(X)
-        kept.sort_indices()
-        ends = kept.indptr
-        keys = [(kept.indices[a:b].tobytes(), kept.data[a:b].tobytes()) for a, b in pairwise(ends)]
-        place: dict[Any, int] = {}
-        return np.array([place.setdefault(key, len(place)) for key in keys], dtype=np.int64)
-    return np.unique(np.asarray(X), axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+def _arrow(table: Any) -> Any:
+    """Return a data frame of polars as an Arrow table, everything else as it is."""
+    return table.to_arrow() if hasattr(table, "to_arrow") else table
 
 
-def _renamed(table: Any, columns: Sequence[str], names: Sequence[str]) -> Any:
-    if hasattr(table, "iloc"):
-        chosen = table[list(columns)].copy()
-        chosen.columns = list(names)
-        return chosen
-    if hasattr(table, "rename_columns"):
-        return table.select(list(columns)).rename_columns(list(names))
-    return table.select(list(columns)).rename(dict(zip(columns, names, strict=True)))
-
-
-def _concatenated(package: str, sides: list[Any]) -> Any:
-    # Whoever has such a table has the package.
-    if package == "pandas":
-        import pandas as pd  # noqa: PLC0415
-
-        return pd.concat(sides, ignore_index=True)
-    if package == "polars":
-        import polars as pl  # noqa: PLC0415
-
-        return pl.concat(sides, how="vertical_relaxed")
-    import pyarrow as pa  # noqa: PLC0415
-
-    return pa.concat_tables(sides, promote_options="permissive")
+def _names(table: Any) -> list[str]:
+    return [str(name) for name in getattr(table, "column_names", getattr(table, "columns", []))]

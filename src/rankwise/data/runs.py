@@ -1,15 +1,13 @@
 """Runs and judgements in TREC format: the items that a system returned for each query, and their labels.
 
-A run has lines ``qid Q0 item rank score tag``, judgements ("qrels") have lines ``qid 0 item label``. A table with a
-header line ``qid item rank score``, as `rankwise predict` writes it (.tsv or .csv), is read as a run too.
+A run has lines ``qid Q0 item rank score tag``, judgements ("qrels") have lines ``qid 0 item label``.
 """
 
 from __future__ import annotations
 
-import csv
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import BinaryIO
 
@@ -62,7 +60,7 @@ def load_run(path: str | os.PathLike[str] | BinaryIO) -> Run:
     Parameters
     ----------
     path : path or binary stream
-        Lines of TREC, or a table with a header and tabs or commas; compressed or not.
+        Compressed or not.
 
     Examples
     --------
@@ -71,26 +69,7 @@ def load_run(path: str | os.PathLike[str] | BinaryIO) -> Run:
     >>> load_run(io.BytesIO(b"q1 Q0 a 1 0.9 mine\nq1 Q0 b 2 0.4 mine\n"))
     {'q1': {'a': 0.9, 'b': 0.4}}
     """
-    found: Run = {}
-    header: list[str] | None = None
-    cells = _CELLS["\t"]
-    for number, line, name in read_lines(path):
-        own = next((cut for cut in _CELLS.values() if number == 1 and set(cut(line)) >= _COLUMNS), None)
-        if own is not None:
-            cells, header = own, own(line)
-            continue
-        if header is None:
-            entries = line.split()
-            if len(entries) != 6:
-                raise _not_a_line(name, number, line, "qid Q0 item rank score tag")
-            qid, item, score = entries[0], entries[2], entries[4]
-        else:
-            row = dict(zip(header, cells(line), strict=False))
-            if len(row) != len(header):
-                raise _not_a_line(name, number, line, " ".join(header))
-            qid, item, score = row["qid"], row["item"], row["score"]
-        _keep(found, qid, item, _number(score, name, number), name, number)
-    return found
+    return _read(path, "qid Q0 item rank score tag", value_at=4)
 
 
 def load_judgements(path: str | os.PathLike[str] | BinaryIO) -> Run:
@@ -113,12 +92,27 @@ def load_judgements(path: str | os.PathLike[str] | BinaryIO) -> Run:
     >>> load_judgements(io.BytesIO(b"q1 0 a 2\nq1 0 c 1\n"))
     {'q1': {'a': 2.0, 'c': 1.0}}
     """
+    labels = _read(path, "qid 0 item label", value_at=3)
+    return {qid: {item: max(0.0, label) for item, label in own.items()} for qid, own in labels.items()}
+
+
+def _read(path: str | os.PathLike[str] | BinaryIO, wanted: str, *, value_at: int) -> Run:
+    """Return the values of lines with the query first and the item third."""
     found: Run = {}
     for number, line, name in read_lines(path):
         entries = line.split()
-        if len(entries) != 4:
-            raise _not_a_line(name, number, line, "qid 0 item label")
-        _keep(found, entries[0], entries[2], max(0.0, _number(entries[3], name, number)), name, number)
+        if len(entries) != len(wanted.split()):
+            raise InvalidInputError(
+                f"{name}, line {number}: {line[:60]!r} is not `{wanted}`.",
+                "check that the file is the one you mean.",
+            )
+        own, item = found.setdefault(entries[0], {}), entries[2]
+        if item in own:
+            raise InvalidInputError(
+                f"{name}, line {number}: item {item!r} of query {entries[0]!r} comes twice.",
+                "keep one line for each.",
+            )
+        own[item] = _number(entries[value_at], f"{name}, line {number}")
     return found
 
 
@@ -199,9 +193,6 @@ def save_run(
     """
     values = check_numbers("scores", scores).tolist()
     queries, names = check_names("qid", qid), check_names("items", items)
-    if not len(queries) == len(names) == len(ranks) == len(values):
-        lengths = f"{len(queries)}, {len(names)}, {len(ranks)} and {len(values)}"
-        raise InvalidInputError(f"qid, items, ranks and scores have {lengths} entries.", "pass one per row.")
     twice = next((row for row, n in Counter(zip(queries, names, strict=True)).items() if n > 1), None)
     if twice is not None:
         raise InvalidInputError(
@@ -215,45 +206,14 @@ def save_run(
         )
 
 
-def _cells_of_csv(line: str) -> list[str]:
-    try:
-        return next(csv.reader([line]))
-    except csv.Error:  # a return inside, or a cell that is too long: no line of a table
-        return [line]
-
-
-_COLUMNS = {"qid", "item", "score"}
-_CELLS: dict[str, Callable[[str], list[str]]] = {
-    "\t": lambda line: line.split("\t"),
-    ",": _cells_of_csv,
-}
-
-
-def _keep(found: Run, qid: str, item: str, value: float, name: str, number: int) -> None:
-    own = found.setdefault(qid, {})
-    if item in own:
-        raise InvalidInputError(
-            f"{name}, line {number}: item {item!r} of query {qid!r} comes twice.", "keep one line for each."
-        )
-    own[item] = value
-
-
-def _number(text: str, name: str, number: int) -> float:
+def _number(text: str, place: str) -> float:
     try:
         value = float(text)
     except ValueError:
         value = np.nan
     if not np.isfinite(value):
-        raise InvalidInputError(
-            f"{name}, line {number}: {text!r} is no number.", "write a finite number there."
-        )
+        raise InvalidInputError(f"{place}: {text!r} is no number.", "write a finite number there.")
     return value
-
-
-def _not_a_line(name: str, number: int, line: str, wanted: str) -> InvalidInputError:
-    return InvalidInputError(
-        f"{name}, line {number}: {line[:60]!r} is not `{wanted}`.", "check that the file is the one you mean."
-    )
 
 
 def _word(value: object) -> str:

@@ -54,9 +54,6 @@ _LONGEST_LINE = 1 << 28  # bytes: a row of some twenty million values
 PARSED_AT_ONCE = 1 << 22
 # Values that are turned into text at a time: little enough that its memory is used again for the next ones.
 _WRITTEN_AT_ONCE = 1 << 17
-# A column number is taken for a slip where it is beyond so many, and so many times the one before it, in data of at
-# least so many entries.
-_MANY_COLUMNS, _FAR, _MANY_ENTRIES = 1_000_000, 1000, 1000
 _UNPACKERS: dict[bytes, Callable[[Any], Any]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
@@ -88,7 +85,7 @@ PROBLEMS: dict[str, Problem] = {
         "this is not `column:value`",
         "after the label and an optional `qid:id`, write column:value without spaces; comments start with #",
     ),
-    "column_zero": (" from 1, and this is column 0", "pass zero_based=True"),
+    "column_zero": ("columns count from 1, and this is column 0", "pass zero_based=True"),
     "column_too_large": (
         "the column number is too large",
         "raise n_features, or leave it out to take as many columns as there are",
@@ -162,7 +159,6 @@ def load_svmlight(
     if reader.rows.rows == 0:
         raise no_rows(reader)
     block = reader.take()
-    check_last_column(reader, block)
     found = block.matrix(reader.n_columns), block.labels, block.qid()
     return (*found, np.array(reader.comments, dtype=np.str_)) if comments else found
 
@@ -287,9 +283,6 @@ class TextReader:
         self.base_is_sure = zero_based != "auto"
         self.bytes_at_once = PARSED_AT_ONCE * self.n_threads
         self.n_bytes = 0
-        self.counting = "columns were said to count"  # from 1, by whoever says so
-        self.looks_for_comments = False
-        self.has_comments = False  # as far as was looked
         self.keeps_comments = False
         self.comments: list[str] = []  # of the rows that were not taken yet
 
@@ -316,11 +309,6 @@ class TextReader:
                 "write it to a store with save_store, and train on that; or read it with iter_svmlight.",
             )
 
-    def take_comments(self, n_rows: int) -> list[str]:
-        """Return the comments of the first `n_rows` rows, and remove them."""
-        taken, self.comments = self.comments[:n_rows], self.comments[n_rows:]
-        return taken
-
     def take(self, n_rows: int | None = None) -> TextBlock:
         """Return the first `n_rows` rows, or all rows by default, and remove them."""
         self._settle_base()
@@ -335,10 +323,6 @@ class TextReader:
 
     def _append(self, buffer: bytearray, size: int, source: Source, lines_before: int) -> None:
         self.n_bytes += size
-        if self.looks_for_comments and not self.has_comments:
-            # The sign begins a comment wherever it stands.
-            self.has_comments = buffer.find(b"#", 0, size) >= 0
-        rows_before = self.rows.rows
         lines = self.rows.lines - lines_before
         last = LAST_COLUMN if self.n_features is None else min(self.n_features - 1, LAST_COLUMN)
         text = np.frombuffer(buffer, dtype=np.uint8)
@@ -347,8 +331,6 @@ class TextReader:
         if error is not None:
             problem, at, length = error
             what, remedy = PROBLEMS[problem]
-            if problem == "column_zero":
-                what = self.counting + what
             if problem == "column_too_large" and last == LAST_COLUMN:
                 remedy = (
                     f"columns are numbered up to {LAST_COLUMN + self.base:,}: number those that occur from 1, or hash "
@@ -356,9 +338,7 @@ class TextReader:
                 )
             raise _located(buffer, at, length, (what, remedy), source.name, lines)
         if self.keeps_comments:
-            has_some = buffer.find(b"#", 0, size) >= 0
-            n_rows = self.rows.rows - rows_before
-            self.comments += _comments_in(buffer, size) if has_some else [""] * n_rows
+            self.comments += _comments_in(buffer, size)
 
     def _settle_base(self) -> None:
         """Decide whether columns count from 0 or 1, before the first rows are returned."""
@@ -408,25 +388,6 @@ def _located(
     text = bytes(buffer[at : at + min(length, 60)]).decode("utf-8", "backslashreplace")
     shown = repr(text.rstrip("\r")) + ("..." if length > 60 else "")
     return InvalidInputError(f"{name}, line {line}, column {at - start + 1}: {what}: {shown}.", f"{remedy}.")
-
-
-def check_last_column(reader: TextReader, block: TextBlock) -> None:
-    """Raise if one column number of the whole data is so far from all others that it must be a typo.
-
-    Every column costs time and memory, whether it occurs or not. Hashed columns are spread evenly, and new rows for a
-    model may be few: both pass.
-    """
-    last = reader.n_columns - 1
-    if reader.n_features is not None or last < _MANY_COLUMNS or block.columns.size < _MANY_ENTRIES:
-        return
-    before = int(block.columns.max(initial=0, where=block.columns < last))
-    if before * _FAR < last:
-        names = ", ".join(source.name for source in reader.sources)
-        raise InvalidInputError(
-            f"{names}: there is a column {last + reader.base}, and the one before it that occurs is "
-            f"{before + reader.base}.",
-            "correct the number; if it is meant, say how many columns there are (n_features).",
-        )
 
 
 def no_rows(reader: TextReader) -> InvalidInputError:
@@ -597,67 +558,6 @@ def _read_ahead(items: Iterable[T]) -> Iterator[T]:
             yield cast("T", item)
 
 
-class TextWriter:
-    """A stream that rows are written to as text; see `save_svmlight` for the parameters."""
-
-    def __init__(self, stream: BinaryIO, *, zero_based: bool, missing: str, n_threads: int | None) -> None:
-        self._stream = stream
-        self._base = 0 if zero_based else 1
-        self._missing = missing
-        self._n_threads = n_threads or default_threads()
-        self._n_rows = 0
-
-    def write(
-        self,
-        X: InMemory,
-        y: npt.NDArray[np.float64],
-        qid: AnyArray | None,
-        comments: Sequence[str] | None = None,
-    ) -> None:
-        """Write rows: an array or CSR matrix, finite labels, ids or None, and comments or None."""
-        run_start, text, text_end = _runs(qid)
-        odd = next((row for row, own in enumerate(comments or ()) if len(own.splitlines()) > 1), None)
-        if odd is not None:
-            raise InvalidInputError(
-                f"have a line break in row {self._n_rows + odd}.",
-                "pass texts without line breaks.",
-                about="comments",
-            )
-        step = max(1, _WRITTEN_AT_ONCE * X.shape[0] // max(1, X.nnz if is_sparse(X) else X.size))
-        for first in range(0, X.shape[0], step):
-            last = min(first + step, X.shape[0])
-            rows = self._canonical(_slice(X, first, last), self._n_rows + first)
-            ids = run_start - first, text, text_end
-            pieces = _core.write_svmlight(
-                rows.data, rows.indices, rows.indptr, y[first:last], *ids, self._base, self._n_threads
-            )
-            if comments is None:
-                for piece in pieces:
-                    self._stream.write(piece.data)
-            else:
-                lines = b"".join(piece.tobytes() for piece in pieces).splitlines()
-                self._stream.write(b"".join(map(_commented, lines, comments[first:last])))
-        self._n_rows += X.shape[0]
-
-    def _canonical(self, rows: sp.csr_matrix, first_row: int) -> sp.csr_matrix:
-        """Return sorted CSR rows of finite values in float32 or float64."""
-        if rows.dtype not in {np.dtype(np.float32), np.dtype(np.float64)}:
-            rows = rows.astype(np.float64)
-        if not rows.has_canonical_format:
-            rows = rows.copy()
-            rows.sum_duplicates()
-        bad = ~np.isfinite(rows.data)
-        if bad.any() and (self._missing == "error" or np.isinf(rows.data[bad]).any()):
-            at = int(np.argmax(bad if self._missing == "error" else np.isinf(rows.data)))
-            row = int(np.searchsorted(rows.indptr, at, side="right")) - 1
-            raise InvalidInputError(
-                f"is {rows.data[at]} in row {first_row + row}, column {rows.indices[at]}.",
-                "replace infinite values; NaN is written as such with missing='nan'.",
-                about="X",
-            )
-        return rows
-
-
 def save_svmlight(
     X: MatrixLike,
     y: npt.ArrayLike,
@@ -665,15 +565,14 @@ def save_svmlight(
     *,
     qid: npt.ArrayLike | None = None,
     zero_based: bool = False,
-    comment: str | None = None,
     comments: Sequence[str] | AnyArray | None = None,
-    missing: Literal["error", "nan"] = "error",
     n_threads: int | None = None,
 ) -> None:
     """Write svmlight or LETOR text that `load_svmlight` reads back bit for bit.
 
     Numbers are the shortest decimals that read back to the same bits of X's type. Of a sparse matrix every stored
-    value is written, zeros too; of an array only the entries that are not 0.
+    value is written, zeros too; of an array only the entries that are not 0. NaN is written as ``NaN``; read it with
+    ``missing="nan"``.
 
     Parameters
     ----------
@@ -686,13 +585,9 @@ def save_svmlight(
         Integers, real numbers or text without spaces.
     zero_based : bool, default=False
         Whether columns count from 0. They mostly count from 1.
-    comment : str, optional
-        Lines for the top of the file.
     comments : array-like of str of shape (rows,), optional
         The text after ``#`` at the end of each line, such as ``docid = 7``; an empty text adds no comment.
         `load_svmlight` returns it with ``comments=True``.
-    missing : {"error", "nan"}, default="error"
-        Whether NaN is written, as ``NaN``; read it with the same option.
     n_threads : int, optional
 
     Examples
@@ -706,7 +601,6 @@ def save_svmlight(
     2 qid:a 1:0.5
     0 qid:a 2:3
     """
-    check_choice("missing", missing, ("error", "nan"))
     check_count("n_threads", n_threads)
     given = as_rows("X", X)
     rows: InMemory = given.tocsr() if is_sparse(given) else np.asarray(given)
@@ -715,17 +609,52 @@ def save_svmlight(
             f"X has type {rows.dtype}.", "pass a matrix of numbers with one row per item."
         )
     labels = check_numbers("y", y, rows.shape[0])
-    ids = None if qid is None else np.asarray(check_qid(qid, rows.shape[0]))
-    texts = None if comments is None else [text.strip() for text in check_names("comments", comments)]
+    run_start, text, text_end = _runs(None if qid is None else np.asarray(check_qid(qid, rows.shape[0])))
+    texts = None if comments is None else check_names("comments", comments)
     if texts is not None and len(texts) != rows.shape[0]:
         raise InvalidInputError(
             f"comments are {len(texts)} texts of {rows.shape[0]} rows.", "pass one text per row."
         )
+    step = max(1, _WRITTEN_AT_ONCE * rows.shape[0] // max(1, rows.nnz if is_sparse(rows) else rows.size))
+    how = 0 if zero_based else 1, n_threads or default_threads()
     with open_text(path) as stream:
-        for line in (comment or "").splitlines():
-            stream.write(f"# {line}\n".encode(errors="backslashreplace"))
-        writer = TextWriter(stream, zero_based=zero_based, missing=missing, n_threads=n_threads)
-        writer.write(rows, labels, ids, texts)
+        for first in range(0, rows.shape[0], step):
+            last = min(first + step, rows.shape[0])
+            block = _writable(rows, first, last)
+            parts = block.data, block.indices, block.indptr, labels[first:last], run_start - first
+            pieces = _core.write_svmlight(*parts, text, text_end, *how)
+            if texts is None:
+                for piece in pieces:
+                    stream.write(piece.data)
+            else:
+                lines = b"".join(piece.tobytes() for piece in pieces).splitlines()
+                stream.write(b"".join(map(_commented, lines, texts[first:last])))
+
+
+def _writable(X: InMemory, first: int, last: int) -> sp.csr_matrix:
+    """Return the rows [first, last) as sorted CSR in float32 or float64; raise where a value is infinite."""
+    if is_sparse(X):  # nothing is copied but the row pointers
+        entries = slice(int(X.indptr[first]), int(X.indptr[last]))
+        pointers = X.indptr[first : last + 1] - X.indptr[first]
+        rows = sp.csr_matrix(
+            (X.data[entries], X.indices[entries], pointers), shape=(last - first, X.shape[1])
+        )
+    else:
+        rows = sp.csr_matrix(X[first:last])
+    if rows.dtype not in {np.dtype(np.float32), np.dtype(np.float64)}:
+        rows = rows.astype(np.float64)
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    bad = np.isinf(rows.data)
+    if bad.any():
+        row = first + int(np.searchsorted(rows.indptr, int(np.argmax(bad)), side="right")) - 1
+        raise InvalidInputError(
+            f"is infinite in row {row}, column {rows.indices[np.argmax(bad)]}.",
+            "replace the value.",
+            about="X",
+        )
+    return rows
 
 
 @contextmanager
@@ -753,16 +682,8 @@ def _compressed(file: BinaryIO, name: str) -> Any:
 
 
 def _commented(line: bytes, comment: str) -> bytes:
-    return line + (f" # {comment}\n".encode("utf-8", "surrogateescape") if comment else b"\n")
-
-
-def _slice(X: InMemory, first: int, last: int) -> sp.csr_matrix:
-    """Return the rows [first, last) as CSR; of a CSR matrix nothing is copied but the row pointers."""
-    if not is_sparse(X):
-        return sp.csr_matrix(X[first:last])
-    entries = slice(int(X.indptr[first]), int(X.indptr[last]))
-    pointers = X.indptr[first : last + 1] - X.indptr[first]
-    return sp.csr_matrix((X.data[entries], X.indices[entries], pointers), shape=(last - first, X.shape[1]))
+    text = " ".join(comment.splitlines()).strip()
+    return line + (f" # {text}\n".encode("utf-8", "surrogateescape") if text else b"\n")
 
 
 def _runs(qid: AnyArray | None) -> tuple[npt.NDArray[np.int64], bytes, npt.NDArray[np.int64]]:

@@ -1,8 +1,8 @@
 """Tables with named columns: reading Parquet, Arrow, Feather, CSV and data frames, and writing such files.
 
 Files are opened by `pyarrow.dataset`, one dataset for each file, so that every format is a stream of record batches.
-CSV is read whole where all rows are wanted, because the type of a column is known only after its last row. pyarrow is
-imported when a table is opened.
+CSV is read whole, because the type of a column is known only after its last row. pyarrow is imported when a table is
+opened.
 """
 
 from __future__ import annotations
@@ -47,12 +47,13 @@ from rankwise.files import replacing
 from rankwise.runtime.memory import fits
 
 TABLE_ENDINGS = (".parquet", ".pq", ".arrow", ".ipc", ".feather", ".arrows", ".csv", ".tsv")
-# Endings of compressed CSV files, and their first bytes.
-_COMPRESSIONS = {".gz": b"\x1f\x8b", ".bz2": b"BZh", ".zst": b"\x28\xb5\x2f\xfd", ".lz4": b"\x04\x22\x4d\x18"}
+# Endings of compressed CSV files, with the names that pyarrow has for them, and their first bytes.
+_COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
+_PACKED = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst", b"\x04\x22\x4d\x18": ".lz4"}
 _DELIMITERS = (",", "\t", ";", "|")
+_FIRST_LINE = 2  # of the rows of a CSV file, under its header
 _BATCH_BYTES = 1 << 24  # of columns that are decoded, and become rows, at a time
 _TILE_ROWS = 4096  # column after column is written into so many rows, which stay in cache
-_CSV_BLOCK = 1 << 24
 _SPARSE_KEY = b"rankwise.sparse"  # in a schema's metadata: which columns hold a sparse matrix, and its width
 
 
@@ -97,9 +98,7 @@ def load_table(
     ----------
     source : path, glob, folder, file object, list of those, Arrow table, or data frame of pandas or polars
         Files of Parquet, Arrow IPC, Feather (recognised by their first bytes) or CSV, also compressed; ``"-"`` is
-        standard input. Several files are one table; they must have the columns of the first. A CSV file whose first
-        line holds only numbers has no header, and its columns are called ``1``, ``2``, and so on; but ``0,1,2,...``,
-        and numbers in quotes, are names.
+        standard input. Several files are one table; they must have the columns of the first.
     label : str or None, default="label"
         The column of labels, numbers; None where there are none.
     qid : str or None, default="qid"
@@ -149,7 +148,7 @@ def iter_table(
 ) -> Iterator[Table]:
     """Read a table a block of rows at a time, in the order of the rows; it need not fit in memory.
 
-    The first 16 MB of a CSV file decide which of its columns hold numbers.
+    A CSV file is read whole, because the type of a column is known only after its last row.
 
     Parameters
     ----------
@@ -171,9 +170,9 @@ def iter_table(
     [(2, 1), (1, 1)]
     """
     check_count("block_rows", block_rows, optional=False)
-    files = open_tables(source, [qid], stream=True)
+    files = open_tables(source, [qid])
     reader = TableReader(files, label, qid, features, embedding, missing=missing, dtype=dtype)
-    return (block for block, _ in reader.blocks(block_rows))
+    return reader.blocks(block_rows)
 
 
 def import_pyarrow() -> Any:
@@ -203,29 +202,23 @@ class TableFile:
     name : str
         For messages.
     dataset : pyarrow.dataset.Dataset
-    first_line : int or None
-        The line of row 0 in a CSV file, 1 without a header; None for other formats.
     n_rows : int
-        -1 for CSV that is read as a stream.
+    first_line : int or None
+        The line of row 0 in a CSV file; None for other formats.
     kept : object
         The temporary copy of a pipe, which is deleted with this object.
     """
 
     name: str
     dataset: Any
+    n_rows: int
     first_line: int | None = None
-    n_rows: int = -1
     kept: object = None
 
     @property
     def schema(self) -> Any:
         """The names and types of the columns."""
         return self.dataset.schema
-
-    @property
-    def is_numbered(self) -> bool:
-        """Whether the columns are called by their number, from 1, because the file does not name them."""
-        return self.first_line == 1
 
     def place(self, row: int) -> str:
         """Name a row in messages."""
@@ -258,7 +251,7 @@ def is_table(source: object) -> bool:
     return isinstance(source, TableFile) or hasattr(source, "__arrow_c_stream__")
 
 
-def open_tables(source: object, texts: Sequence[str | None] = (), *, stream: bool = False) -> list[TableFile]:
+def open_tables(source: object, texts: Sequence[str | None] = ()) -> list[TableFile]:
     """Open a table, or several.
 
     Parameters
@@ -266,23 +259,23 @@ def open_tables(source: object, texts: Sequence[str | None] = (), *, stream: boo
     source : path, glob, folder, file object, data frame, Arrow table, TableFile, or list of those
     texts : list of str
         Columns that CSV files hold as text, so that ids stay as they are written.
-    stream : bool
-        Whether CSV files are not read whole: their beginning decides the types of the columns.
     """
+    sources = source if isinstance(source, (list, tuple)) else [source]
+    files = [file for one in sources for file in _open_source(one, texts)]
+    # Columns of tables without rows may have other types.
+    return [file for file in files if file.n_rows] or files
+
+
+def _open_source(source: object, texts: Sequence[str | None]) -> list[TableFile]:
     pa = import_pyarrow()
-    if isinstance(source, (list, tuple)):
-        files = [file for one in source for file in open_tables(one, texts, stream=stream)]
-        # Columns of tables without rows may have other types.
-        return [file for file in files if file.n_rows] or files
     if isinstance(source, TableFile):
         return [source]
     if isinstance(source, str) and source == "-":
         source = sys.stdin.buffer
     if hasattr(source, "read"):
-        return [_open_pipe(source, texts, stream=stream)]
+        return [_open_pipe(source, texts)]
     if isinstance(source, (str, os.PathLike)):
-        files = [_open_file(path, texts, stream=stream) for path in _expand(source)]
-        return [file for file in files if file.n_rows] or files
+        return [_open_file(path, texts) for path in _expand(source)]
     try:
         frame: Any = source.collect() if hasattr(source, "lazy") and hasattr(source, "collect") else source
         frame = frame.to_arrow() if hasattr(frame, "to_arrow") else frame
@@ -292,7 +285,7 @@ def open_tables(source: object, texts: Sequence[str | None] = (), *, stream: boo
             f"A {type(source).__name__} cannot be read as a table: {error}.",
             "pass a file, an Arrow table, or a data frame whose columns hold one type each.",
         ) from error
-    return [TableFile("the table", pa.dataset.dataset(table), n_rows=table.num_rows)]
+    return [TableFile("the table", pa.dataset.dataset(table), table.num_rows)]
 
 
 def _expand(source: str | os.PathLike[str]) -> list[Path]:
@@ -314,18 +307,18 @@ def _ending(path: Path) -> str:
     return (path.with_suffix("") if path.suffix.lower() in _COMPRESSIONS else path).suffix.lower()
 
 
-def _open_pipe(pipe: Any, texts: Sequence[str | None], *, stream: bool) -> TableFile:
+def _open_pipe(pipe: Any, texts: Sequence[str | None]) -> TableFile:
     """Copy a pipe to a temporary file: Parquet and Arrow are not read from front to back."""
     head = pipe.read(8)
-    packed = next((ending for ending, magic in _COMPRESSIONS.items() if head.startswith(magic)), "")
+    packed = next((ending for magic, ending in _PACKED.items() if head.startswith(magic)), "")
     kept = tempfile.NamedTemporaryFile(suffix=f".csv{packed}")  # noqa: SIM115 - lives as long as the table
     kept.write(head)
     shutil.copyfileobj(pipe, kept)
     kept.flush()
-    return replace(_open_file(Path(kept.name), texts, stream=stream), name="standard input", kept=kept)
+    return replace(_open_file(Path(kept.name), texts), name="standard input", kept=kept)
 
 
-def _open_file(path: Path, texts: Sequence[str | None], *, stream: bool) -> TableFile:
+def _open_file(path: Path, texts: Sequence[str | None]) -> TableFile:
     pa = import_pyarrow()
     with path.open("rb") as file:
         magic = file.read(8)
@@ -335,51 +328,37 @@ def _open_file(path: Path, texts: Sequence[str | None], *, stream: bool) -> Tabl
                 reader.schema.names  # noqa: B018 - raises where a name is damaged
                 return open_tables(reader.read_all())[0]
         if not magic.startswith((b"PAR1", b"ARROW1")):
-            return _open_csv(path, magic, texts, stream=stream)
+            return _open_csv(path, magic, texts)
         dataset = pa.dataset.dataset(path, format="parquet" if magic.startswith(b"PAR1") else "ipc")
         dataset.schema.names  # noqa: B018 - as above
-        return TableFile(path.name, dataset, n_rows=dataset.count_rows())
+        return TableFile(path.name, dataset, dataset.count_rows())
 
 
-def _open_csv(path: Path, magic: bytes, texts: Sequence[str | None], *, stream: bool) -> TableFile:
-    """Open a CSV file; with `stream`, its first block decides the types of the columns, else all of its rows."""
+def _open_csv(path: Path, magic: bytes, texts: Sequence[str | None]) -> TableFile:
     pa = import_pyarrow()
     with pa.input_stream(str(path)) as text:
         header = _header(path, magic, text.read(1 << 16))
     is_tabbed = _ending(path) == ".tsv" and "\t" in header
     delimiter = "\t" if is_tabbed else max(_DELIMITERS, key=header.count)
-    entries = header.split(delimiter)
-    names = [str(at + 1) for at in range(len(entries))] if _is_row(entries) else None
 
     def options(*, newlines: bool = False, **reading: Any) -> dict[str, Any]:
         types = {name: pa.string() for name in texts if name is not None}
         return {
-            "read_options": pa.csv.ReadOptions(column_names=names, **reading),
+            "read_options": pa.csv.ReadOptions(**reading),
             "parse_options": pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=newlines),
             "convert_options": pa.csv.ConvertOptions(column_types=types, null_values=NULLS),
         }
 
-    file = TableFile(path.name, None, 2 if names is None else 1)
-    if stream:
-        form = pa.dataset.CsvFileFormat(**options(block_size=_CSV_BLOCK))
-        # Later numbers may be no integers, and later entries of an empty column are most likely numbers.
-        fields = [
-            field.with_type(pa.float64()) if str(field.type) in {"int64", "null"} else field
-            for field in pa.dataset.dataset(path, format=form).schema
-        ]
-        file = replace(file, dataset=pa.dataset.dataset(path, format=form, schema=pa.schema(fields)))
-    else:
-        table = _read_csv(path, file, options)
-        file = replace(file, dataset=pa.dataset.dataset(table), n_rows=table.num_rows)
-    for field in file.schema:
+    table = _read_csv(path, options)
+    for field in table.schema:
         if pa.types.is_binary(field.type):
             raise InvalidInputError(
-                f"{file.name}, column {field.name!r}: the text is not in UTF-8.", "save the file as UTF-8."
+                f"{path.name}, column {field.name!r}: the text is not in UTF-8.", "save the file as UTF-8."
             )
-    return file
+    return TableFile(path.name, pa.dataset.dataset(table), table.num_rows, _FIRST_LINE)
 
 
-def _read_csv(path: Path, file: TableFile, options: Callable[..., dict[str, Any]]) -> Any:
+def _read_csv(path: Path, options: Callable[..., dict[str, Any]]) -> Any:
     """Read a whole file, and again with care where a line break may be part of an entry."""
     pa = import_pyarrow()
     table, broken = None, []
@@ -397,8 +376,11 @@ def _read_csv(path: Path, file: TableFile, options: Callable[..., dict[str, Any]
         is_closed = sum(block.count(b'"') for block in iter(lambda: text.read(1 << 22), b"")) % 2 == 0
     if broken and not is_closed:
         name, breaks = broken[0]
-        hint = "close the quote; inside an entry in quotes, a quote is written twice."
-        file.refuse(name, np.asarray(breaks.fill_null(False)), "a quote is not closed", hint)
+        row = breaks.index(True).as_py()
+        raise InvalidInputError(
+            f"{path.name}, column {name!r}, row {row} (line {row + _FIRST_LINE}): a quote is not closed.",
+            "close the quote; inside an entry in quotes, a quote is written twice.",
+        )
     # One thread knows the number of a row that is wrong, and large blocks hold long lines.
     return pa.csv.read_csv(path, **options(newlines=is_closed, use_threads=False, block_size=1 << 28))
 
@@ -406,43 +388,21 @@ def _read_csv(path: Path, file: TableFile, options: Callable[..., dict[str, Any]
 def _header(path: Path, magic: bytes, head: bytes) -> str:
     """Return the first line of a CSV file; files of other kinds are errors."""
     line = head.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0].rstrip(b"\r")
-    ending, tables = _ending(path), ", ".join(TABLE_ENDINGS)
-    is_split = ending in {".csv", ".tsv", ".txt"} or any(one.encode() in line for one in _DELIMITERS)
-    mistakes = {
-        ("is empty", "check that the file is the one you mean."): not magic,
-        (
-            "is an Excel workbook",
-            "save the sheet as CSV, or pass the data frame that pandas.read_excel returns.",
-        ): magic.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")),
-        (
-            "is JSON",
-            "pass the data frame that pandas.read_json returns (lines=True if every line is an object).",
-        ): magic.lstrip().startswith((b"{", b"[{")),
-        (
-            f"is damaged, or is not in the format that {ending} stands for",
-            "export the file again, or end its name in .csv if it is CSV.",
-        ): ending in TABLE_ENDINGS[:-2],
-        ("is not text in UTF-8", f"save CSV files as UTF-8; tables end in {tables}."): b"\0" in head
-        or line.decode(errors="replace").encode() != line,
-        ("has no header line", "give its columns names in the first line."): not line.strip(),
-        ("is not a table", f"tables end in {tables}; convert other files."): not is_split,
-    }
-    for (problem, hint), is_so in mistakes.items():
-        if is_so:
-            raise InvalidInputError(f"{path} {problem}.", hint)
+    problem = None
+    if not magic:
+        problem = "is empty", "check that the file is the one you mean."
+    elif magic.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
+        hint = "save the sheet as CSV, or pass the data frame that pandas.read_excel returns."
+        problem = "is an Excel workbook", hint
+    elif magic.lstrip().startswith((b"{", b"[{")):
+        hint = "pass the data frame that pandas.read_json returns (lines=True if every line is an object)."
+        problem = "is JSON", hint
+    elif b"\0" in head or line.decode(errors="replace").encode() != line:
+        hint = f"save CSV files as UTF-8; tables end in {', '.join(TABLE_ENDINGS)}."
+        problem = "is damaged, or is not text in UTF-8", hint
+    if problem is not None:
+        raise InvalidInputError(f"{path} {problem[0]}.", problem[1])
     return line.decode()
-
-
-def _is_row(entries: list[str]) -> bool:
-    """Tell whether the first line of a CSV file is a row already, because it holds numbers and no names.
-
-    Numbers are names if they are quoted, or count 0, 1, 2 and so on, as pandas calls columns that have no names.
-    """
-    words = [entry.strip() for entry in entries]
-    counted = words[1:] if words[0] == "" else words  # beside an index without a name
-    filled = [word for word in words if word not in NULLS]
-    is_counted = counted == [str(at) for at in range(len(counted))]
-    return bool(filled) and not is_counted and all(map(reads_as_number, filled))
 
 
 @contextmanager
@@ -614,15 +574,11 @@ def texts_of(files: Sequence[TableFile], name: str) -> npt.NDArray[np.str_]:
     return np.asarray(_column_of(files, lambda batch: batch.texts(name), name), dtype=np.str_)
 
 
-def amounts_of(files: Sequence[TableFile], name: str, hint: str) -> Floats:
-    """Return a column of all files whose entries are numbers from 0 up."""
-
-    def read(batch: Batch) -> AnyArray:
-        values = batch.numbers(name, "write a number in every row.")
-        batch.refuse(name, values < 0, "a number is negative", hint)
-        return values
-
-    return np.asarray(_column_of(files, read, name))
+def numbers_of(files: Sequence[TableFile], name: str) -> Floats:
+    """Return a column of numbers of all files."""
+    return np.asarray(
+        _column_of(files, lambda batch: batch.numbers(name, "write a number in every row."), name)
+    )
 
 
 def sparse_width(files: Sequence[TableFile]) -> int | None:
@@ -662,12 +618,6 @@ class TableReader:
     files : list of TableFile
     label, qid, features, embedding, missing, dtype
         As in `load_table`.
-    weight : str, optional
-        The column that `weights` returns.
-    item_id : str, optional
-        The column of ids that `blocks` yields beside the rows.
-    ids : sequence of str
-        Further columns that are not features by default.
 
     Attributes
     ----------
@@ -688,25 +638,22 @@ class TableReader:
         *,
         missing: str = "error",
         dtype: npt.DTypeLike = np.float64,
-        weight: str | None = None,
-        item_id: str | None = None,
-        ids: Sequence[str] = (),
     ) -> None:
         if not files:
             raise InvalidInputError("The list of tables is empty.", "pass at least one file.")
-        self.files, self.label, self.qid, self.weight, self.item_id = files, label, qid, weight, item_id
+        self.files, self.label, self.qid = files, label, qid
         self.missing = check_choice("missing", missing, ("error", "nan", "zero"))
         self.dtype = check_dtype(dtype)
-        for role, name in (("label", label), ("qid", qid), ("weight", weight), ("item_id", item_id)):
+        for role, name in (("label", label), ("qid", qid)):
             check_columns(files[0], [] if name is None else [name], role)
         given = [embedding] if isinstance(embedding, str) else () if embedding is None else embedding
         self.embeddings: list[str] = list_names("embedding", given)
         self.features: list[str] = [] if features is None else list_names("features", features)
         self.sparse = None if features is not None or self.embeddings else sparse_width(files)
         if features is None and not self.embeddings and self.sparse is None:
-            self.features, self.embeddings = _default_features(files[0], {label, qid, weight, item_id, *ids})
+            self.features, self.embeddings = _default_features(files[0], {label, qid})
         taken = [*self.features, *self.embeddings]
-        if len(set(taken)) != len(taken) or {label, qid, weight} & set(taken):
+        if len(set(taken)) != len(taken) or {label, qid} & set(taken):
             raise InvalidInputError(
                 "A column has two roles among label, qid, features and embedding.", "name each column once."
             )
@@ -727,12 +674,6 @@ class TableReader:
         lists = zip(self.embeddings, self._widths, strict=True)
         return self.features + [f"{name}[{at}]" for name, width in lists for at in range(width)]
 
-    @property
-    def first_name(self) -> str | None:
-        """The name of the first feature, where the table has one."""
-        names = self.features if self.sparse is None else _sparse_note(self.files[0]).get("names")
-        return names[0] if names else None
-
     def rows_in(self, n_bytes: int) -> int:
         """Return the approximate number of rows that take `n_bytes` in memory, at least 1."""
         row_bytes = 8 * (len(self.columns) + sum(self._widths))
@@ -741,18 +682,16 @@ class TableReader:
             row_bytes = 1 if first is None else first.data.nbytes // first.data.num_rows
         return max(1, n_bytes // max(1, row_bytes))
 
-    def blocks(self, n_rows: int, X: AnyArray | None = None) -> Iterator[tuple[Table, AnyArray | None]]:
-        """Yield the rows in their order, at most `n_rows` at a time, with the ids of their items; fill X, if given."""
+    def blocks(self, n_rows: int, X: AnyArray | None = None) -> Iterator[Table]:
+        """Yield the rows in their order, at most `n_rows` at a time; fill X, if given."""
         names, start = self.names, 0
-        read = dict.fromkeys([*self.columns, *([] if self.item_id is None else [self.item_id])])
-        for batch in (batch for file in self.files for batch in file.batches(list(read), n_rows)):
+        for batch in (batch for file in self.files for batch in file.batches(self.columns, n_rows)):
             stop = start + batch.data.num_rows
             if X is not None and stop > X.shape[0]:
                 start = stop
                 break
-            items = None if self.item_id is None else batch.texts(self.item_id)
             rows = self._rows(batch, None if X is None else X[start:stop])
-            yield Table(rows, self._labels(batch), self.ids_in(batch), names), items
+            yield Table(rows, self._labels(batch), self._ids(batch), names)
             start = stop
         if start == 0:
             raise self._no_rows()
@@ -773,20 +712,12 @@ class TableReader:
                 "read them in blocks (iter_table), or into a store (rankwise convert).",
             )
         X = None if self.sparse is not None else np.empty((n_rows, width), dtype=self.dtype)
-        blocks = [block for block, _ in self.blocks(self.rows_in(_BATCH_BYTES), X)]
-        rows, labels, ids, _ = zip(*blocks, strict=True)
+        rows, labels, ids, _ = zip(*self.blocks(self.rows_in(_BATCH_BYTES), X), strict=True)
         y = None if self.label is None else np.concatenate(labels)
         qid = None if self.qid is None else _joined(ids)
         return Table(sp.vstack(rows, format="csr") if X is None else X, y, qid, self.names)
 
-    def weights(self) -> Floats | None:
-        """Return the weights of all rows, where a column of them was named."""
-        return (
-            None if self.weight is None else amounts_of(self.files, self.weight, "use 0 to leave a row out.")
-        )
-
-    def ids_in(self, batch: Batch) -> AnyArray | None:
-        """Return the query ids of a batch."""
+    def _ids(self, batch: Batch) -> AnyArray | None:
         return None if self.qid is None else batch.ids(self.qid, "the query id", self._kind_of_ids)
 
     @property
@@ -967,12 +898,11 @@ def read_preferences(
     """Read open tables; the query id of `items` is the id of the items. See `load_preferences`."""
     assert items.qid is not None
     amounts: dict[str, Floats] = {}
-    hints = {"magnitude": "swap winner and loser; 0 is a tie.", "weight": "use 0 to leave a comparison out."}
     for role, named in (("magnitude", magnitude), ("weight", weight)):
         column = role if named is None and role in comparisons[0].schema.names else named
         if column is not None:
             check_columns(comparisons[0], [column], role)
-            amounts[role] = amounts_of(comparisons, column, hints[role])
+            amounts[role] = numbers_of(comparisons, column)
     table = items.load()
     ids = _item_ids(items)
     edges = np.concatenate([_row_numbers(file, ids, winner, loser) for file in comparisons])
@@ -1009,8 +939,6 @@ def _row_numbers(file: TableFile, ids: AnyArray, winner: str, loser: str) -> Int
             name, rows < 0, problem, "add those items with their features, or drop those comparisons."
         )
         sides.append(rows.astype(np.int64))
-    hint = "drop such comparisons."
-    file.refuse(winner, sides[0] == sides[1], "an item is preferred to itself", hint)
     return np.column_stack(sides)
 
 
@@ -1030,7 +958,7 @@ _FORMATS |= {".csv": "csv", ".tsv": "csv"}
 
 def is_flat(path: str | os.PathLike[str]) -> bool:
     """Tell whether a file of this name has no lists, so no sparse rows."""
-    return _FORMATS.get(Path(path).suffix.lower()) == "csv"
+    return _FORMATS.get(_ending(Path(path))) == "csv"
 
 
 def save_table(
@@ -1056,7 +984,8 @@ def save_table(
     y : array-like of shape (rows,) or None
         Labels, if there are any.
     path : path
-        Ends in .parquet, .pq, .arrow, .ipc, .feather, .csv or .tsv. Written under a temporary name and renamed.
+        Ends in .parquet, .pq, .arrow, .ipc, .feather, .csv or .tsv; .csv.gz is compressed, and so are .bz2, .zst and
+        .lz4. Written under a temporary name and renamed.
     qid : array-like of shape (rows,), optional
     feature_names : list of str, optional
         By default ``f0``, ``f1``, ...
@@ -1079,8 +1008,8 @@ def save_table(
     ['bm25']
     """
     target = Path(path)
-    kind = _FORMATS.get(target.suffix.lower())
-    if kind is None:
+    kind, packing = _FORMATS.get(_ending(target)), _COMPRESSIONS.get(target.suffix.lower())
+    if kind is None or (packing is not None and kind != "csv"):
         raise InvalidInputError(
             f"{str(path)!r} does not name the format of a table.",
             f"end it in one of {', '.join(_FORMATS)}; .parquet is compressed.",
@@ -1096,9 +1025,10 @@ def save_table(
             with pa.ipc.new_file(stream, table.schema) as writer:
                 writer.write_table(table)
         else:
-            delimiter = "\t" if target.suffix.lower() == ".tsv" else ","
+            delimiter = "\t" if _ending(target) == ".tsv" else ","
             options = pa.csv.WriteOptions(quoting_style="needed", delimiter=delimiter)
-            pa.csv.write_csv(table, stream, options)
+            with pa.output_stream(stream, compression=packing) as text:
+                pa.csv.write_csv(table, text, options)
 
 
 def _as_table(X: MatrixLike, beside: Mapping[str, Any], names: Sequence[str] | None, *, is_csv: bool) -> Any:
@@ -1107,28 +1037,20 @@ def _as_table(X: MatrixLike, beside: Mapping[str, Any], names: Sequence[str] | N
     rows = as_rows("X", X)
     rows = rows.tocsr() if sp.issparse(rows) else np.asarray(rows)
     given = {name: as_array(name, values) for name, values in beside.items() if values is not None}
-    own = None if names is None else check_names("feature_names", names)
-    sizes = {f"Column {name!r}": (values.size, rows.shape[0]) for name, values in given.items()}
-    sizes |= {} if own is None else {"feature_names": (len(own), rows.shape[1])}
-    for name, (size, expected) in sizes.items():
-        if size != expected:
-            raise InvalidInputError(
-                f"{name} has {size} entries, but X has shape {rows.shape}.",
-                "pass one per row, and one name per column.",
-            )
     ids = next(iter(beside))
     if is_csv and ids in given and given[ids].dtype.kind == "f":  # 1.0, where pyarrow would write 1
         given[ids] = np.array([str(value) for value in given[ids].tolist()])
     columns = {name: pa.array(values) for name, values in given.items()}
+    own = None if names is None else check_names("feature_names", names)
     if sp.issparse(rows):
         return _sparse_table(rows, columns, own, is_csv=is_csv)
     own = own or [f"f{at}" for at in range(rows.shape[1])]
-    features = {name: pa.array(np.ascontiguousarray(rows[:, at])) for at, name in enumerate(own)}
-    if len(columns | features) < len(columns) + len(own):
+    if len({*columns, *own}) < len(columns) + len(own) or len(own) != rows.shape[1]:
         raise InvalidInputError(
-            "Two columns have the same name.",
-            "rename the feature, or pass other names as label and qid_name.",
+            f"The {rows.shape[1]} features do not have a name each: {', '.join(own)}.",
+            "rename features that are called alike, or pass other names as label and qid_name.",
         )
+    features = {name: pa.array(np.ascontiguousarray(rows[:, at])) for at, name in enumerate(own)}
     return pa.table(columns | features)
 
 

@@ -14,7 +14,7 @@ from sklearn.model_selection import KFold, check_cv, cross_validate
 from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike, shape_of
 from rankwise.data.containers import readable
 from rankwise.data.validation import check_numbers, check_qid
-from rankwise.exceptions import InvalidInputError, MissingQueriesError
+from rankwise.exceptions import MissingQueriesError
 from rankwise.metrics import Metric, get_metric
 from rankwise.model_selection.rankers import GROUPED, fit_ranker, predict_scores
 from rankwise.model_selection.splitters import ROUTING_HINT, QueryKFold
@@ -166,10 +166,6 @@ def cross_validate_ranker(
     X = readable("X", X)  # before scikit-learn takes rows of it
     if type(estimator).__module__.split(".")[0] in GROUPED:
         estimator = _Grouped(estimator)
-    if not isinstance(scoring, (str, Metric, list, tuple)):
-        raise InvalidInputError(
-            f"scoring={scoring!r} is no metric.", "name one, such as 'ndcg@10', or several."
-        )
     chosen = [scoring] if isinstance(scoring, (str, Metric)) else list(scoring)
     metrics = [get_metric(metric) for metric in chosen]
     if any(metric.base_name == "err" for metric in metrics):  # whose largest grade is that of all folds

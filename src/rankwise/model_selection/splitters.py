@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import sys
 import warnings
 from collections.abc import Iterator
@@ -197,11 +196,10 @@ class PreferenceKFold(BaseEstimator):  # type: ignore[misc]
         order = np.random.default_rng(read_seed(self.random_state)).permutation(sizes.size)
         order = order[np.argsort(-sizes[order], kind="stable")]
         fold = np.empty(sizes.size, dtype=np.int64)
-        load = [(0.0, c) for c in range(self.n_splits)]  # a heap: the least loaded fold first
+        load = np.zeros(self.n_splits)
         for unit in order:
-            least, c = load[0]
-            fold[unit] = c
-            heapq.heapreplace(load, (least + float(sizes[unit]), c))
+            fold[unit] = least = load.argmin()
+            load[least] += sizes[unit]
         return fold
 
     def _sides(self, train: Bools, test: Bools) -> tuple[Rows, Rows]:

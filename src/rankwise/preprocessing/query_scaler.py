@@ -8,6 +8,7 @@ from typing import ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
+from scipy.stats import rankdata
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
@@ -18,7 +19,6 @@ from rankwise.data.queries import Queries
 from rankwise.data.validation import check_choice, check_qid
 from rankwise.exceptions import MissingQueriesError
 
-_METHODS = ("minmax", "standard", "rank")
 _BLOCK = 1 << 18  # numbers worked on at a time: they stay in cache
 
 
@@ -86,7 +86,7 @@ class QueryScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # typ
         qid : array-like of shape (rows,), optional
             The query of each row, in any order. Without it all rows are one query, here and in `transform`.
         """
-        check_choice("method", self.method, _METHODS)
+        check_choice("method", self.method, _SCALES)
         check_qid(qid, self._check(X, reset=True).shape[0])
         self.fitted_with_qid_ = qid is not None
         return self
@@ -187,12 +187,12 @@ def _blocks(queries: Queries, n_columns: int) -> Iterator[tuple[npt.NDArray[np.i
 
 
 def _minmax(block: Floats) -> Floats:
-    block, low, high = _bounded(block)
+    low, high = _bounds(block)
     return _ratio(block - low, high - low)
 
 
 def _standard(block: Floats) -> Floats:
-    block, low, high = _bounded(block)
+    low, high = _bounds(block)
     present = ~np.isnan(block)
     count = np.maximum(present.sum(axis=1, keepdims=True), 1)
     # Offsets from the smallest, relative to the range: neither the mean nor a square can overflow or cancel.
@@ -204,42 +204,18 @@ def _standard(block: Floats) -> Floats:
 
 
 def _rank(block: Floats) -> Floats:
-    values = np.ascontiguousarray(
-        block.transpose(0, 2, 1)
-    )  # each column of a query in one piece, for sorting
-    order = np.argsort(values, axis=-1)
-    ordered = np.take_along_axis(values, order, axis=-1)  # NaN comes last
-    position = _mean_positions(ordered)
-    last = np.maximum((~np.isnan(values)).sum(axis=-1, keepdims=True) - 1, 1)
-    constant = ordered[..., :1] == np.fmax.reduce(ordered, axis=-1, keepdims=True)
-    ranks = np.empty_like(position)
-    np.put_along_axis(ranks, order, np.where(constant, 0.0, position / last), axis=-1)
-    ranks[np.isnan(values)] = np.nan
-    return ranks.transpose(0, 2, 1)
+    low, high = _bounds(block)
+    position = rankdata(block, axis=1, nan_policy="omit") - 1.0
+    last = np.maximum((~np.isnan(block)).sum(axis=1, keepdims=True) - 1, 1)
+    return np.where(high > low, position / last, block - block)
 
 
 _SCALES = {"minmax": _minmax, "standard": _standard, "rank": _rank}
 
 
-def _mean_positions(ordered: Floats) -> Floats:
-    """Return the position of each number along the last axis, which is sorted; equal ones share their mean."""
-    size = ordered.shape[-1]
-    starts = np.ones(ordered.shape, dtype=np.bool_)
-    starts[..., 1:] = ordered[..., 1:] != ordered[..., :-1]
-    ends = np.ones(ordered.shape, dtype=np.bool_)
-    ends[..., :-1] = starts[..., 1:]
-    at = np.arange(size)
-    first = np.maximum.accumulate(np.where(starts, at, 0), axis=-1)
-    last = np.minimum.accumulate(np.where(ends, at, size)[..., ::-1], axis=-1)[..., ::-1]
-    return np.asarray((first + last) / 2.0)
-
-
-def _bounded(block: Floats) -> tuple[Floats, Floats, Floats]:
-    """Return numbers whose range does not overflow, and the smallest and the largest of each column of a query."""
-    low, high = np.fmin.reduce(block, axis=1, keepdims=True), np.fmax.reduce(block, axis=1, keepdims=True)
-    with np.errstate(over="ignore"):
-        overflows = np.isinf(high - low).any()
-    return (block / 2, low / 2, high / 2) if overflows else (block, low, high)
+def _bounds(block: Floats) -> tuple[Floats, Floats]:
+    """Return the smallest and the largest number of each column of a query."""
+    return np.fmin.reduce(block, axis=1, keepdims=True), np.fmax.reduce(block, axis=1, keepdims=True)
 
 
 def _ratio(part: Floats, whole: Floats) -> Floats:
@@ -264,8 +240,7 @@ def _scale_sparse(X: sp.csr_matrix, queries: Queries, method: str) -> sp.csr_mat
     cell = np.cumsum(begins) - 1
     values = X.data[order].astype(np.float64)
     if method == "rank":
-        by_value = np.argsort(values)
-        by_value = by_value[np.argsort(cell[by_value], kind="stable")]
+        by_value = np.lexsort((values, cell))
         order, values = order[by_value], values[by_value]
     X.data[order] = _Stored(values, start, cell, queries.sizes[query[start]]).scale(method)
     return X
@@ -305,11 +280,8 @@ class _Stored:
         low, high = (reduce.reduceat(self.values, self.start) for reduce in (np.fmin, np.fmax))
         has_zero = self.n_zero > 0
         low, high = np.where(has_zero, np.fmin(low, 0), low), np.where(has_zero, np.fmax(high, 0), high)
-        with np.errstate(over="ignore"):
-            half = 0.5 if np.isinf(high - low).any() else 1.0
-        spread = half * high - half * low
-        origin = np.where(has_zero, 0.0, half * low)
-        scaled = _ratio(half * self.values - origin[self.cell], spread[self.cell])
+        spread, origin = high - low, np.where(has_zero, 0.0, low)
+        scaled = _ratio(self.values - origin[self.cell], spread[self.cell])
         if method == "standard":
             count = np.maximum(self.n_present, 1)
             mean = self._sum(np.nan_to_num(scaled)) / count  # unstored entries are 0

@@ -342,13 +342,11 @@ def query_crosses(X: MatrixLike, qid: ArrayLike) -> list[str]:
     names = [column.name for column in read_columns(X) if column.kind != "list"]
     codes = TableEncoder(names, codes=True).fit_transform(X)
     queries = check_qid(qid, codes.shape[0])
-    seen = [name for name, own in zip(names, codes.T, strict=True) if not _is_constant(own, queries)]
-    of_query = [
-        name
-        for name, own in zip(names, codes.T, strict=True)
-        if name not in seen and not _is_constant(own, None)
+    columns = {name: own for name, own in zip(names, codes.T, strict=True) if not _is_constant(own, None)}
+    seen = [name for name, own in columns.items() if not _is_constant(own, queries)]
+    return [
+        f"{name}:{other}" for name, other in product(seen, [name for name in columns if name not in seen])
     ]
-    return [f"{name}:{other}" for name, other in product(seen, of_query)]
 
 
 def _is_constant(codes: Floats, queries: Queries | None) -> bool:

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import threading
 import time
+from shutil import get_terminal_size
 from types import TracebackType
 from typing import Self
 
 _PATIENCE = 2.0  # seconds before the line appears
 _REFRESH = 0.2
 _BAR = 10
-_KEPT = 30  # characters of a line that has to make room for what goes on inside it
-_COLUMNS = 80  # of a terminal that does not tell
+_KEPT = 30  # characters of a line that makes room for what goes on inside it
 
 
 class _Screen(threading.local):
@@ -130,15 +129,9 @@ def wipe() -> None:
 
 def _put(parts: list[str], ending: str) -> None:
     """Show a line in place of the one before; one that is wider than the terminal could not be taken back."""
-    try:
-        columns = os.get_terminal_size(sys.stderr.fileno()).columns or _COLUMNS
-    except (OSError, ValueError):
-        columns = _COLUMNS
-    room = columns - 1 - len(ending)
-    for outer in range(len(parts) - 1):
-        excess = len(", ".join(parts)) - room
-        parts[outer] = _cut(parts[outer], max(len(parts[outer]) - max(excess, 0), _KEPT))
-    line = _cut(", ".join(parts), room) + ending
+    room = get_terminal_size().columns - 1 - len(ending)
+    *outer, last = parts
+    line = _cut(", ".join([*(_cut(part, _KEPT) for part in outer), last]), room) + ending
     sys.stderr.write("\r" + line.ljust(_SCREEN.width))
     sys.stderr.flush()
     _SCREEN.width = len(line)

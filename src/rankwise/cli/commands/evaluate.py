@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="FILE",
-        help="evaluate a TREC run, or a .tsv of predict, instead",
+        help="evaluate a TREC run instead",
     )
     add("--qrels", metavar="FILE", help="the judgements for --run, as TREC writes them")
     add(

@@ -95,7 +95,7 @@ def _has_duels(options: argparse.Namespace, kinds: set[str]) -> bool:
 
     if kinds != {"table"} or options.data == ["-"]:
         return False
-    names = open_tables(options.data[:1], stream=True)[0].schema.names
+    names = open_tables(options.data[:1])[0].schema.names
     return (options.label or "label") not in names and bool(duel_columns(names))
 
 
