@@ -146,22 +146,7 @@ class AdditiveMixin(BaseEstimator):  # type: ignore[misc]
     def _encoder(self) -> TableEncoder | None:
         return getattr(self, "encoder_", None)
 
-    def _check_rows(self, X: MatrixLike, *, reset: bool, look_at_values: bool = True) -> Matrix:
-        rows: Matrix | None = self._codes(X, reset=reset)
-        if rows is None:
-            rows = super()._check_rows(X, reset=reset, look_at_values=look_at_values)
-        return rows
-
-    def _check_labelled(
-        self, X: MatrixLike, y: Labels, *, reset: bool, min_rows: int = 2
-    ) -> tuple[Matrix, Floats]:
-        codes = self._codes(X, reset=reset)
-        if codes is not None:
-            return codes, column_or_1d(check_labels(y, codes.shape[0]), warn=True)
-        checked: tuple[Matrix, Floats] = super()._check_labelled(X, y, reset=reset, min_rows=min_rows)
-        return checked
-
-    def _codes(self, X: MatrixLike, *, reset: bool) -> Floats | None:
+    def _read_rows(self, X: MatrixLike, *, reset: bool) -> Floats | None:
         """Return a table with texts, booleans or dates as codes; None for other rows."""
         if reset:
             self._forget("encoder_")
