@@ -285,7 +285,9 @@ class RankRLS(LinearMixin, Ranker):
             "fitted_with_qid_": qid is not None,
             "_passed": passed,
         }
-        self._keep_models(outputs_of([solution.coef for solution in solutions]), facts, Problem(design, pairs))
+        self._keep_models(
+            outputs_of([solution.coef for solution in solutions]), facts, Problem(design, pairs)
+        )
         self._forget("n_components_", "n_unpaired_rows_")
         say(fit.notices(solutions))
         return self
