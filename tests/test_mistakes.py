@@ -160,7 +160,7 @@ MISTAKES = [
     (lambda: fit(RankRLSCV(["a"])), "alphas must be numbers.*Hint: "),
     (lambda: fit(RankRLSCV(penalty_power="off")), r"penalty_power='off' is not a number.*Hint: use 0 \(off\)"),
     (lambda: fit(KernelRankRLS("rfb")), "'kernel' parameter .*Hint: did you mean 'rbf'"),
-    (lambda: fit(AdditiveRanker(n_knots=1)), "n_knots=1 is not a number of knots.*Hint: use at least 2"),
+    (lambda: fit(AdditiveRanker(n_knots=1)), "'n_knots' parameter .*Got 1 instead.*Hint: "),
     (lambda: fit(AutoRanker(target="moon")), "'target' parameter of AutoRanker .*Hint: "),
     (lambda: fit(RankRLS(), eval_set=(X, Y, QID)), "eval_set was passed.*Hint: .*early_stopping=True"),
     (lambda: fit(KernelRankRLS(), eval_set=(X, Y, QID)), "eval_set was passed.*Hint: .*RankRLSCV"),

@@ -426,8 +426,8 @@ def test_parameters_survive_copies_and_files():
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: RankRLS(positive=[1, 2]), "6 finite numbers"),
-        (lambda: RankRLS(prior=[1.0]), "6 finite numbers"),
+        (lambda: RankRLS(positive=[1, 2]), "6 are expected"),
+        (lambda: RankRLS(prior=[1.0]), "6 are expected"),
         (lambda: RankRLS(column_penalty=-np.ones(6)), "is negative"),
         (lambda: RankRLS(column_penalty=np.zeros(6)), "0 everywhere"),
         (lambda: RankSVM(column_penalty=[0, 1, 1, 1, 1, 1]), "columns without a penalty.*squared_hinge"),

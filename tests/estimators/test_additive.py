@@ -570,8 +570,10 @@ def test_more_mistakes_end_in_a_remedy():
         AdditiveRanker().fit(np.where(X > 0.9, np.inf, X), y, qid=qid)
     with pytest.raises(InvalidInputError, match="alphas contains 0"):
         AdditiveRankerCV(alphas=[0.0, 1.0]).fit(X, y, qid=qid)
-    with pytest.raises(InvalidInputError, match="n_knots is empty"):
+    with pytest.raises(InvalidInputError, match=r"n_knots=\[\] does not list"):
         AdditiveRankerCV(n_knots=[]).fit(X, y, qid=qid)
+    with pytest.raises(InvalidInputError, match=r"surface_knots=\[1, 5\].*at least 2"):
+        AdditiveRankerCV(n_knots=8, surface_knots=[1, 5]).fit(X, y, qid=qid)
 
 
 class TestSamplesOfManyRows:

@@ -111,6 +111,28 @@ def test_rows_and_entries_held_out_are_refits(case):
             assert_close(scores[entry] - scores[entry].mean(), expected)
 
 
+@pytest.mark.parametrize(
+    "case", all_pairs(FACTORS, allowed), ids=lambda case: "-".join(map(str, case.values()))
+)
+def test_columns_held_out_alone_and_with_a_row_are_refits(case):
+    kind, kernel, ranked, alpha = case.values()
+    if ranked == "rows":
+        ranked = "columns"
+    rows, columns, D, T, Y = kernels(kind, kernel)
+    problem = TwoSidedRankRLS(alpha, ranked=ranked, **options(kernel))._read(rows, columns, Y)
+    basis, Z = find_basis(problem.rows, centred=False), problem.columns
+    for column in (0, M - 2):
+        others = np.arange(M) != column
+        part = Table(Y[:, others], Z[others], basis, one_ranking=ranked == "both")
+        features = part.columns.coordinates(Z).T
+        fitted, without_row = part.fitted(alpha) @ features, part.without_row(alpha) @ features
+        by_others = refit(D, T, Y, without(Y.shape, columns=[column]), alpha, ranked)
+        for row in (0, 1, N - 1):
+            assert_close(fitted[row] - fitted[row].mean(), centred(by_others[row]))
+            by_neither = refit(D, T, Y, without(Y.shape, rows=[row], columns=[column]), alpha, ranked)
+            assert_close(without_row[row] - without_row[row].mean(), centred(by_neither[row]))
+
+
 HELD_OUT = {
     "kind": TABLES,
     "kernel": ["linear", "rbf"],
@@ -212,6 +234,14 @@ def test_ranks():
             expected = (along[:, :, None] < along[:, None, :]).sum(axis=2) + 1
             expected = expected if axis == 1 else expected.T
         np.testing.assert_array_equal(model.rank(rows, columns), expected)
+
+
+@pytest.mark.parametrize("cv", ["leave-column-out", "leave-both-out"])
+def test_many_decompositions_are_announced(cv, monkeypatch):
+    monkeypatch.setattr("rankwise.two_sided.estimators._LARGE", M - 1)
+    rows, columns, Y = data("random")
+    with pytest.warns(UserWarning, match=r"5 decompositions, about 0 s and .* GiB. Hint: use folds"):
+        TwoSidedRankRLSCV([1.0], cv=cv).fit(rows, columns, Y)
 
 
 def test_order_of_rows_and_columns_changes_nothing():

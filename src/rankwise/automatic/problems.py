@@ -1,6 +1,6 @@
 """Labelled rows or listed pairs in folds, which candidates are fitted to and scored on.
 
-Folds are assigned once. Where the additive search scores its settings on one or a few folds (`n_scored_folds`), every
+Folds are assigned once. Where the additive search scores its settings on one or a few folds (`scored_folds`), every
 candidate is compared on the same ones.
 """
 
@@ -30,7 +30,6 @@ from rankwise.data.validation import (
     pairs_of_eval_set,
     rows_of_eval_set,
 )
-from rankwise.estimators.additive import n_scored_folds
 from rankwise.estimators.base import Ranker
 from rankwise.exceptions import InvalidInputError
 from rankwise.fitting.problem import Problem as RankingProblem
@@ -39,7 +38,7 @@ from rankwise.metrics.metric import Evaluator
 from rankwise.pairs.labelled import LabelPairs, units_of_rows
 from rankwise.pairs.listed import PreferencePairs
 from rankwise.pairs.plan import Units
-from rankwise.selection.plan import as_splitter, count_folds, plan_of, read_splits
+from rankwise.selection.plan import as_splitter, count_folds, plan_of, read_splits, scored_folds
 
 __all__ = [
     "Figure",
@@ -478,11 +477,8 @@ def labelled_rows(
         )
     assigner = units_of_rows(y, queries, pairs.entry_weight)
     plan = plan_of(cv, pairs, metric, seed)
-    n_folds, n_scored, description = plan.n_folds, plan.n_folds, plan.description
-    if isinstance(cv, str) and cv == "auto":
-        n_scored = n_scored_folds(queries.n_rows, len(queries), n_folds)
-        if n_scored < n_folds:
-            description = f"{n_scored} of {description}"
+    n_folds = plan.n_folds
+    n_scored, description = scored_folds(cv, plan, pairs)
     splits = [(np.flatnonzero(plan.trained(number)), plan.scoring(number)) for number in range(n_scored)]
     fold = np.full(queries.n_rows, -1)
     for number, (_, test) in enumerate(splits):

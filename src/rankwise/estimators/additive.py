@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from rankwise.additive.choosing import DEFAULT_ALPHAS, Candidate, Knots, Ladder, Search, Wanted
 from rankwise.additive.coordinates import PENALTIES, PLAIN, Rounds
@@ -29,11 +29,11 @@ from rankwise.additive.parameters import (
 from rankwise.additive.shapes import FittedCurve, FittedSurface, FittedTerms
 from rankwise.additive.squared import SquaredSearch
 from rankwise.additive.training import LOSSES
-from rankwise.arrays import AnyArray, ArrayLike, Floats, Labels, Matrix, MatrixLike, RandomSource
+from rankwise.arrays import AnyArray, ArrayLike, Floats, MatrixLike, RandomSource
 from rankwise.data.columns import is_table_like
 from rankwise.data.columns import read_columns as read_table
 from rankwise.data.containers import as_array
-from rankwise.data.validation import check_alphas, check_choice, check_labels
+from rankwise.data.validation import check_alphas
 from rankwise.design.additive import predict
 from rankwise.design.terms import Curve, Terms
 from rankwise.estimators.base import POSITIVE, SHARE, Constraints, Ranker, say
@@ -50,7 +50,7 @@ from rankwise.preprocessing.column_steps import knots_as_written
 from rankwise.preprocessing.table_encoder import TableEncoder
 from rankwise.runtime.threads import default_threads
 from rankwise.selection.exact import exact_for_columns
-from rankwise.selection.plan import is_exact_name
+from rankwise.selection.plan import is_exact_name, scored_folds
 from rankwise.selection.result import oriented
 from rankwise.solvers.solution import Solution, Status
 
@@ -62,12 +62,12 @@ __all__ = [
     "AdditiveRankerCV",
     "Watch",
     "affordable_knots",
-    "n_scored_folds",
 ]
 
 MOST_COLUMNS = 5000  # of a model of curves; text has more, and pairs of columns grow with their square
 # Numbers of surfaces that "auto" tries, while they help.
 AUTO_COUNTS = (0, 5, 20, 80, 160)
+_KNOTS = Interval(Integral, 2, None, closed="left")
 
 
 class AdditiveMixin(BaseEstimator):  # type: ignore[misc]
@@ -146,22 +146,7 @@ class AdditiveMixin(BaseEstimator):  # type: ignore[misc]
     def _encoder(self) -> TableEncoder | None:
         return getattr(self, "encoder_", None)
 
-    def _check_rows(self, X: MatrixLike, *, reset: bool, look_at_values: bool = True) -> Matrix:
-        rows: Matrix | None = self._codes(X, reset=reset)
-        if rows is None:
-            rows = super()._check_rows(X, reset=reset, look_at_values=look_at_values)
-        return rows
-
-    def _check_labelled(
-        self, X: MatrixLike, y: Labels, *, reset: bool, min_rows: int = 2
-    ) -> tuple[Matrix, Floats]:
-        codes = self._codes(X, reset=reset)
-        if codes is not None:
-            return codes, column_or_1d(check_labels(y, codes.shape[0]), warn=True)
-        checked: tuple[Matrix, Floats] = super()._check_labelled(X, y, reset=reset, min_rows=min_rows)
-        return checked
-
-    def _codes(self, X: MatrixLike, *, reset: bool) -> Floats | None:
+    def _read_rows(self, X: MatrixLike, *, reset: bool) -> Floats | None:
         """Return a table with texts, booleans or dates as codes; None for other rows."""
         if reset:
             self._forget("encoder_")
@@ -175,13 +160,6 @@ class AdditiveMixin(BaseEstimator):  # type: ignore[misc]
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for name, example in (("n_knots", 8), ("surface_knots", 5)):
-            for given in self._tried(name):
-                if not isinstance(given, Integral) or given < 2:
-                    raise InvalidInputError(
-                        f"{name}={given!r} is not a number of knots.",
-                        f"use at least 2, for example {example}.",
-                    )
         if self.monotone is not None and self.penalty != "difference":
             raise InvalidInputError(
                 f"monotone needs steps from knot to knot, which penalty={self.penalty!r} does not have.",
@@ -192,10 +170,6 @@ class AdditiveMixin(BaseEstimator):  # type: ignore[misc]
                 "monotone needs a smooth loss, which loss='hinge' is not.",
                 "use loss='squared_hinge' or 'squared'.",
             )
-
-    def _tried(self, name: str) -> Sequence[int]:
-        """Return the values of a parameter of knots that are to be tried."""
-        return [getattr(self, name)]
 
     def _which_pairs(self) -> tuple[Ties, Cost]:
         """With a margin, ties have no winner and a listed pair's magnitude is its margin."""
@@ -400,6 +374,11 @@ class AdditiveRanker(AdditiveMixin, Ranker):
     ) -> None:
         self._store(locals())
 
+    _parameter_constraints: ClassVar[Constraints] = {
+        **AdditiveMixin._parameter_constraints,
+        "n_knots": [_KNOTS],
+        "surface_knots": [_KNOTS],
+    }
     # An `eval_set` is of use to ``interactions="auto"`` alone, and of no harm otherwise.
     _looks_at_eval_set = True
 
@@ -459,9 +438,6 @@ class AdditiveRanker(AdditiveMixin, Ranker):
 _ROWS_OF_A_KNOT = 40
 _CELLS_OF_A_ROW = 4
 _AUTO_KNOTS = {"n_knots": (8, 16, 32, 64), "surface_knots": (5, 9, 17, 33)}
-# Folds that score candidates, of the five that "auto" makes, by the number of rows; with fewer queries than this, all.
-_SCORED_FOLDS = ((10_000, 1), (3_000, 2), (1_000, 3))
-_FEW_QUERIES = 100
 # Above this many rows, curves of few columns were never ahead.
 _SELECTIVE_ROWS = 800
 
@@ -565,6 +541,11 @@ class AdditiveRankerCV(AdditiveMixin, Ranker):
 
     _grid = DEFAULT_ALPHAS
     watch: Watch | None = None  # set by AutoRanker, which reads the held-out scores of the search
+    _parameter_constraints: ClassVar[Constraints] = {
+        **AdditiveMixin._parameter_constraints,
+        "n_knots": [StrOptions({"auto"}), _KNOTS, "array-like"],
+        "surface_knots": [StrOptions({"auto"}), _KNOTS, "array-like"],
+    }
 
     def __init__(
         self,
@@ -594,8 +575,8 @@ class AdditiveRankerCV(AdditiveMixin, Ranker):
     def _learn(self, data: Problem, eval_set: Plan | None) -> None:
         """Try the settings, and fit the best one on all rows."""
         n_rows = data.design.shape[0]
-        n_knots = self._affordable("n_knots", n_rows)
-        surface_knots = self._affordable("surface_knots", n_rows, self._most_surfaces(data.design.shape[1]))
+        n_knots = self._knots("n_knots", n_rows)
+        surface_knots = self._knots("surface_knots", n_rows, self._most_surfaces(data.design.shape[1]))
         problem = self._problem(data, n_knots[0], surface_knots[0])
         listed = self._listed_surfaces(problem.blueprints.at(n_knots[0], surface_knots[0]))
         ladder = Ladder(sorted(check_alphas(self.alphas).tolist(), reverse=True))
@@ -610,12 +591,8 @@ class AdditiveRankerCV(AdditiveMixin, Ranker):
                 "use loss='squared' with interactions=0 or a list of pairs and without monotone, or cv=5.",
             )
         held_out = self._held_out(problem.data, eval_set)
-        splits, self.cv_ = problem.splits(held_out, self._metric), held_out.description
-        n_scored = len(splits)
-        if eval_set is None and isinstance(self.cv, str) and self.cv == "auto":
-            n_scored = n_scored_folds(n_rows, len(problem.blueprints.queries), n_scored)
-        if n_scored < len(splits):
-            splits, self.cv_ = splits[:n_scored], f"{n_scored} of {self.cv_}"
+        n_scored, self.cv_ = scored_folds(self.cv, held_out, data.pairs)
+        splits = problem.splits(held_out, self._metric)[: max(n_scored, 1)]
         watch = self.watch or Watch()
         watch.search = search = Search(problem.blueprints, splits, wanted, problem.tol, watch.deadline)
         best = search.run()
@@ -640,16 +617,12 @@ class AdditiveRankerCV(AdditiveMixin, Ranker):
 
     def _facts(self, tried: Sequence[Candidate], knots: Knots, rounds: Rounds = PLAIN) -> dict[str, object]:
         """Return the candidates and choices of the parameters other than alpha."""
-        errors = np.array([one.error for one in tried])
+        names = ("n_knots", "surface_knots", "interactions", "adaptive", "selective", "alpha", "score")
+        rows = [(*one.knots, one.n_pairs, *one.rounds, one.alpha, one.error) for one in tried]
         results = {
-            "n_knots": np.array([one.knots.curve for one in tried]),
-            "surface_knots": np.array([one.knots.surface for one in tried]),
-            "interactions": np.array([one.n_pairs for one in tried]),
-            "adaptive": np.array([one.rounds.steps for one in tried]),
-            "selective": np.array([one.rounds.terms for one in tried]),
-            "alpha": np.array([one.alpha for one in tried]),
-            "score": oriented(errors, greater_is_better=self._metric.greater_is_better),
+            name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)
         }
+        results["score"] = oriented(results["score"], greater_is_better=self._metric.greater_is_better)
         return {
             "cv_results_": results,
             "n_knots_": knots.curve,
@@ -664,21 +637,19 @@ class AdditiveRankerCV(AdditiveMixin, Ranker):
             return list(AUTO_COUNTS)
         return sorted({int(count) for count in np.atleast_1d(given)}) if np.ndim(given) < 2 else []
 
-    def _tried(self, name: str) -> list[int]:
+    def _knots(self, name: str, n_rows: int, n_surfaces: int = 0) -> list[int]:
+        """Return the numbers of knots to try."""
         given = getattr(self, name)
         if isinstance(given, str):
-            check_choice(name, given, ("auto",))
-            return list(_AUTO_KNOTS[name])
+            return affordable_knots(name, n_rows, n_surfaces)
         numbers: list[int] = np.atleast_1d(as_array(name, given)).tolist()
-        if not numbers:
+        if not numbers or not all(isinstance(one, int) and one >= 2 for one in numbers):
             first, *_, last = _AUTO_KNOTS[name]
-            raise InvalidInputError(f"{name} is empty.", f"use 'auto', or a list such as [{first}, {last}].")
+            raise InvalidInputError(
+                f"{name}={given!r} does not list numbers of knots, at least 2.",
+                f"use 'auto', or a list such as [{first}, {last}].",
+            )
         return numbers
-
-    def _affordable(self, name: str, n_rows: int, n_surfaces: int = 0) -> list[int]:
-        """Return the numbers of knots to try."""
-        is_auto = isinstance(getattr(self, name), str)
-        return affordable_knots(name, n_rows, n_surfaces) if is_auto else self._tried(name)
 
     def _most_surfaces(self, n_columns: int) -> int:
         """Return how many surfaces a model may have."""
@@ -693,13 +664,6 @@ class AdditiveRankerCV(AdditiveMixin, Ranker):
     def _is_list_of_counts(self) -> bool:
         given = self.interactions
         return not isinstance(given, str) and as_array("interactions", given).ndim == 1 and len(given) > 0
-
-
-def n_scored_folds(n_rows: int, n_queries: int, n_folds: int) -> int:
-    """Return how many folds score candidates: large folds tell settings apart, and one of them is enough."""
-    if 1 < n_queries < _FEW_QUERIES:
-        return n_folds
-    return next((min(n, n_folds) for least, n in _SCORED_FOLDS if n_rows >= least), n_folds)
 
 
 def affordable_knots(name: str, n_rows: int, n_surfaces: int = 0) -> list[int]:

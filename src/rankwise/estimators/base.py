@@ -425,13 +425,13 @@ class Ranker(RankingMixin, BaseEstimator):  # type: ignore[misc]
         self, models: Sequence[Floats], attributes: Mapping[str, object], problem: Problem
     ) -> None:
         """Set the coefficients of every output and further attributes; nothing of another fit lingers there."""
-        self._forget(*WRITTEN)
         coef = np.ascontiguousarray(one_or_all(models, problem.pairs.several_outputs))
         if not np.isfinite(coef).all():
             raise InvalidInputError(
                 "The coefficients are too large for floating-point numbers.",
                 "bring X, y and the weights to values around 1.",
             )
+        self._forget(*WRITTEN)
         setattr(self, self._coefficients, coef)
         self.__dict__.update(attributes)
 

@@ -277,18 +277,24 @@ class RankingMixin(ABC):
 
     def _check_rows(self, X: MatrixLike, *, reset: bool, look_at_values: bool = True) -> Matrix:
         """Return a checked matrix; `reset` takes its columns for those of the model."""
-        if is_on_cluster(X) and not self._takes_missing:
-            return self._cluster.check_rows(self, X, reset=reset)  # type: ignore[no-any-return]
-        return check_rows(self, X, reset=reset, look_at_values=look_at_values, missing=self._takes_missing)
+        rows = self._read_rows(X, reset=reset)
+        if rows is None:
+            rows = check_rows(
+                self, X, reset=reset, look_at_values=look_at_values, missing=self._takes_missing
+            )
+        return rows
 
     def _check_labelled(
         self, X: MatrixLike, y: Labels, *, reset: bool, min_rows: int = 2
     ) -> tuple[Matrix, Floats]:
         """Return a checked matrix and the labels of its rows."""
-        if is_on_cluster(X) and not self._takes_missing:
-            rows: Any = self._cluster.check_rows(self, X, reset=reset)
-            return rows, check_labels(y, rows.shape[0])
-        rows, labels = check_labelled(self, X, y, reset=reset, min_rows=min_rows, missing=self._takes_missing)
+        rows = self._read_rows(X, reset=reset)
+        if rows is not None:
+            labels = check_labels(y, rows.shape[0])
+        else:
+            rows, labels = check_labelled(
+                self, X, y, reset=reset, min_rows=min_rows, missing=self._takes_missing
+            )
         if self._takes_outputs:
             return rows, labels
         if labels.ndim == 2 and labels.shape[1] > 1:
@@ -297,6 +303,13 @@ class RankingMixin(ABC):
                 "fit one model per column of labels.",
             )
         return rows, column_or_1d(labels, warn=True)
+
+    def _read_rows(self, X: MatrixLike, *, reset: bool) -> Matrix | None:
+        """Return rows that scikit-learn cannot read, such as those of a cluster; None for others."""
+        rows: Any = None
+        if is_on_cluster(X) and not self._takes_missing:
+            rows = self._cluster.check_rows(self, X, reset=reset)
+        return rows  # type: ignore[no-any-return]
 
     @property
     def _cluster(self) -> ModuleType:

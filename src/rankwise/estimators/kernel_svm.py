@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from rankwise.arrays import ArrayLike, Floats, RandomSource
-from rankwise.data.validation import check_alphas
+from rankwise.arrays import ArrayLike, RandomSource
 from rankwise.design import DenseDesign
 from rankwise.estimators.base import Ranker
 from rankwise.estimators.docstrings import like
 from rankwise.estimators.kernel_rls import KernelMixin, KernelRankRLS
 from rankwise.estimators.rank_svm import MARGIN_GRID, MarginMixin, RankSVM, RankSVMCV
-from rankwise.fitting.margins import margins_of
-from rankwise.fitting.notices import Notice, notices_of_extremes
+from rankwise.fitting.notices import notices_of_extremes
 from rankwise.fitting.problem import KernelProblem, Problem
 from rankwise.kernels.basis import Basis
 from rankwise.metrics import Metric
 from rankwise.pairs.plan import Plan
-from rankwise.selection.path import choose_on_paths, margin_problems, paths_of
 from rankwise.selection.result import Selection, outputs_of
-from rankwise.solvers.solution import Solution
 
 __all__ = ["KernelRankSVM", "KernelRankSVMCV"]
 
@@ -92,13 +88,9 @@ class KernelRankSVM(MarginMixin, KernelMixin, Ranker):
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Solve the problem of every output on the explicit features."""
         mapped = _Mapped(self._problem(problem, self.gamma))
-        pairs, features = problem.pairs, mapped.features
-        margins = [margins_of(pairs, self.loss, output) for output in range(pairs.n_outputs)]
+        found = self._fit_margins(Problem(mapped.features, problem.pairs))
         self._keep_kernel(mapped.given)
-        fit = self._margin_fit(margins[0])
-        solutions = self._solve(fit, features, pairs, margins)
-        selection = Selection(mapped.dual(solutions), (), notices=mapped.notices())
-        self._keep_solutions(selection, fit, solutions, features.reads, problem)
+        self._keep(mapped.dual(found), problem)
 
 
 @like(KernelRankRLS, KernelRankSVM, RankSVM, RankSVMCV)
@@ -176,18 +168,12 @@ class KernelRankSVMCV(MarginMixin, KernelMixin, Ranker):
         """Walk the grid on the explicit features, and fit all pairs with the alpha that the splits choose."""
         plan = self._held_out(problem, eval_set)
         mapped = _Mapped(self._problem(problem, self.gamma))
-        pairs, features = problem.pairs, mapped.features
         if plan.has_eval_set:
             rows = mapped.kernel.features_of(plan.eval_rows, mapped.feature_map)
-            plan = replace(plan, eval_rows=DenseDesign(rows, features.n_threads))
-        whole = [margins_of(pairs, self.loss, output) for output in range(pairs.n_outputs)]
-        fit, linear = self._margin_fit(whole[0]), Problem(features, pairs)
-        paths = paths_of(margin_problems(fit, linear, whole), linear, plan, self._metric)
-        selection, solutions = choose_on_paths(paths, check_alphas(self.alphas), MARGIN_GRID)
+            plan = replace(plan, eval_rows=DenseDesign(rows, mapped.given.n_threads))
+        found = self._choose_margins(Problem(mapped.features, problem.pairs), plan)
         self._keep_kernel(mapped.given)
-        self.cv_ = plan.description
-        selection = replace(selection, models=mapped.dual(solutions), notices=mapped.notices())
-        self._keep_solutions(selection, fit, solutions, features.reads, problem)
+        self._keep(mapped.dual(found), problem)
 
 
 class _Mapped:
@@ -198,11 +184,8 @@ class _Mapped:
         self.feature_map = self.kernel.feature_map()
         self.features = DenseDesign(self.kernel.features(self.feature_map), given.n_threads)
 
-    def dual(self, solutions: Sequence[Solution]) -> list[Floats]:
-        """Return the dual coefficients of every output."""
-        coef = np.column_stack([solution.coef for solution in solutions])
-        return outputs_of([self.feature_map.dual_coefficients(coef)])
-
-    def notices(self) -> list[Notice]:
-        """Return the notices about the kernel."""
-        return notices_of_extremes(self.given.kernel, {"between basis rows": self.feature_map.extremes})
+    def dual(self, found: Selection) -> Selection:
+        """Return a selection with dual coefficients, and notices about the kernel."""
+        models = outputs_of([self.feature_map.dual_coefficients(np.column_stack(found.models))])
+        notices = notices_of_extremes(self.given.kernel, {"between basis rows": self.feature_map.extremes})
+        return replace(found, models=models, notices=[*notices, *found.notices])

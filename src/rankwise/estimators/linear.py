@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import ArrayLike, Floats, Matrix, MatrixLike
-from rankwise.data.containers import as_array
+from rankwise.data.validation import check_numbers
 from rankwise.design import Design, as_design, comparing_design
 from rankwise.estimators.fitted import is_on_cluster, require_finite
 from rankwise.exceptions import InvalidInputError
@@ -117,16 +117,7 @@ class LinearMixin(BaseEstimator):  # type: ignore[misc]
 
     def _one_per_column(self, name: str) -> Floats | None:
         given: ArrayLike | None = getattr(self, name)
-        if given is None:
-            return None
-        numbers = as_array(name, given)
-        shape = (self.n_features_in_,)
-        if numbers.shape != shape or numbers.dtype.kind not in "biuf" or not np.isfinite(numbers).all():
-            raise InvalidInputError(
-                f"{name} must be {shape[0]} finite numbers, one per column of X.",
-                "pass an array of that length.",
-            )
-        return numbers.astype(np.float64)
+        return None if given is None else check_numbers(name, given, self.n_features_in_, "column")
 
     def _refuse_restriction(self, what: str, remedy: str) -> None:
         """Raise where a parameter says something of the coefficients."""

@@ -26,7 +26,7 @@ from rankwise.holdout.spaces import ColumnSpace
 from rankwise.metrics import Metric
 from rankwise.objectives import SquaredObjective
 from rankwise.objectives.parts import PassedQueries
-from rankwise.pairs.labels import find_levels, label_graph, laplacian_depends_on_labels
+from rankwise.pairs.labelled import LabelPairs
 from rankwise.pairs.plan import Plan
 from rankwise.runtime.threads import one_blas_thread
 from rankwise.selection.exact import choose_exactly, exact_for_columns
@@ -34,7 +34,7 @@ from rankwise.selection.grids import POWERS_OF_TWO
 from rankwise.selection.krylov import Columns, Coordinates, Surface
 from rankwise.selection.path import choose_on_paths, paths_of, squared_problems, stop_early
 from rankwise.selection.plan import is_exact_name
-from rankwise.selection.result import WRITTEN, outputs_of
+from rankwise.selection.result import outputs_of
 from rankwise.selection.surface import Reading, table_tolerance
 from rankwise.solvers.choose import ITERATIVE, SOLVERS, SolverOptions
 from rankwise.solvers.momentum import MOMENTUM
@@ -266,46 +266,29 @@ class RankRLS(LinearMixin, Ranker):
         settings = (self.ties, self.cost, self.query_weight, labels.shape[1:], qid is not None)
         if before is not None:
             _check_continues(before, settings, queries if qid is not None else None)
-        options = {
-            "ties": self.ties,
-            "cost": self.cost,
-            "query_weight": self.query_weight,
-            "row_weight": row_weight,
-            "n_threads": design.n_threads,
-        }
-        columns = [labels] if labels.ndim == 1 else list(np.ascontiguousarray(labels.T))
-        shares_graph = not laplacian_depends_on_labels(self.ties, self.cost, self.query_weight)
-        wanted = [labels] if shares_graph else columns
-        levels = [find_levels(column, queries, row_weight) for column in columns]
+        options = (self.ties, self.cost, self.query_weight, design.n_threads)
+        pairs = LabelPairs(labels, queries, row_weight, None, *options, may_be_empty=True)
+        ids = frozenset(queries.ids.tolist()) if qid is not None else frozenset()
         # Nothing is kept before everything is done, so that a failure leaves the model as it was.
         with np.errstate(over="ignore", invalid="ignore"):
-            objectives = [SquaredObjective(design, label_graph(one, queries, **options)) for one in wanted]
-            passed = PassedQueries(
-                settings,
-                tuple((objective.matrix(), objective.rhs) for objective in objectives),
-                frozenset(queries.ids.tolist()) if qid is not None else frozenset(),
-                labels.shape[0],
-                len(queries),
-                np.array([level.n_pairs for level in levels]),
-                np.array([int((~level.ordered).sum()) for level in levels]),
-            )
+            objectives = [SquaredObjective(design, graph) for graph in pairs.graphs()]
+            sums = tuple((objective.matrix(), objective.rhs) for objective in objectives)
+            passed = PassedQueries(settings, sums, ids, labels.shape[0], pairs.attributes)
             passed = passed if before is None else before.plus(passed)
         fit = replace(fit, solver="direct") if fit.solver in {"auto", "stochastic"} else fit
         solutions = [fit.solve(objective) for objective in passed.objectives()]
-        coefs = [solution.coef for solution in solutions]
-        several = labels.ndim > 1
-        self._forget(*WRITTEN, "n_components_", "n_unpaired_rows_")
-        self.__dict__.update(
-            coef_=np.array(coefs[0].T, order="C") if shares_graph or not several else np.array(coefs),
-            solver_=fit.solver,
-            n_iter_=max(solution.n_iter for solution in solutions),
-            n_samples_seen_=passed.n_rows,
-            n_queries_=passed.n_queries,
-            n_pairs_=passed.n_pairs if several else int(passed.n_pairs[0]),
-            n_ignored_queries_=passed.n_ignored if several else int(passed.n_ignored[0]),
-            fitted_with_qid_=qid is not None,
-            _passed=passed,
+        facts = {
+            **passed.attributes,
+            "solver_": fit.solver,
+            "n_iter_": max(solution.n_iter for solution in solutions),
+            "n_samples_seen_": passed.n_rows,
+            "fitted_with_qid_": qid is not None,
+            "_passed": passed,
+        }
+        self._keep_models(
+            outputs_of([solution.coef for solution in solutions]), facts, Problem(design, pairs)
         )
+        self._forget("n_components_", "n_unpaired_rows_")
         say(fit.notices(solutions))
         return self
 

@@ -14,7 +14,6 @@ from sklearn.utils._param_validation import StrOptions
 
 from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike, RandomSource
 from rankwise.data.validation import check_alphas
-from rankwise.design import Design
 from rankwise.estimators.base import POSITIVE, SHARE, Constraints, Ranker
 from rankwise.estimators.docstrings import like
 from rankwise.estimators.linear import LinearMixin
@@ -83,43 +82,51 @@ class MarginMixin(BaseEstimator):  # type: ignore[misc]
     def _margin_fit(self, pairs: MarginPairs, restriction: Restriction | None = None) -> MarginFit:
         return MarginFit.of_pairs(pairs, self.loss, self.solver, float(self.tol), self.max_iter, restriction)
 
-    def _solve(
+    def _fit_margins(
         self,
-        fit: MarginFit,
-        design: Design,
-        pairs: Pairs,
-        margins: Sequence[MarginPairs],
+        problem: Problem,
+        restriction: Restriction | None = None,
         starts: Sequence[Floats | None] = (),
         monitors: Sequence[EvalSetMonitor] = (),
-    ) -> list[Solution]:
+    ) -> Selection:
         """Solve the problem of every output."""
+        design, pairs, alpha = problem.design, problem.pairs, float(self.alpha)
+        margins, reads = self._margins(pairs), design.reads
+        fit = self._margin_fit(margins[0], restriction)
         solutions: list[Solution] = []
-        alpha = float(self.alpha)
         for output, (own, start, monitor) in enumerate(zip_longest(margins, starts, monitors)):
             curvature = curvature_of(design, pairs.graph(output))
             solutions.append(fit.solve(design, own, alpha, start=start, curvature=curvature, watcher=monitor))
-        return solutions
+        found = Selection([solution.coef for solution in solutions], ())
+        return self._described(found, fit, solutions, problem, reads)
 
-    def _keep_solutions(
-        self,
-        selection: Selection,
-        fit: MarginFit,
-        solutions: Sequence[Solution],
-        n_reads: int,
-        problem: Problem,
-    ) -> None:
-        """Set the fitted attributes of the selection and its solutions; warn if a solution did not converge."""
+    def _choose_margins(
+        self, problem: Problem, plan: Plan, restriction: Restriction | None = None
+    ) -> Selection:
+        """Walk the grid with all splits of every output, and fit all pairs with the alpha they choose."""
+        margins, reads = self._margins(problem.pairs), problem.design.reads
+        fit = self._margin_fit(margins[0], restriction)
+        paths = paths_of(margin_problems(fit, problem, margins), problem, plan, self._metric)
+        found, solutions = choose_on_paths(paths, check_alphas(self.alphas), MARGIN_GRID)
+        self.cv_ = plan.description
+        return self._described(found, fit, solutions, problem, reads)
+
+    def _margins(self, pairs: Pairs) -> list[MarginPairs]:
+        return [margins_of(pairs, self.loss, output) for output in range(pairs.n_outputs)]
+
+    def _described(
+        self, found: Selection, fit: MarginFit, solutions: Sequence[Solution], problem: Problem, reads: int
+    ) -> Selection:
+        """Add the attributes of the solutions, and notices about those that did not converge."""
+        gaps = [float(solution.certificate) for solution in solutions]
         facts = {
             "solver_": fit.solver,
             "loss_": fit.loss,
-            "n_reads_": n_reads,
-            "n_iter_": max(1, *(s.n_iter for s in solutions)),
-            "duality_gap_": one_or_all(
-                [float(s.certificate) for s in solutions], problem.pairs.several_outputs
-            ),
+            "n_reads_": problem.design.reads - reads,
+            "n_iter_": max(1, *(solution.n_iter for solution in solutions)),
+            "duality_gap_": one_or_all(gaps, problem.pairs.several_outputs),
         }
-        notices = fit.notices(solutions)
-        self._keep(replace(selection.with_facts(**facts), notices=[*selection.notices, *notices]), problem)
+        return replace(found.with_facts(**facts), notices=fit.notices(solutions))
 
 
 @like(RankRLS)
@@ -222,20 +229,16 @@ class RankSVM(MarginMixin, LinearMixin, Ranker):
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Solve the problem of every output."""
-        design, pairs = problem.design, problem.pairs
+        design, pairs, monitors = problem.design, problem.pairs, []
         design.expect_products()
-        monitors = []
         if self.early_stopping:
             pairs, rows, scorers = set_apart(problem, self._watched(problem, eval_set), self._metric)
             monitors = [EvalSetMonitor(rows, [own], self.patience) for own in scorers]
-        margins = [margins_of(pairs, self.loss, output) for output in range(pairs.n_outputs)]
-        reads, fit = design.reads, self._margin_fit(margins[0], self._restriction())
-        starts = self._starts(len(margins), design.shape[1])
-        solutions = self._solve(fit, design, pairs, margins, starts, monitors)
+        starts = self._starts(pairs.n_outputs, design.shape[1])
+        found = self._fit_margins(Problem(design, pairs), self._restriction(), starts, monitors)
         chosen = [choice for one in monitors for choice in one.choices(float(self.alpha))]
         histories = [one.history[0] for one in monitors] or None
-        selection = Selection([solution.coef for solution in solutions], chosen, histories=histories)
-        self._keep_solutions(selection, fit, solutions, design.reads - reads, problem)
+        self._keep(replace(found, chosen=chosen, histories=histories), problem)
 
     def _starts(self, n_outputs: int, n_features: int) -> list[Floats | None]:
         if self.warm_start and hasattr(self, "coef_"):
@@ -319,13 +322,7 @@ class RankSVMCV(MarginMixin, LinearMixin, Ranker):
         self._store(locals())
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
-        """Walk the grid with all splits of every output, and fit all pairs with the alpha they choose."""
-        design, pairs = problem.design, problem.pairs
-        design.expect_products()
-        whole = [margins_of(pairs, self.loss, output) for output in range(pairs.n_outputs)]
+        """Choose alpha, and fit all pairs with it."""
+        problem.design.expect_products()
         plan = self._held_out(problem, eval_set)
-        reads, fit = design.reads, self._margin_fit(whole[0], self._restriction())
-        paths = paths_of(margin_problems(fit, problem, whole), problem, plan, self._metric)
-        selection, solutions = choose_on_paths(paths, check_alphas(self.alphas), MARGIN_GRID)
-        self.cv_ = plan.description
-        self._keep_solutions(selection, fit, solutions, design.reads - reads, problem)
+        self._keep(self._choose_margins(problem, plan, self._restriction()), problem)

@@ -15,10 +15,11 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import sqrt
+from typing import Any
 
 import numpy as np
 
-from rankwise.arrays import Floats, Ints
+from rankwise.arrays import Floats
 from rankwise.design import Design
 from rankwise.design.fused import in_row_order
 from rankwise.objectives.quadratic import (
@@ -255,18 +256,16 @@ class PassedQueries:
         Of each graph.
     ids : frozenset
         The ids of the queries, where they have some.
-    n_rows, n_queries : int
-    n_pairs, n_ignored : (outputs,) int64
-        Pairs, and queries without a pair.
+    n_rows : int
+    attributes : dict
+        Of `rankwise.pairs.pairs.Pairs`: counts of queries and pairs.
     """
 
     settings: tuple[object, ...]
     sums: tuple[tuple[Floats, Floats], ...]
     ids: frozenset[Hashable]
     n_rows: int
-    n_queries: int
-    n_pairs: Ints
-    n_ignored: Ints
+    attributes: dict[str, Any]
 
     def plus(self, other: PassedQueries) -> PassedQueries:
         """Return the sum over the queries of both."""
@@ -276,9 +275,7 @@ class PassedQueries:
             tuple((matrix + more, rhs + more_rhs) for (matrix, rhs), (more, more_rhs) in pairs),
             self.ids | other.ids,
             self.n_rows + other.n_rows,
-            self.n_queries + other.n_queries,
-            self.n_pairs + other.n_pairs,
-            self.n_ignored + other.n_ignored,
+            {name: count + other.attributes[name] for name, count in self.attributes.items()},
         )
 
     def objectives(self) -> list[MatrixQuadratic]:

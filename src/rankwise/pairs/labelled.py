@@ -38,6 +38,11 @@ __all__ = ["LabelPairs", "row_scorer", "units_of_rows"]
 class LabelPairs(Pairs):
     """Labels of rows, and which pairs they induce.
 
+    Parameters
+    ----------
+    may_be_empty : bool
+        Whether an output may have no pairs.
+
     Attributes
     ----------
     y : (rows,) or (rows, outputs) float64
@@ -63,6 +68,8 @@ class LabelPairs(Pairs):
         cost: Cost,
         query_weight: QueryWeight,
         n_threads: int = 1,
+        *,
+        may_be_empty: bool = False,
     ) -> None:
         self.y, self.queries, self.importance, self.n_threads = y, queries, importance, n_threads
         self.ties, self.cost, self.query_weight = ties, cost, query_weight
@@ -80,7 +87,7 @@ class LabelPairs(Pairs):
         self._levels: list[Levels] = [find_levels(c, queries, row_weight) for c in self.columns]
         self._is_part = False
         for output, levels in enumerate(self._levels):
-            if levels.n_pairs == 0:
+            if levels.n_pairs == 0 and not may_be_empty:
                 which = f"output {output} of y" if self.several_outputs else "y"
                 raise NoPairsError(
                     f"No query has two different labels in {which}, so nothing says which row is better.",

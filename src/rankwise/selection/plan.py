@@ -35,6 +35,7 @@ __all__ = [
     "notices_of_time",
     "plan_of",
     "read_splits",
+    "scored_folds",
 ]
 
 _FOLDS_IN_CLOSED_FORM = 10  # there they cost nothing
@@ -50,6 +51,9 @@ _MANY_ROWS = 2000  # up to so many rows "auto" holds out every pair of one ranki
 EXACT_CV = ("leave-query-out", "leave-pair-out")
 NAMED_CV = ("auto", "time", *EXACT_CV)
 FOLDS = 5  # what "auto" makes where it leaves out neither queries nor pairs
+# How many of them score candidates of a long search, by the number of rows; with fewer queries than this, all.
+_SCORED_FOLDS = ((10_000, 1), (3_000, 2), (1_000, 3))
+_FEW_QUERIES = 100
 
 
 class Exact(NamedTuple):
@@ -117,6 +121,19 @@ def plan_of(
     is_scored = plan.is_scored & units.sample(limit, seed + 1)[plan.held]
     description = f"{plan.description}, scored by {int(is_scored.sum())} of {n_scored} {pairs.entries}"
     return replace(plan, is_scored=is_scored, description=description)
+
+
+def scored_folds(cv: object, plan: Plan, pairs: Pairs) -> tuple[int, str]:
+    """Return how many folds score the candidates of a long search, and a description of the plan.
+
+    The large folds that "auto" makes tell candidates apart, and one of them is enough.
+    """
+    n_scored, n_queries = plan.n_folds, len(pairs.queries)
+    if isinstance(cv, str) and cv == "auto" and not 1 < n_queries < _FEW_QUERIES:
+        n_scored = next((n for least, n in _SCORED_FOLDS if pairs.n_rows >= least), n_scored)
+    if plan.has_eval_set or n_scored >= plan.n_folds:
+        return plan.n_folds, plan.description
+    return n_scored, f"{n_scored} of {plan.description}"
 
 
 def notices_of_time(plan: Plan, pairs: Pairs, exact: Exact | None) -> list[Notice]:
