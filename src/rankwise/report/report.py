@@ -29,8 +29,7 @@ from rankwise.formula.view import ModelView
 from rankwise.json_values import Json
 from rankwise.metrics import Metric
 from rankwise.report.against import against_section
-from rankwise.report.charts import alpha_name
-from rankwise.report.choice import alpha_of, choice_section
+from rankwise.report.choice import alpha_name, alpha_of, choice_section
 from rankwise.report.columns import Parts, columns_section, marks_of, pictures_of, pictures_section
 from rankwise.report.duels import duels_section, probability_of
 from rankwise.report.evidence import (
@@ -96,10 +95,7 @@ class Report:
         Where the rows come from, such as the names of their files.
     notes : mapping, optional
         The notes of a model file that `rankwise fit` wrote: its ``"command"``, ``"train"`` and ``"valid"``, which
-        describe the data; the candidates ``"tried"``, a list of mappings with ``"description"`` (or ``"method"`` and
-        ``"scaling"``), ``"alpha"``, ``"iterations"``, ``"value"``, ``"standard_error"`` and ``"chosen"``;
-        ``"metric"`` and ``"judged_by"``; ``"constant"``, the metric of a constant score, and ``"is_clear"``, whether
-        some candidate is clearly better.
+        describe the data, and ``"metric"``.
     against : fitted ranker, Pipeline, or array-like of shape (rows,), optional
         Another model of the same rows, or its scores: a section shows both, with paired differences.
     against_name, own_name : str, optional
@@ -191,7 +187,7 @@ class Report:
         if isinstance(judge, ByPairs):
             duels = judge.pairs, judge.weight, scores, probability_of(view)
             sections["Wins and losses"] = duels_section(*duels, called, thing)
-        sections["Choice"] = choice_section(table, view, notes or {})
+        sections["Choice"] = choice_section(table, view)
         sections["Data"] = _data_section(facts, [] if labels is None else label_counts(labels), source)
         sections["Settings"] = _settings_section(view, notes or {}, command)
         self._page = whole_page(
