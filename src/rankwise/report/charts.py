@@ -14,7 +14,9 @@ from rankwise.arrays import Floats
 from rankwise.data.wording import how_many
 from rankwise.report.markup import number, text
 
-__all__ = ["Marks", "histogram", "palette", "plot", "span", "ticks"]
+__all__ = ["Marks", "histogram", "interval", "palette", "plot", "span", "ticks"]
+
+_BINS = 20  # of a histogram
 
 Marks = Iterable[tuple[float, str]]
 
@@ -70,6 +72,13 @@ def plot(
     )
 
 
+def interval(ends: tuple[float, float], low: float, high: float, value: float) -> str:
+    """Draw an interval and a value between the ends of a scale."""
+    left, right, middle = (span(*ends, place) for place in (low, high, value))
+    drawn = f'<i style="left:{left:.2f}%;width:{right - left:.2f}%"></i><s style="left:{middle:.2f}%"></s>'
+    return f'<div class="interval">{drawn}</div>'
+
+
 def palette(anchors: str, n: int) -> list[str]:
     """Return colours between those of some hexadecimal anchors."""
     tones = np.frombuffer(bytes.fromhex(anchors), dtype=np.uint8).reshape(-1, 3)
@@ -78,19 +87,19 @@ def palette(anchors: str, n: int) -> list[str]:
     return [f"#{round(r):02x}{round(g):02x}{round(b):02x}" for r, g, b in zip(*channels, strict=True)]
 
 
-def histogram(values: Floats, mean: float, title: str, bins: int = 20) -> str:
-    """Draw how many queries have which value."""
+def histogram(values: Floats, mean: float, title: str, of: str = "queries") -> str:
+    """Draw how many queries, or other things, have which value."""
     low, high = float(values.min()), float(values.max())
     if low >= 0 and high <= 1:
         low, high = 0.0, 1.0
     if high <= low:
         low, high = low - 0.5, high + 0.5
-    counts, edges = np.histogram(values, bins=bins, range=(low, high))
+    counts, edges = np.histogram(values, bins=_BINS, range=(low, high))
     tallest = max(int(counts.max()), 1)
     bars = "".join(
         f'<rect class="bar" x="{i + 0.06:.2f}" width="0.88" y="{100 - 100 * count / tallest:.2f}" '
         f'height="{100 * count / tallest:.2f}"><title>'
-        f"{how_many(int(count), 'queries')} from {number(edges[i], 3)} to {number(edges[i + 1], 3)}</title></rect>"
+        f"{how_many(int(count), of)} from {number(edges[i], 3)} to {number(edges[i + 1], 3)}</title></rect>"
         for i, count in enumerate(counts)
         if count
     )
@@ -102,10 +111,10 @@ def histogram(values: Floats, mean: float, title: str, bins: int = 20) -> str:
     return plot(
         bars,
         ([(span(low, high, tick), number(tick, 3)) for tick in ticks(low, high, 5)], levels),
-        f"Histogram of {title} over queries",
+        f"Histogram of {title} over {of}",
         shape="headed",
-        box=f"{bins} 100",
+        box=f"{_BINS} 100",
         inside=f'<span class="mean{" left" if where > 70 else ""}" style="left:{where:.2f}%"><b>mean {number(mean)}'
         "</b></span>",
-        titles=(title, "queries"),
+        titles=(title, of),
     )
