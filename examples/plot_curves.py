@@ -15,7 +15,7 @@ from rankwise.datasets import load_hotels
 from rankwise.displays import CurvesDisplay
 
 X, grade, search = load_hotels(return_X_y_qid=True)
-X = X[["price", "rating", "distance", "reviews"]]
+X = X[["price", "rating", "distance"]]
 train, test = slice(0, 2160), slice(2160, None)
 
 model = AdditiveRanker(interactions=1, monotone={"distance": -1}).fit(

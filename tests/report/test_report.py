@@ -1,6 +1,7 @@
 """What a report says, without a browser: figures, kinds of models, size, hostile names."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -11,7 +12,8 @@ from sklearn.base import BaseEstimator
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from rankwise import KernelRankRLS, KernelRankRLSCV, RankRLS, RankRLSCV, RankSVM, RankSVMCV
+import rankwise
+from rankwise import AutoRanker, KernelRankRLS, KernelRankRLSCV, RankRLS, RankRLSCV, RankSVM, RankSVMCV
 from rankwise.displays.regularisation import Reading
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import bootstrap_interval, get_metric
@@ -214,40 +216,29 @@ def test_rows_are_called_by_their_names():
         Report(model, X, y, qid, row_names=["a", "b"])
 
 
-def test_what_was_tried_is_listed_and_the_winner_marked():
+def test_what_was_tried_is_listed_and_the_winner_marked(tmp_path):
     X, y, qid = searches()
-    model = RankRLS().fit(X, y, qid=qid)
-    tried = [
-        {"method": "rls", "scaling": "none", "alpha": 2.0, "iterations": 1500, "value": 0.5, "chosen": False},
-        {
-            "description": "RankSVM <hinge>",
-            "alpha": 1.0,
-            "value": 0.75,
-            "standard_error": 0.0125,
-            "chosen": True,
-        },
-    ]
-    page = Report(
-        model, X, y, qid, notes={"metric": "average_precision", "judged_by": "vali.txt", "tried": tried}
-    ).html()
+    model = AutoRanker(scoring="average_precision", methods=["rls", "svm-squared"], cv=3).fit(X, y, qid=qid)
+    board = model.candidates_
+    board = replace(board, entries=(replace(board[0], description="RankSVM <hinge>"), *board[1:]))
+    model.candidates_ = board
+    page = Report(model, X, y, qid).html()
     balanced(page)
     (table,) = re.findall(r'<table class="tried">.*?</table>', page, flags=re.DOTALL)
-    first, second = re.findall(r"<tr.*?</tr>", table.partition("<tbody>")[2], flags=re.DOTALL)
-    assert visible_words(first).split() == ["rls,", "none", "2", "1,500", "0.5000"]
-    assert visible_words(second).split()[:5] == ["RankSVM", "&lt;hinge&gt;", "★", "chosen", "1"]
-    assert visible_words(second).split()[5:] == ["–", "0.7500", "±", "0.0125"]
-    assert "2 candidates tried, judged on vali.txt by average_precision, the best first" in " ".join(
-        visible_words(page).replace(" ,", ",").split()
+    lines = re.findall(r"<tr.*?</tr>", table.partition("<tbody>")[2], flags=re.DOTALL)
+    assert len(lines) == len(board)
+    for line, entry in zip(lines, board, strict=True):
+        words = " ".join(visible_words(line).split())
+        assert words.startswith(entry.description.replace("<", "&lt;").replace(">", "&gt;"))
+        assert words.endswith(f"{entry.value:.4f} ± {entry.standard_error:.4f}")
+        assert ("★ chosen" in words) == ("class=chosen" in line) == entry.is_chosen
+    words = " ".join(visible_words(page).replace(" ,", ",").split())
+    assert f"{len(board)} candidates tried, judged by {board.judged_by}, the best first" in words
+    assert f"A constant score has average_precision {board.constant:.4f}." in words
+    model.save(tmp_path / "model.rw")  # a file keeps the candidates
+    assert table.replace("RankSVM &lt;hinge&gt;", "") in re.sub(
+        "RankSVM &lt;hinge&gt;", "", Report(rankwise.load(tmp_path / "model.rw"), X, y, qid).html()
     )
-
-
-@pytest.mark.parametrize(
-    "notes",
-    [{}, {"tried": None}, {"tried": "rls"}, {"tried": [1, None]}, {"tried": [{"alpha": "x", "value": None}]}],
-)
-def test_notes_of_any_shape_are_survived(notes):
-    X, y, qid = searches()
-    balanced(Report(RankRLS().fit(X, y, qid=qid), X, y, qid, notes=notes).html())
 
 
 def test_the_solver_and_its_iterations_are_listed():

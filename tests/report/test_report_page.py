@@ -17,21 +17,7 @@ pytestmark = [NEEDS_BROWSER, pytest.mark.long]
 HOSTILE = "</script><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">"
 
 
-TRIED = {
-    "metric": HOSTILE,
-    "judged_by": HOSTILE,
-    "tried": [
-        {"description": HOSTILE, "alpha": 0.5, "iterations": 3, "value": 0.3, "chosen": False},
-        {
-            "method": "rls",
-            "scaling": "standard",
-            "alpha": 2.0,
-            "iterations": None,
-            "value": 0.2,
-            "chosen": True,
-        },
-    ],
-}
+NOTES = {"metric": HOSTILE, "train": HOSTILE}
 
 
 @pytest.fixture(scope="module")
@@ -57,7 +43,7 @@ def page(tmp_path_factory, fitted):
     model, X, y, qid, names = fitted
     path = tmp_path_factory.mktemp("page") / "report.html"
     Report(
-        model, X, y, qid, feature_names=names, title=HOSTILE, command=HOSTILE, source=HOSTILE, notes=TRIED
+        model, X, y, qid, feature_names=names, title=HOSTILE, command=HOSTILE, source=HOSTILE, notes=NOTES
     ).save(path)
     return path
 

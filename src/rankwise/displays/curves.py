@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
@@ -103,7 +104,7 @@ class CurvesDisplay(Display):
         """Draw; see `from_estimator`."""
         pyplot = import_pyplot()
         n_pictures = len(self.curves) + len(self.surfaces)
-        n_columns = min(_COLUMNS, max(n_pictures, 1))
+        n_columns = max(1, min(_COLUMNS, math.ceil(math.sqrt(n_pictures))))  # about a square
         n_lines = -(-n_pictures // n_columns)
         if figure is None:
             figure = pyplot.figure(figsize=(_WIDTH * n_columns, _HEIGHT * n_lines), layout="constrained")
@@ -128,8 +129,9 @@ class CurvesDisplay(Display):
             ax = figure.add_subplot(places[divmod(number, n_columns)])
             mesh = _draw_surface(ax, surface, colours)
             self.axes_.append(ax)
-        if mesh is not None:
-            figure.colorbar(mesh, ax=self.axes_[len(self.curves) :], label="added to the score", shrink=0.8)
+        if mesh is not None:  # below all pictures: beside its own it would part the columns of the others
+            below: dict[str, Any] = {"location": "bottom", "shrink": 0.6, "aspect": 40}
+            figure.colorbar(mesh, ax=self.axes_, label="added to the score", **below)
         return self
 
     def _table(self) -> tuple[str, list[str], list[list[str]]]:

@@ -36,21 +36,25 @@ class ModelView:
     ranker : estimator
     calibration : two lists of float, or None
         Of the `AutoRanker` that chose the model.
+    candidates : CandidateTable or None
+        Of the same.
     """
 
     encoder: TableEncoder | None
     steps: tuple[BaseEstimator, ...]
     ranker: BaseEstimator
     calibration: Sequence[Sequence[float]] | None = None
+    candidates: Any = None
 
     @classmethod
     def of(cls, model: Any) -> ModelView:
         """View a fitted ranker, a fitted pipeline that ends in one, or the best estimator of a search."""
         chosen = getattr(model, "best_estimator_", None)
         if chosen is not None:
-            view, calibration = cls.of(chosen), getattr(model, "calibration_", None)
+            view = cls.of(chosen)
             encoder = view.encoder or getattr(model, "encoder_", None)
-            return replace(view, encoder=encoder, calibration=calibration)
+            calibration, candidates = (getattr(model, key, None) for key in ("calibration_", "candidates_"))
+            return replace(view, encoder=encoder, calibration=calibration, candidates=candidates)
         parts = [step for _, step in model.steps] if isinstance(model, Pipeline) else [model]
         *steps, ranker = [step for step in parts if step is not None and step != "passthrough"]
         if not hasattr(ranker, "predict"):

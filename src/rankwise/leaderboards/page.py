@@ -9,7 +9,7 @@ import numpy as np
 
 from rankwise.arrays import AnyArray, Ints
 from rankwise.leaderboards.contest import Contest, Fit, Rates
-from rankwise.report.charts import span
+from rankwise.report.charts import interval
 from rankwise.report.duels import reliability, reliability_table
 from rankwise.report.markup import (
     alike,
@@ -74,14 +74,10 @@ def _board(board: Mapping[str, AnyArray], level: float) -> str:
     rows = []
     for at, strength in enumerate(alike(board["strength"][:_ITEMS].tolist())):
         row = {key: column[at] for key, column in board.items()}
-        left, right, middle = (span(low, high, row[key]) for key in ("low", "high", "strength"))
-        drawn = (
-            f'<i style="left:{left:.2f}%;width:{right - left:.2f}%"></i><s style="left:{middle:.2f}%"></s>'
-        )
         rows.append(
             [
                 name(row["item"]),
-                f'<div class="interval">{drawn}</div>',
+                interval((low, high), row["low"], row["high"], row["strength"]),
                 strength,
                 brackets(row["low"], row["high"]),
                 str(row["place"]),

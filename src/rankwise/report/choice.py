@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
-from rankwise.automatic.candidate_table import UNCLEAR
+from rankwise.arrays import Floats
+from rankwise.automatic.candidate_table import CandidateTable
 from rankwise.displays.regularisation import Reading
 from rankwise.formula.view import ModelView
 from rankwise.json_values import Json
-from rankwise.report.charts import alpha_curve, alpha_name, choice_sentence, curves, heatmap
+from rankwise.report.charts import Marks, palette, plot, span, ticks
 from rankwise.report.markup import (
     LONG,
     counted,
@@ -20,11 +19,23 @@ from rankwise.report.markup import (
     name,
     number,
     section,
+    short,
     text,
-    without_folders,
 )
 
-__all__ = ["alpha_of", "choice_section"]
+__all__ = ["alpha_name", "alpha_of", "choice_section", "embedded_surface"]
+
+# From best to worst; distinct in lightness, so that it survives printing and colour blindness.
+_ANCHORS = "fde725 b5de2b 6ece58 35b779 1f9e89 26828e 31688e 3e4989 482878 440154"
+_SHADES = 24
+_SIGNS = {"hybrid": "★", "tikhonov": "◆", "early-stopping": "●"}
+_LINES = 5  # beside alpha = 0: as many as can be told apart by colour and by dashes
+_GAP = 0.35  # sets alpha = 0 apart from the grid, in rows
+
+
+def alpha_name(alpha: float) -> str:
+    """Write an alpha, the same way everywhere."""
+    return number(alpha, 3)
 
 
 def alpha_of(view: ModelView) -> tuple[float | None, int | None, bool]:
@@ -36,48 +47,32 @@ def alpha_of(view: ModelView) -> tuple[float | None, int | None, bool]:
     return (float(alpha) if isinstance(alpha, int | float) else None), None, False
 
 
-def choice_section(table: Reading | None, view: ModelView, notes: Mapping[str, Json]) -> str:
+def choice_section(table: Reading | None, view: ModelView) -> str:
     """Show the candidates, the choice of the regularisation, and the convergence."""
     title, body = _regularisation(table, view)
-    tried = _candidates(notes)
-    if tried:
+    if view.candidates is not None:
+        tried = _candidates(view.candidates)
         return section("choice", "How the model was chosen", f"{tried}<h3>{title}</h3>{body}")
     return section("choice", title, body)
 
 
-def _candidates(notes: Mapping[str, Json]) -> str:
-    """Show the candidates that `rankwise fit` noted; notes come from a file, so that any of them may be missing."""
-    listed = notes.get("tried")
-    tried = [one for one in listed if isinstance(one, Mapping)] if isinstance(listed, list | tuple) else []
-    if not tried:
-        return ""
-    metric = str(notes.get("metric") or "value")
-    judged = (
-        f", judged on {name(without_folders(str(notes['judged_by'])), LONG)}"
-        if notes.get("judged_by")
-        else ""
+def _candidates(found: CandidateTable) -> str:
+    """Show the candidates of an automatic choice."""
+    head = ["What was tried", "#alpha", "#iterations", f"#{found.metric} ± standard error"]
+    rows = [
+        [
+            name(one.description, 200) + " <small>★ chosen</small>" * one.is_chosen,
+            number(one.alpha, 3),
+            number(one.iterations),
+            f"{decimals(one.value)} ± {decimals(one.standard_error)}",
+        ]
+        for one in found
+    ]
+    shown = listing("What was tried", head, rows, "tried", found.entries.index(found.chosen))
+    about = (
+        f"{counted(len(found), 'candidate')} tried, judged by {name(found.judged_by, LONG)}, the best first."
     )
-    constant, words = _number(notes.get("constant")), ""
-    if constant is not None:
-        unclear = f" {UNCLEAR}" if notes.get("is_clear") is False else ""
-        words = f"<p>A constant score has {name(metric)} {decimals(constant)}.{unclear}</p>"
-    head = ["What was tried", "#alpha", "#iterations", f"#{metric} ± standard error"]
-    chosen = next((at for at, one in enumerate(tried) if one.get("chosen") is True), None)
-    shown = listing("What was tried", head, list(map(_candidate, tried)), "tried", chosen)
-    return f"<p>{counted(len(tried), 'candidate')} tried{judged} by {name(metric)}, the best first.</p>{shown}{words}"
-
-
-def _candidate(one: Mapping[str, Json]) -> list[str]:
-    words = ", ".join(str(one[key]) for key in ("method", "scaling") if one.get(key))
-    called = name(one.get("description") or words or "unnamed", 200)
-    called += " <small>★ chosen</small>" if one.get("chosen") is True else ""
-    alpha, steps, error = (_number(one.get(key)) for key in ("alpha", "iterations", "standard_error"))
-    value = decimals(_number(one.get("value"))) + ("" if error is None else f" ± {decimals(error)}")
-    return [called, number(alpha, 3), number(steps), value]
-
-
-def _number(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and np.isfinite(value) else None
+    return f"<p>{about}</p>{shown}<p>{text(' '.join(found.remarks()))}</p>"
 
 
 def _regularisation(table: Reading | None, view: ModelView) -> tuple[str, str]:
@@ -88,16 +83,16 @@ def _regularisation(table: Reading | None, view: ModelView) -> tuple[str, str]:
         if table.is_surface:
             shown = (
                 f"{about} after each of {counted(int(table.steps[-1]), 'iteration')}, {how}"
-                f'<span class="noprint">Hover, or use the arrow keys.</span></p>{heatmap(table)}'
-                f'<p id="surface-says" class="says" aria-live="polite">{text(choice_sentence(table))}</p>'
+                f'<span class="noprint">Hover, or use the arrow keys.</span></p>{_heatmap(table)}'
+                f'<p id="surface-says" class="says" aria-live="polite">{text(_choice_sentence(table))}</p>'
             )
         else:
             head, rows = [head[0], head[2]], [[row[0], row[2]] for row in rows]
             rows[table.chosen_row][0] += " (chosen)"
             chosen = text(alpha_name(table.choice[0]))
-            shown = f"{about}, {how}Chosen: alpha {chosen}.</p>{alpha_curve(table)}"
+            shown = f"{about}, {how}Chosen: alpha {chosen}.</p>{_alpha_curve(table)}"
         shown += details("As a table", listing("As a table", [f"#{one}" for one in head], rows))
-        shown += f"<h3>Convergence</h3>{curves(table)[0]}" if table.is_surface else ""
+        shown += f"<h3>Convergence</h3>{_curves(table)[0]}" if table.is_surface else ""
         return "How the regularisation was chosen", shown
     if view.of_mean:
         return "What the mean is made of", _parts_of_mean(view)
@@ -115,4 +110,157 @@ def _parts_of_mean(view: ModelView) -> str:
         "<p>A score is the sum of the scores of these models, each multiplied by its weight, which makes them spread "
         "alike inside queries. Each has a regularisation of its own.</p>"
         + listing("Models of the mean", ["Model", "#alpha", "#weight"], rows)
+    )
+
+
+def embedded_surface(table: Reading) -> dict[str, Json]:
+    """Return the surface for the script."""
+    return {
+        "alphas": [alpha_name(value) for value in table.alphas],
+        "steps": table.steps.tolist(),
+        "values": [[short(value, 5) for value in row] for row in table.values],
+        "metric": table.metric,
+        "chosen": [table.chosen_row, int(np.searchsorted(table.steps, table.choice[1]))],
+        "shown": _curves(table)[1],
+    }
+
+
+def _heatmap(table: Reading) -> str:
+    """Draw the value of every alpha after every iteration; better is brighter."""
+    n_alphas, n_steps = table.values.shape
+    finite = table.values[np.isfinite(table.values)]
+    best, worst = (finite.max(), finite.min()) if table.greater_is_better else (finite.min(), finite.max())
+    # The square root spends most shades near the best value, where the choice is made.
+    distance = np.sqrt(np.clip((table.values - best) / ((worst - best) or 1.0), 0, 1))
+    shade = np.where(np.isfinite(distance), np.minimum(distance * _SHADES, _SHADES - 1), -1).astype(int)
+    tops = [n_alphas - 1 - row + (_GAP if row == 0 else 0) for row in range(n_alphas)]
+    paths = [""] * (_SHADES + 1)  # the last is not drawn: no value
+    for row, top in enumerate(tops):
+        starts = np.flatnonzero(np.diff(shade[row], prepend=-2))
+        for start, end in zip(starts, [*starts[1:], n_steps], strict=True):
+            paths[shade[row, start]] += f"M{start} {top:g}h{end - start}v1h-{end - start}z"
+    shades = palette(_ANCHORS, _SHADES)
+    drawn = "".join(f'<path fill="{c}" d="{path}"/>' for c, path in zip(shades, paths, strict=False) if path)
+    heights = [(top + 0.5) / (n_alphas + _GAP) * 100 for top in tops]
+    shown = [0, *range(1, n_alphas, max(1, -(-(n_alphas - 1) // 10)))]
+    marks = (
+        [
+            ((at + 0.5) / n_steps * 100, str(table.steps[at]))
+            for at in range(0, n_steps, max(1, -(-n_steps // 8)))
+        ],
+        [(heights[row], alpha_name(table.alphas[row])) for row in shown],
+    )
+    signs, words = "", ""
+    for method, (alpha, step, value) in table.choices.items():
+        row, column = int(np.argmin(np.abs(table.alphas - alpha))), int(np.searchsorted(table.steps, step))
+        sign, is_chosen = _SIGNS.get(method, "★"), method == table.chosen
+        signs += (
+            f'<span class="mark{" chosen" if is_chosen else ""}" aria-hidden="true" '
+            f'style="left:{(column + 0.5) / n_steps * 100:.2f}%;top:{heights[row]:.2f}%">{sign}</span>'
+        )
+        line = text(f"{sign} {method}: alpha {alpha_name(alpha)}, iteration {step}, {number(value)}")
+        words += f"<span>{f'<strong>{line} (chosen)</strong>' if is_chosen else line}</span> "
+    better = "higher" if table.greater_is_better else "lower"
+    drawing = plot(
+        drawn,
+        marks,
+        f"Surface of {table.metric}",
+        shape="tall",
+        frame='id="surface" tabindex="0" role="application" aria-label="Surface over alpha and iteration. Arrow keys '
+        f'move between cells." aria-describedby="surface-says" data-gap="{_GAP}"',
+        box=f"{n_steps} {n_alphas + _GAP:g}",
+        inside=f'{signs}<span class="cell" hidden></span>',
+        titles=("iteration", "alpha"),
+    )
+    return (
+        f'{drawing}<p class="scale"><span>{number(best)} <small>best</small></span>'
+        f'<i style="background:linear-gradient(90deg,{",".join(shades)})"></i>'
+        f"<span>{number(worst)} <small>worst</small></span></p>"
+        f'<p class="legend">{words}<small>{text(table.metric)}, {better} is better; shades are finest near the best '
+        "value</small></p>"
+    )
+
+
+def _choice_sentence(table: Reading) -> str:
+    """Say in a line where the choice stands."""
+    alpha, step, value = table.choice
+    return f"alpha {alpha_name(alpha)}, iteration {step}: {table.metric} {number(value)} (the choice)"
+
+
+def _curves(table: Reading) -> tuple[str, list[int]]:
+    """Draw the course of a few alphas; return it and which alphas they are."""
+    n_alphas = table.alphas.size
+    chosen = table.chosen_row
+    spread = np.linspace(1, n_alphas - 1, min(_LINES - 1, n_alphas - 1)).round().astype(int).tolist()
+    rows = sorted({0, chosen, *spread})
+    low, high = _padded(table.values[rows], 0.04)
+    first, last = float(table.steps[0]), float(table.steps[-1])
+    drawn, legend = {}, ""
+    others = iter(("l1", "l2", "l3", "l4"))
+    for row in rows:
+        points = " ".join(
+            f"{span(first, last, step):.2f},{100 - span(low, high, value):.2f}"
+            for step, value in zip(table.steps, table.values[row], strict=True)
+            if np.isfinite(value)
+        )
+        kind = "chosen" if row == chosen else "zero" if row == 0 else next(others)
+        drawn[kind] = f'<polyline class="line {kind}" points="{points}"/>'
+        note = " (no penalty)" * (row == 0) + " (chosen)" * (row == chosen)
+        legend += (
+            '<span><svg class="key" viewBox="0 0 34 6" aria-hidden="true">'
+            f'<path class="line {kind}" d="M0 3H34"/></svg>{text(alpha_name(table.alphas[row]) + note)}</span> '
+        )
+    # The choice lies above the others; above it the dots of alpha = 0, along which small alphas run.
+    order = sorted(drawn, key=lambda kind: ({"chosen": 1, "zero": 2}.get(kind, 0), kind))
+    marks = [(span(first, last, tick), number(tick)) for tick in ticks(first, last, 6) if tick == int(tick)]
+    lines = "".join(drawn[kind] for kind in order)
+    return (
+        _line_plot(lines, (low, high), marks, ("iteration", f"held-out {table.metric}"), "convergence")
+        + f'<p class="legend">alpha: {legend}</p>',
+        rows,
+    )
+
+
+def _alpha_curve(table: Reading) -> str:
+    """Draw a value for each alpha, where there are no iterations to show."""
+    positive = table.alphas > 0
+    alphas, values = table.alphas[positive], table.values[positive, 0]
+    where, (low, high) = np.log2(alphas), _padded(values, 0.08)
+    points = [
+        (span(where[0], where[-1], x), 100 - span(low, high, y)) for x, y in zip(where, values, strict=True)
+    ]
+    drawn = '<polyline class="line chosen" points="' + " ".join(f"{x:.2f},{y:.2f}" for x, y in points) + '"/>'
+    dots = "".join(
+        f'<span class="dot{" chosen" if alpha == table.choice[0] else ""}" style="left:{x:.2f}%;top:{y:.2f}%" '
+        f'title="alpha {text(alpha_name(alpha))}: {number(value)}"></span>'
+        for (x, y), alpha, value in zip(points, alphas, values, strict=True)
+    )
+    named = [(x, alpha_name(alpha)) for (x, _), alpha in zip(points, alphas, strict=True)]
+    marks = named[:: max(1, -(-len(named) // 7))]
+    return _line_plot(drawn, (low, high), marks, ("alpha", f"held-out {table.metric}"), "alphas", dots)
+
+
+def _padded(values: Floats, share: float) -> tuple[float, float]:
+    low, high = float(np.nanmin(values)), float(np.nanmax(values))
+    pad = (high - low) * share or 0.01
+    return low - pad, high + pad
+
+
+def _line_plot(
+    drawn: str,
+    y_range: tuple[float, float],
+    marks: Marks,
+    titles: tuple[str, str],
+    identity: str,
+    inside: str = "",
+) -> str:
+    levels = [(100 - span(*y_range, level), number(level)) for level in ticks(*y_range, 4)]
+    rules = "".join(f'<path class="rule" d="M0 {height:.2f}H100"/>' for height, _ in levels)
+    return plot(
+        rules + drawn,
+        (marks, levels),
+        f"{titles[1]} against {titles[0]}",
+        frame=f'id="{identity}"',
+        inside=f'{inside}<span class="guide" hidden></span>',
+        titles=titles,
     )

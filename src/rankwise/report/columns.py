@@ -16,7 +16,7 @@ from rankwise.explanations.explaining import contributions
 from rankwise.exporters.engines import edges_of
 from rankwise.formula.formula import Column, Formula, Surface, Table, Term
 from rankwise.formula.steps import Affine, Levels, QueryScale, Step, is_missing
-from rankwise.report.charts import plot, span, ticks
+from rankwise.report.charts import palette, plot, span, ticks
 from rankwise.report.markup import alike, bar, details, listing, name, number, plain, section, signed, text
 
 __all__ = ["Parts", "columns_section", "pictures_of", "pictures_section"]
@@ -31,7 +31,7 @@ _LARGEST = 4.0  # how often the scale of the strongest curve may be enlarged for
 _ROWS_HEIGHT = 12.0  # of the histogram of the rows, at the bottom
 _POINTS, _BINS, _CELLS = 81, 24, 24  # of a curve, of a histogram, of a side of a surface
 # Lowers the score, nothing, raises it: orange to blue by way of nearly white.
-_TONES = ((178, 80, 11), (244, 244, 242), (26, 111, 181))
+_TONES = "b2500b f4f4f2 1a6fb5"
 _N_TONES = 17
 
 Inputs = tuple[tuple[int, ...], ...]
@@ -432,10 +432,7 @@ def _draw_surface(parts: Parts, one: Picture, place: int, strength: float) -> st
     paths = [""] * _N_TONES
     for across, down in np.ndindex(_CELLS, _CELLS):
         paths[tone[across, _CELLS - 1 - down]] += f"M{across} {down}h1v1h-1z"
-    channels = [
-        np.interp(np.linspace(0, 2, _N_TONES), [0, 1, 2], channel) for channel in zip(*_TONES, strict=True)
-    ]
-    colours = [f"#{round(r):02x}{round(g):02x}{round(b):02x}" for r, g, b in zip(*channels, strict=True)]
+    colours = palette(_TONES, _N_TONES)
     drawn = "".join(f'<path fill="{c}" d="{path}"/>' for c, path in zip(colours, paths, strict=True) if path)
     across_marks, up = (axes.marks() for axes in one.axes)
     return _figure(parts, one, place, drawn, (across_marks, [(100 - y, label) for y, label in up]))

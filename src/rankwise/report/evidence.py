@@ -30,7 +30,18 @@ from rankwise.metrics.intervals import mean_over_pairs
 from rankwise.metrics.pairwise import wrong_pairs
 from rankwise.report.charts import span
 from rankwise.report.duels import record_errors
-from rankwise.report.markup import bar, brackets, decimals, details, listing, name, number, section, text
+from rankwise.report.markup import (
+    bar,
+    brackets,
+    counted,
+    decimals,
+    details,
+    listing,
+    name,
+    number,
+    section,
+    text,
+)
 
 __all__ = [
     "OF_PAIRS",
@@ -395,31 +406,34 @@ def metrics_section(evidence: Evidence, best_name: str | None) -> str:
     rows = [_metric_row(figure) for figure in evidence.figures]
     shown = listing("Metrics", head, rows[:1], "metrics")
     if rows[1:]:  # folded on a phone, so that queries come soon
-        others = details(f"{len(rows) - 1} more metrics", listing("More metrics", head, rows[1:], "metrics"))
+        others = details(
+            counted(len(rows) - 1, "more metric"), listing("More metrics", head, rows[1:], "metrics")
+        )
         shown += others.replace("<details>", '<details class="wide">')
     told = zip(evidence.conventions, map(meaning, evidence.figures), strict=True)
     meanings = "".join(f"<li>{text(words)}. {text(more)}</li>" for words, more in told)
     return section(
         "metrics",
         "How good it is",
-        f'<p class="legend">{keys}</p>{shown}<p class="note">{_note(first.model)}</p>'
+        f'<p class="legend">{keys}</p>{shown}<p class="note">{_note(first)}</p>'
         + details("What these figures mean", f'<ul class="note">{meanings}</ul>'),
     )
 
 
-def _note(first: Interval) -> str:
+def _note(figure: Figure) -> str:
     """Explain the intervals, the baselines and p."""
+    first = figure.model
     if first.unit == "pairs":
         return (
             f"Brackets: {first.level:.0%} intervals over {number(first.n)} pairs, where two that share an item count "
             "as dependent; so does p, of the model against the single column. That is chosen on these very pairs, "
             "which favours it."
         )
+    note = f"Brackets: {first.level:.0%} intervals over {text(how_many(first.n, first.unit))}."
+    if figure.single is None:
+        return note
     chosen_on = "the other queries" if first.unit == "queries" else "these very rows, which favours it"
-    return (
-        f"Brackets: {first.level:.0%} intervals over {text(how_many(first.n, first.unit))}. The single column "
-        f"is chosen on {chosen_on}. p: paired randomisation test of the model against it."
-    )
+    return f"{note} The single column is chosen on {chosen_on}. p: paired randomisation test of the model against it."
 
 
 def _metric_row(figure: Figure) -> list[str]:

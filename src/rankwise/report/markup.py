@@ -23,6 +23,7 @@ __all__ = [
     "number",
     "plain",
     "section",
+    "short",
     "signed",
     "table",
     "text",
@@ -98,6 +99,14 @@ def embed(data: object) -> str:
     """Write data for a script element: nothing in it can end the element."""
     written = json.dumps(data, separators=(",", ":"), allow_nan=False)
     return written.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def short(value: object, digits: int) -> float | int | None:
+    """Round a number that is embedded; None for anything else."""
+    if not isinstance(value, int | float) or not math.isfinite(value):
+        return None
+    rounded = float(f"{value:.{digits}g}")
+    return int(rounded) if rounded == int(rounded) and abs(rounded) < 1e6 else rounded
 
 
 def table(label: str, head: str, lines: str, kind: str = "") -> str:

@@ -13,10 +13,11 @@ from rankwise.data.wording import how_many
 from rankwise.displays.regularisation import Reading
 from rankwise.json_values import Json
 from rankwise.metrics import PerQuery
-from rankwise.report.charts import alpha_name, curves, histogram, span
+from rankwise.report.charts import histogram, span
+from rankwise.report.choice import embedded_surface
 from rankwise.report.columns import Parts
 from rankwise.report.evidence import Evidence, title_of
-from rankwise.report.markup import alike, counted, decimals, name, number, plain, section, table, text
+from rankwise.report.markup import alike, counted, decimals, name, number, plain, section, short, table, text
 
 __all__ = [
     "OpenQuery",
@@ -112,18 +113,12 @@ def open_queries(
             added = parts.of(rows)
             columns = np.argsort(-np.ptp(added, axis=0), kind="stable")[:n_parts]
             added, values = added[:, columns], parts.values(rows, columns)
-        ranked = [
-            RankedRow(
-                row,
-                f"row {row}" if row_names is None else row_names[row],
-                rank,
-                float(scores[row]),
-                None if labels is None else float(labels[row]),
-                part,
-                value,
-            )
-            for row, rank, part, value in zip(rows.tolist(), ranks.tolist(), added, values, strict=True)
-        ]
+        called = [f"row {row}" if row_names is None else row_names[row] for row in rows.tolist()]
+        given = [None] * rows.size if labels is None else labels[rows].tolist()
+        cells = zip(
+            rows.tolist(), called, ranks.tolist(), scores[rows].tolist(), given, added, values, strict=True
+        )
+        ranked = [RankedRow(*row) for row in cells]
         value = None if per_query is None else float(per_query.values[code])
         size = int(queries.sizes[code])
         opened.append(OpenQuery(str(queries.ids[code]), kind, value, size, columns, ranked, min(_TOP, size)))
@@ -279,21 +274,11 @@ def embedded_data(
     marks: list[list[list[list[float]]]],
 ) -> dict[str, Json]:
     """Return everything that the script shows when somebody asks for it."""
-    data: dict[str, Json] = {
-        "open": [] if parts is None else [_open(query, parts, naming) for query in opened],
-        "columns": 0 if parts is None else len(parts.names),
-        "marks": marks,
-    }
+    data: dict[str, Json] = {"open": [], "columns": 0, "marks": marks}
+    if parts is not None:
+        data |= {"open": [_open(one, parts, naming) for one in opened], "columns": len(parts.names)}
     if surface is not None and surface.is_surface:
-        step = surface.choice[1]
-        data["surface"] = {
-            "alphas": [alpha_name(value) for value in surface.alphas],
-            "steps": surface.steps.tolist(),
-            "values": [[_short(value, 5) for value in row] for row in surface.values],
-            "metric": surface.metric,
-            "chosen": [surface.chosen_row, int(np.searchsorted(surface.steps, step))],
-            "shown": curves(surface)[1],
-        }
+        data["surface"] = embedded_surface(surface)
     return data
 
 
@@ -308,18 +293,11 @@ def _open(query: OpenQuery, parts: Parts, naming: RowNaming) -> dict[str, Json]:
             [
                 plain(row.called),
                 row.rank,
-                _short(row.label, 6),
-                _short(row.score, 7),
-                [_short(value, 6) for value in row.parts],
-                [plain(value, 40) if isinstance(value, str) else _short(value, 4) for value in row.values],
+                short(row.label, 6),
+                short(row.score, 7),
+                [short(value, 6) for value in row.parts],
+                [plain(value, 40) if isinstance(value, str) else short(value, 4) for value in row.values],
             ]
             for row in query.rows
         ],
     }
-
-
-def _short(value: object, digits: int) -> float | int | None:
-    if not isinstance(value, int | float) or not np.isfinite(value):
-        return None
-    rounded = float(f"{value:.{digits}g}")
-    return int(rounded) if rounded == int(rounded) and abs(rounded) < 1e6 else rounded

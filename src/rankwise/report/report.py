@@ -29,8 +29,7 @@ from rankwise.formula.view import ModelView
 from rankwise.json_values import Json
 from rankwise.metrics import Metric
 from rankwise.report.against import against_section
-from rankwise.report.charts import alpha_name
-from rankwise.report.choice import alpha_of, choice_section
+from rankwise.report.choice import alpha_name, alpha_of, choice_section
 from rankwise.report.columns import Parts, columns_section, marks_of, pictures_of, pictures_section
 from rankwise.report.duels import duels_section, probability_of
 from rankwise.report.evidence import (
@@ -61,12 +60,41 @@ from rankwise.report.markup import (
 )
 from rankwise.report.queries import RowNaming, embedded_data, open_queries, queries_section, why_section
 
-__all__ = ["Report", "fact_table", "whole_page"]
+__all__ = [
+    "Page",
+    "Report",
+    "data_section",
+    "fact_table",
+    "lead",
+    "range_of",
+    "settings_section",
+    "tiles",
+    "whole_page",
+]
 
 _STEPS = 90  # iterations that a table shows at most
 
 
-class Report:
+class Page:
+    """A page that is written once."""
+
+    _page: str
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the page to a file; one that is there is replaced, and never left half-written."""
+        with replacing(path) as stream:
+            stream.write(self._page.encode())
+
+    def html(self) -> str:
+        """Return the page."""
+        return self._page
+
+    def _repr_html_(self) -> str:
+        """Show the page in a notebook, in a frame of its own."""
+        return f'<iframe srcdoc="{escape(self._page)}" style="width:100%;height:80vh;border:0"></iframe>'
+
+
+class Report(Page):
     """Everything worth knowing about a model on some rows, as one HTML page.
 
     Parameters
@@ -96,10 +124,7 @@ class Report:
         Where the rows come from, such as the names of their files.
     notes : mapping, optional
         The notes of a model file that `rankwise fit` wrote: its ``"command"``, ``"train"`` and ``"valid"``, which
-        describe the data; the candidates ``"tried"``, a list of mappings with ``"description"`` (or ``"method"`` and
-        ``"scaling"``), ``"alpha"``, ``"iterations"``, ``"value"``, ``"standard_error"`` and ``"chosen"``;
-        ``"metric"`` and ``"judged_by"``; ``"constant"``, the metric of a constant score, and ``"is_clear"``, whether
-        some candidate is clearly better.
+        describe the data, and ``"metric"``.
     against : fitted ranker, Pipeline, or array-like of shape (rows,), optional
         Another model of the same rows, or its scores: a section shows both, with paired differences.
     against_name, own_name : str, optional
@@ -168,7 +193,7 @@ class Report:
         self.parts = parts = _parts(view, X, numbers, names, qid, queries)
         self.opened = opened = open_queries(parts, scores, labels, queries, evidence, called)
         self.pictures = [] if parts is None else pictures_of(parts)
-        table, naming = Reading.of(view.ranker), RowNaming(thing, called is not None, *_range_of(labels))
+        table, naming = Reading.of(view.ranker), RowNaming(thing, called is not None, *range_of(labels))
         table = None if table is None else table.thinned(_STEPS)
         facts = _data_facts(numbers, labels, queries, None if pairs is None else shape_of(pairs)[0], thing)
         best = None if evidence.best_column is None else names[evidence.best_column[0]]
@@ -191,28 +216,15 @@ class Report:
         if isinstance(judge, ByPairs):
             duels = judge.pairs, judge.weight, scores, probability_of(view)
             sections["Wins and losses"] = duels_section(*duels, called, thing)
-        sections["Choice"] = choice_section(table, view, notes or {})
-        sections["Data"] = _data_section(facts, [] if labels is None else label_counts(labels), source)
-        sections["Settings"] = _settings_section(view, notes or {}, command)
+        sections["Choice"] = choice_section(table, view)
+        sections["Data"] = data_section(facts, [] if labels is None else label_counts(labels), source)
+        sections["Settings"] = settings_section(view, notes or {}, command)
         self._page = whole_page(
             title or f"Report of {view.describe()}",
-            f"{_lead(view)}{_tiles(evidence, facts)}{_verdict(evidence, best)}",
+            f"{lead(view)}{tiles(evidence, facts)}{_verdict(evidence, best)}",
             sections,
             embedded_data(table, opened, parts, naming, marks),
         )
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the page to a file; one that is there is replaced, and never left half-written."""
-        with replacing(path) as stream:
-            stream.write(self._page.encode())
-
-    def html(self) -> str:
-        """Return the page."""
-        return self._page
-
-    def _repr_html_(self) -> str:
-        """Show the page in a notebook, in a frame of its own."""
-        return f'<iframe srcdoc="{escape(self._page)}" style="width:100%;height:80vh;border:0"></iframe>'
 
 
 def _read_other(other: object, X: MatrixLike, qid: ArrayLike | None, n_rows: int) -> tuple[Floats, str]:
@@ -232,7 +244,8 @@ def _verdict(evidence: Evidence, best: str | None) -> str:
     return verdict(first, first.against_single, names, first.single)
 
 
-def _range_of(labels: Floats | None) -> tuple[float, float]:
+def range_of(labels: Floats | None) -> tuple[float, float]:
+    """Return the label of what is irrelevant, and the best one."""
     if labels is None:
         return 0.0, 0.0
     # Grades say by themselves what is irrelevant; other labels only in comparison.
@@ -297,7 +310,7 @@ def _data_facts(
     return facts
 
 
-def _tiles(evidence: Evidence, facts: Mapping[str, str]) -> str:
+def tiles(evidence: Evidence, facts: Mapping[str, str]) -> str:
     """Show the first figure large, and how much it was measured on."""
     first = evidence.figures[0]
     interval = brackets(first.model.low, first.model.high)
@@ -309,7 +322,7 @@ def _tiles(evidence: Evidence, facts: Mapping[str, str]) -> str:
     return f'<div class="tiles">{shown}</div>'
 
 
-def _lead(view: ModelView) -> str:
+def lead(view: ModelView) -> str:
     """Describe the model in one line."""
     alpha, steps, _ = alpha_of(view)
     words = [view.describe()]
@@ -318,7 +331,7 @@ def _lead(view: ModelView) -> str:
     return f'<p class="lead">{text(" · ".join(words))}</p>'
 
 
-def _data_section(facts: Mapping[str, str], grades: Sequence[tuple[str, int]], source: str | None) -> str:
+def data_section(facts: Mapping[str, str], grades: Sequence[tuple[str, int]], source: str | None) -> str:
     """Describe the rows that the model was evaluated on."""
     named = f": {name(source, LONG)}" if source else ""
     total = sum(count for _, count in grades) or 1
@@ -341,7 +354,7 @@ def fact_table(facts: Mapping[str, object], kind: str = "facts") -> str:
     return f'<table class="{kind}"><tbody>{rows}</tbody></table>' if facts else ""
 
 
-def _settings_section(view: ModelView, notes: Mapping[str, Json], command: str | None) -> str:
+def settings_section(view: ModelView, notes: Mapping[str, Json], command: str | None) -> str:
     """List the parameters, and how to make this page again: one block per command, so that each can be copied."""
     settings: dict[str, object] = {}
     if view.encoder is not None:

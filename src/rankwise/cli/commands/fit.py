@@ -104,9 +104,6 @@ def run(options: argparse.Namespace) -> int:
         "first_column": train.counts_from,
         "metric": ranker.metric_.name,
         "judged_by": ranker.cv_ if valid is None else valid.source,
-        "constant": found.constant,
-        "is_clear": found.is_clear,
-        "tried": [{**row, "chosen": row["is_chosen"]} for row in found.as_dicts(times=False)],
     }
     with output_stream(options.output) as stream:
         save(ranker, stream, notes=notes)
@@ -118,6 +115,9 @@ def run(options: argparse.Namespace) -> int:
             "train": train.facts(),
             "valid": None if valid is None else valid.facts(),
             "model": options.output,
+            "constant": found.constant,
+            "is_clear": found.is_clear,
+            "tried": [{**row, "chosen": row["is_chosen"]} for row in found.as_dicts(times=False)],
         }
         if hasattr(ranker, "expected_score_"):
             more["expected"] = {"value": ranker.expected_score_, "interval": ranker.expected_interval_}
