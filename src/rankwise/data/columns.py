@@ -74,7 +74,7 @@ def columns_hint(wanted: str, names: Sequence[str]) -> str:
     """List the columns of a table that lacks a requested column."""
     close = nearest_name(wanted, names)
     meant = "" if close is None else f"did you mean {close!r}? "
-    return f"{meant}its columns are {some_names([repr(name) for name in names])}."
+    return f"{meant}the columns are {some_names([repr(name) for name in names])}."
 
 
 def nearest_name(wanted: str, names: Sequence[str], cutoff: float = 0.6) -> str | None:
@@ -199,7 +199,7 @@ def decide_roles(
     for role, name in ((role, name) for role, names in given.items() for name in names):
         if name is not None and name not in kinds:
             raise InvalidInputError(
-                f"{table} has no column {name!r}, which {role} names.", columns_hint(name, list(kinds))
+                f"{table} has no column {name!r}, which was named as {role}.", columns_hint(name, list(kinds))
             )
     taken = {name for names in given.values() for name in names}
     if label is None and "label" in kinds and "label" not in taken:

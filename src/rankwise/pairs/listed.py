@@ -66,7 +66,7 @@ class PreferencePairs(Pairs):
         )
         if graph.n_pairs == 0:
             raise NoPairsError(
-                "Every pair that weighs something is a tie (magnitude 0), so nothing says which row is better.",
+                "Every pair that weighs something is a tie (magnitude 0), so there is no order to learn.",
                 "pass at least one pair with a positive magnitude and weight.",
             )
         return cls(listed, graph, groups)

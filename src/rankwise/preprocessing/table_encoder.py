@@ -267,7 +267,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         why = ""
         if len(counts) > max(2, 0.5 * n_known):
             why = (
-                f"nearly every row has another text ({len(counts):,} of {n_known:,}): an id, or words to read "
+                f"nearly every row has its own text ({len(counts):,} of {n_known:,}): an id, or a text of words "
                 f"(words=['{name}'])"
             )
         elif not frequent and len(counts) > 2:

@@ -35,7 +35,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         help="its ending names the format; - is text on standard output",
     )
-    add("--to", choices=("text", "table", "store"), help="the format, if the ending does not say it")
+    add("--to", choices=("text", "table", "store"), help="the format, unless the ending determines it")
     add("-f", "--force", action="store_true", help="replace an existing target")
     add("--regroup", action="store_true", help="stores: bring scattered rows of a query together")
     add_reading(parser)
