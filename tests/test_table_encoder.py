@@ -143,7 +143,7 @@ def test_bytes_are_text_in_utf_8_or_refused():
     table = pa.table({"city": pa.array([word.encode() for word in words])})
     assert TableEncoder().fit(table).get_feature_names_out().tolist() == ["city=Köln", "city=Wien"]
     table = pa.table({"city": pa.array([word.encode("latin-1") for word in words])})
-    with pytest.raises(InvalidInputError, match="is no text in UTF-8"):
+    with pytest.raises(InvalidInputError, match="is not UTF-8 text"):
         TableEncoder().fit(table)
 
 

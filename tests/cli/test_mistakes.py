@@ -121,7 +121,7 @@ def files(tmp_path_factory):
         ("predict m.rw rows.csv --to parquet", "-o ranked.parquet"),
         ("predict m.rw rows.csv -o x.tsv --ranks", "leave --ranks out"),
         ("predict - -", "Standard input is named twice"),
-        ("evaluate m.rw", "names no model or no data"),
+        ("evaluate m.rw", "needs a model and data"),
         ("evaluate m.rw equal.csv", "equal.csv"),
         ("evaluate m.rw rows.csv --metrics best", "Unknown metric"),
         (

@@ -419,7 +419,7 @@ def _decoded(name: str, value: object) -> str:
         return value.decode()
     except UnicodeDecodeError as error:
         raise InvalidInputError(
-            f"Column {name!r} holds {value!r:.60}, which is no text in UTF-8.",
+            f"Column {name!r} holds {value!r:.60}, which is not UTF-8 text.",
             "save the table as UTF-8, or leave the column out.",
         ) from error
 

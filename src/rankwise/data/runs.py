@@ -245,7 +245,7 @@ def _number(text: str, name: str, number: int) -> float:
         value = np.nan
     if not np.isfinite(value):
         raise InvalidInputError(
-            f"{name}, line {number}: {text!r} is no number.", "write a finite number there."
+            f"{name}, line {number}: {text!r} is not a number.", "write a finite number there."
         )
     return value
 
@@ -260,7 +260,7 @@ def _word(value: object) -> str:
     text = str(value).encode(errors="backslashreplace").decode()
     if not text or text.split() != [text]:
         raise InvalidInputError(
-            f"{text!r} is no id that a TREC run can hold.",
+            f"{text!r} is not a valid id in a TREC run.",
             "use ids without spaces, or write a .tsv or .parquet file.",
         )
     return text

@@ -425,7 +425,7 @@ def check_last_column(reader: TextReader, block: TextBlock) -> None:
         raise InvalidInputError(
             f"{names}: there is a column {last + reader.base}, and the one before it that occurs is "
             f"{before + reader.base}.",
-            "correct the number; if it is meant, say how many columns there are (n_features).",
+            "correct the number; if it is right, pass the number of columns (n_features).",
         )
 
 

@@ -194,7 +194,7 @@ def _centred_ranks(values: Doubles, codes: Ints) -> Doubles:
 
 def _refuse_labels(*_: object) -> Evaluator:
     raise InvalidInputError(
-        "The log-loss is of listed pairs, and labels list none.", "use fit_pairs, or another scoring."
+        "The log-loss needs listed pairs, not labels.", "use fit_pairs, or another scoring."
     )
 
 

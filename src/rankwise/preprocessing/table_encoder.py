@@ -142,7 +142,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             unknown = [name for name in roles[role] if name not in names]
             if unknown:
                 raise InvalidInputError(
-                    f"{role} names {unknown[0]!r}, which is no column.",
+                    f"{role} names {unknown[0]!r}, which is not a column.",
                     f"the columns are {', '.join(names)}.",
                 )
         n_rows = columns[0].values.shape[0]
