@@ -96,7 +96,7 @@ MISTAKES = [
     (lambda: fit(y=None), "the target y is None.*Hint: pass the labels"),
     (lambda: fit(y=np.ones(N)), "No query has two different labels.*Hint: "),
     (lambda: fit(AdditiveRanker(), y=np.column_stack([Y, Y])), "2 columns.*AdditiveRanker .*Hint: fit one model per"),
-    (lambda: fit(AdditiveRanker(), aslinearoperator(X)), "a LinearOperator shows none.*Hint: "),
+    (lambda: fit(AdditiveRanker(), aslinearoperator(X)), "a LinearOperator does not have.*Hint: "),
     (lambda: fit(KernelRankRLS("precomputed")), "must be a square matrix.*Hint: fit takes the kernel"),
     (lambda: fit(KernelRankRLS("precomputed"), X @ X.T + np.arange(N)), r"is not symmetric.*Hint: .*K\.T"),
     # Queries
@@ -175,7 +175,7 @@ MISTAKES = [
     (lambda: ndcg(changed(Y, np.nan), Y, QID), "y_true is NaN or infinite in 1 .*first in row 1.*Hint: "),
     (lambda: ndcg(Y, Y[:-1], QID), "entries where .* are expected.*Hint: "),
     (lambda: fit_ranker(StandardScaler, X, Y), "has no fit.*Hint: "),
-    (lambda: permutation_test(RankRLS, X, Y, QID, n_permutations=2), "is no estimator.*Hint: "),
+    (lambda: permutation_test(RankRLS, X, Y, QID, n_permutations=2), "is not an estimator.*Hint: "),
 ]  # fmt: skip
 
 

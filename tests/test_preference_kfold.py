@@ -91,7 +91,7 @@ BAD = [
         "1 components cannot make 2 folds",
     ),
     ({"n_splits": 2, "by": "items"}, [[0, 1]], InvalidInputError, "A fold has 0 pairs to test"),
-    ({"n_splits": 2, "by": "groups"}, [[0, 1]], InvalidInputError, "no groups were given"),
+    ({"n_splits": 2, "by": "groups"}, [[0, 1]], InvalidInputError, "needs groups"),
 ]
 
 

@@ -65,7 +65,7 @@ def test_every_container_gives_the_same_numbers(container):
     np.testing.assert_array_equal(column["vector[1]"], 1.0 - np.arange(60))
     assert len([name for name in names if name.startswith("title~")]) == 5
     said = dict(line.split(": ", 1) for line in encoder.describe())
-    assert "an id, or words to read" in said["id"]
+    assert "an id, or a text of words" in said["id"]
     assert "one value everywhere" in said["same"]
     assert "one value inside every query" in said["season"]
     assert "1 missing: filled with" in said["price"]
@@ -99,7 +99,7 @@ def test_crosses():
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [("same", "one value everywhere"), ("id", "nearly every row has another text")]
+    ("name", "words"), [("same", "one value everywhere"), ("id", "nearly every row has its own text")]
 )
 def test_a_cross_with_a_column_that_is_left_out_says_why(name, words):
     table = pd.DataFrame({"price": np.arange(20.0), "same": 1.0, "id": [f"s{at}" for at in range(20)]})
@@ -143,7 +143,7 @@ def test_bytes_are_text_in_utf_8_or_refused():
     table = pa.table({"city": pa.array([word.encode() for word in words])})
     assert TableEncoder().fit(table).get_feature_names_out().tolist() == ["city=Köln", "city=Wien"]
     table = pa.table({"city": pa.array([word.encode("latin-1") for word in words])})
-    with pytest.raises(InvalidInputError, match="is no text in UTF-8"):
+    with pytest.raises(InvalidInputError, match="is not UTF-8 text"):
         TableEncoder().fit(table)
 
 

@@ -204,14 +204,17 @@ def _compared(results: Results, claim: str, sets: tuple[str, ...], contender: st
             verdict = "significantly behind"
         elif behind(ours, best, claim != "quality"):
             verdict = "significantly ahead"
-        found[verdict].append(
-            f"{name.partition('_')[2] if name[0].isdigit() else name} ({best['contender']})"
-        )
+        shown = name.partition("_")[2] if name[0].isdigit() else name
+        found[verdict].append(f"{shown}: {best['contender']}")
     call = "`AutoRanker()`" if contender == "AutoRanker" else '`AutoRanker(prefer="accuracy")`'
-    parts = [f"{word} on {len(names)} ({', '.join(names)})" for word, names in found.items() if names]
+    parts = [
+        f"{word} on {len(names)}" + ("" if word == "level" else f" ({'; '.join(names)})")
+        for word, names in found.items()
+        if names
+    ]
     if not parts:
         return f"{call}: not run."
-    return f"Against the best peer that was run, {call} is {'; '.join(parts)}."
+    return f"Beside the best peer of each set, {call} is {', '.join(parts)}."
 
 
 TABLES = {

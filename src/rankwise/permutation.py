@@ -103,7 +103,7 @@ def permutation_test(
     queries = check_qid(qid, labels.size)
     check_count("n_permutations", n_permutations, optional=False)
     if isinstance(estimator, type) or not hasattr(estimator, "get_params") or not hasattr(estimator, "fit"):
-        raise InvalidInputError(f"{estimator!r} is no estimator.", "pass a ranker, such as RankRLS().")
+        raise InvalidInputError(f"{estimator!r} is not an estimator.", "pass a ranker, such as RankRLS().")
     parameters = estimator.get_params()
     # AutoRanker has alphas too, but what it chooses among has no table of errors, and its metric is up to the labels.
     chooses_alpha = "alphas" in parameters and "methods" not in parameters

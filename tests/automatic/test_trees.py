@@ -40,6 +40,22 @@ def test_nodes_give_the_scores_of_scikit_learn(rows, has_queries):
     assert BoostedTrees(None).fit(X, y, qid).n_trees_ > 20
 
 
+@pytest.mark.parametrize("weight", [None, np.arange(500) % 2])
+def test_a_column_without_values_is_in_no_tree(rows, weight):
+    X, y = rows
+    empty = np.where(np.arange(500) % 2 == 0, 1.0, np.nan) if weight is not None else np.full(500, np.nan)
+    model = BoostedTrees(20).fit(np.column_stack([X, empty]), y, sample_weight=weight)
+    plain = BoostedTrees(20).fit(X, y, sample_weight=weight)
+    assert (model.predict(np.column_stack([X, empty])) == plain.predict(X)).all()
+
+
+def test_a_table_with_a_name_in_every_row_is_learned_from():
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"price": rng.random(300), "name": [f"hotel {row}" for row in range(300)]})
+    model = AutoRanker(estimate=False).fit(table, table["price"].round(1), qid=np.arange(300) // 10)
+    assert model.candidates_.chosen.value < 0.1
+
+
 @pytest.fixture(scope="module")
 def chosen(rows):
     X, y = rows

@@ -67,7 +67,7 @@ def test_every_command_takes_a_table_as_it_is(capsys, folder, tmp_path):
         "country: a category of 3 values",
         "since: a date, in days since 1970",
         "season: left out",
-        "title: left out, because nearly every row has another text",
+        "title: left out, because nearly every row has its own text",
     ):
         assert words in out, words
     roles = read_header(folder / "model.rw")["notes"]["roles"]

@@ -17,7 +17,7 @@ import scipy.sparse as sp
 from sklearn.base import clone
 
 from on_cluster import in_blocks, local_cluster, ranking_data
-from rankwise import KernelRankRLS, RankRLS, RankRLSCV, RankSVM, RankSVMCV
+from rankwise import AutoRanker, KernelRankRLS, RankRLS, RankRLSCV, RankSVM, RankSVMCV
 from rankwise.distributed import distribute
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
 from rankwise.runtime import progress
@@ -238,9 +238,7 @@ def test_paths_of_coefficients_load_rows_again_only_without_a_basis(client, monk
 @pytest.mark.parametrize("solver", ["stochastic", "egdm-blocks"])
 def test_solvers_that_walk_through_rows_are_refused(client, solver):
     X, y, qid = ranking_data(16)
-    with pytest.raises(
-        UnsuitableSolverError, match=r"would have to come to the client.*Hint: use solver='cg'"
-    ):
+    with pytest.raises(UnsuitableSolverError, match=r"would travel to the client.*Hint: use solver='cg'"):
         RankRLS(solver=solver).fit(in_blocks(X, [50]), y, qid=qid)
 
 
@@ -248,6 +246,9 @@ def test_what_no_cluster_can_do_is_refused(client):
     X, y, qid = ranking_data(17)
     with pytest.raises(InvalidInputError, match="KernelRankRLS needs its rows in the memory of one machine"):
         KernelRankRLS().fit(in_blocks(X, [50]), y, qid=qid)
+    table = dd.from_dask_array(in_blocks(X, [50]), columns=[f"x{column}" for column in range(X.shape[1])])
+    with pytest.raises(InvalidInputError, match="AutoRanker needs its rows in the memory of one machine"):
+        AutoRanker().fit(table, y, qid=qid)
     wide = da.zeros((10, 5000), chunks=(5, 5000))
     with pytest.raises(UnsuitableSolverError, match=r"matrix of 5000 × 5000 from every worker"):
         RankRLS(solver="direct").fit(wide, np.arange(10))

@@ -51,7 +51,7 @@ def pairs_of(items):
         (lambda: pairs_of(pd.DataFrame({"id": pd.Series([], dtype=str), "f": pd.Series([], dtype=float)})), "no rows"),
         (lambda: get_metric("err", max_grade=np.nan), "max_grade=nan is not a finite number"),
         (lambda: TableEncoder().fit(TABLE.iloc[:0]), "has no rows, or no columns"),
-        (lambda: TableEncoder(categories=["g"]).fit(TABLE), "names 'g', which is no column"),
+        (lambda: TableEncoder(categories=["g"]).fit(TABLE), "names 'g', which is not a column"),
         (lambda: TableEncoder().fit(pd.DataFrame(X, columns=["a", "a"])), "several columns named 'a'"),
     ],
 )  # fmt: skip

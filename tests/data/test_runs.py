@@ -58,7 +58,7 @@ def test_judgements_meet_runs():
     ("reader", "text", "words"),
     [
         (load_run, b"q1 Q0 a 1 0.5\n", "line 1"),
-        (load_run, b"q1 Q0 a 1 high tag\n", "'high' is no number"),
+        (load_run, b"q1 Q0 a 1 high tag\n", "'high' is not a number"),
         (load_run, b"q1 Q0 a 1 0.9 t\rq1 Q0 b 2 0.5 t\r", "line 1"),
         (load_run, b"x" * 140_000 + b"\n", "line 1"),
         (load_run, b"q1 Q0 a 1 0.5 t\nq1 Q0 a 2 0.4 t\n", "line 2: item 'a' of query 'q1' comes twice"),

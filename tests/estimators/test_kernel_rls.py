@@ -159,7 +159,7 @@ def test_an_operator_that_multiplies_by_the_kernel():
     np.testing.assert_allclose(model.predict(aslinearoperator(K)), expected.predict(K), atol=1e-8)
     with pytest.raises(InvalidInputError, match="as a matrix"):
         fit(problem, "precomputed", aslinearoperator(K), solver="eigen")
-    with pytest.raises(InvalidInputError, match="does not show them"):
+    with pytest.raises(InvalidInputError, match="does not have"):
         fit(problem, "rbf", aslinearoperator(K))
 
 
@@ -233,7 +233,7 @@ def test_bad_precomputed_kernels():
     K[3, 7] += 0.25
     with pytest.raises(InvalidInputError, match=r"differ by up to 0\.25.*Hint: pass \(K \+ K.T\) / 2"):
         fit(problem, "precomputed", K)
-    with pytest.raises(InvalidInputError, match="has none"):
+    with pytest.raises(InvalidInputError, match="does not have"):
         fit(problem, "precomputed", rbf_kernel(problem.X), basis=("kmeans", 5))
 
 

@@ -337,7 +337,7 @@ class TestListedPairs:
         if with_eval_set:
             error = 1 - model.score_pairs(X, pairs[150:], weight[150:])
             assert error == pytest.approx(min(model.history_))
-        with pytest.raises(InvalidInputError, match="nothing looks at it"):
+        with pytest.raises(InvalidInputError, match="but is not used"):
             RankSVM().fit_pairs(X, pairs, eval_set=(X, pairs))
 
     def test_bad_pairs(self):
@@ -549,7 +549,7 @@ def test_bad_data():
         RankSVM().fit(np.where(problem.X > 2, np.nan, problem.X), problem.y)
     with pytest.raises(InvalidInputError, match="Hint"):
         RankSVM().fit(problem.X, np.where(problem.y > 1, np.inf, problem.y))
-    with pytest.raises(InvalidInputError, match="nothing looks at it"):
+    with pytest.raises(InvalidInputError, match="but is not used"):
         RankSVM().fit(problem.X, problem.y, eval_set=(problem.X, problem.y))
     one_way = LinearOperator(problem.X.shape, matvec=lambda v: problem.X @ v.ravel(), dtype=float)
     with pytest.raises(InvalidInputError, match="Hint: make it with rmatvec"):

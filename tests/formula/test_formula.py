@@ -152,7 +152,7 @@ def test_centres_are_kept_so_that_nothing_cancels():
     ("step", "words"),
     [
         (Normalizer(), "Normalizer has no formula"),
-        (SplineTransformer(extrapolation="periodic"), "repeats without end"),
+        (SplineTransformer(extrapolation="periodic"), "infinitely many pieces"),
     ],
 )
 def test_what_has_no_formula_is_refused_with_a_way_out(step, words):
@@ -241,7 +241,7 @@ def test_a_union_may_begin_with_a_word(word):
         (lambda X, y: KernelRankRLS("precomputed").fit(X @ X.T, y), "no formula in columns"),
         (lambda X, y: fit([SimpleImputer(missing_values=-1)], RankRLS(), X, y, None), "takes -1 for a missing value"),
         (lambda X, y: StandardScaler().fit(X, y), "StandardScaler has no predict"),
-        (lambda X, y: Bare().fit(X, y), "says how many columns it takes"),
+        (lambda X, y: Bare().fit(X, y), "has its number of columns"),
     ],
 )  # fmt: skip
 def test_models_without_a_formula_are_refused_with_a_way_out(make, words):

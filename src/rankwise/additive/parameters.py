@@ -89,7 +89,7 @@ def read_surfaces(
         columns = read_columns("interactions", pair, n_columns, names)
         if len(columns) != 2 or columns[0] == columns[1]:
             raise InvalidInputError(
-                f"interactions has {pair!r}, which is no pair of columns.", "list pairs such as [(0, 3)]."
+                f"interactions has {pair!r}, which is not a pair of columns.", "list pairs such as [(0, 3)]."
             )
         if all(column in plan.constant for column in columns):
             raise InvalidInputError(

@@ -180,7 +180,7 @@ class CandidateTable(Sequence[Entry]):
         ]
         others = [entry.difference for entry in self.entries if entry not in shown]
         if others:
-            cells.append(["", f"{len(others)} more within {max(others):.4f}", "", "", ""])
+            cells.append(["", f"{len(others)} more within {max(others):.4f} of the best", "", "", ""])
         return cells
 
     def remarks(self) -> list[str]:

@@ -51,7 +51,7 @@ from rankwise.data.validation import check_alphas, check_choice, check_names, re
 from rankwise.design import Design
 from rankwise.estimators.additive import AdditiveMixin
 from rankwise.estimators.base import NOT_NEGATIVE, POSITIVE, Constraints
-from rankwise.estimators.fitted import refuse_unknown
+from rankwise.estimators.fitted import is_on_cluster, refuse_unknown
 from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError, UndefinedMetricError
 from rankwise.exporters.targets import TARGETS, check_exportable
 from rankwise.exporters.targets import exportable_to as formula_exportable_to
@@ -262,10 +262,11 @@ class AutoRanker(CalibratedRanker):
         encoder = self.encoder
         if isinstance(encoder, str):
             check_choice("encoder", encoder, ("auto",))
-            encoder = TableEncoder() if is_table_like(X) and needs_encoding(X) else None
+            is_table = is_table_like(X) and not is_on_cluster(X)  # base refuses the latter
+            encoder = TableEncoder() if is_table and needs_encoding(X) else None
         elif not isinstance(encoder, TableEncoder | None):
             raise InvalidInputError(
-                f"encoder={encoder!r} is no TableEncoder.", "use 'auto', None or a TableEncoder."
+                f"encoder={encoder!r} is not a TableEncoder.", "use 'auto', None or a TableEncoder."
             )
         self.encoder_ = None if encoder is None else clone(encoder).fit(X, qid=qid)
         if self.encoder_ is not None:

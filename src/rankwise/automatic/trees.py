@@ -112,6 +112,8 @@ class BoostedTrees(RankingMixin, BaseEstimator):  # type: ignore[misc]
             n_iter_no_change=_PATIENCE,
             random_state=self.random_state,
         )
+        counted = rows if weight is None else rows[weight > 0]
+        rows = np.where(np.isnan(counted).all(axis=0), 0.0, rows)  # scikit-learn cannot bin empty columns
         limit = nullcontext() if self.n_threads is None else threadpool_limits(self.n_threads)
         with limit:
             grower.fit(rows, target - mean[queries.codes], sample_weight=weight)

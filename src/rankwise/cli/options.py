@@ -80,13 +80,13 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
     add(
         "--zero-based",
         choices=("true", "false"),
-        help="text: whether columns count from 0 (the model's, or found)",
+        help="text: whether columns count from 0 (as in the model, or detected)",
     )
     add(
         "--n-features",
         type=positive,
         metavar="N",
-        help="text: the number of columns, if the last may not occur",
+        help="text: the number of columns, if the last may be empty",
     )
     add("--n-threads", type=positive, metavar="N", help="threads to use (all)")
 
@@ -98,7 +98,7 @@ def add_columns(parser: argparse.ArgumentParser) -> None:
         "--categories",
         type=names,
         metavar="A,B",
-        help="columns of numbers that are names, such as postcodes",
+        help="columns of numbers that are categories, such as postcodes",
     )
     add("--words", type=names, metavar="A,B", help="columns of text to read word by word")
     add("--crosses", type=names, metavar="A:B,C:D", help="products of two columns: price:country")

@@ -72,7 +72,7 @@ def columns_hint(wanted: str, names: Sequence[str]) -> str:
     """List the columns of a table that lacks a requested column."""
     close = nearest_name(wanted, names)
     meant = "" if close is None else f"did you mean {close!r}? "
-    return f"{meant}its columns are {some_names([repr(name) for name in names])}."
+    return f"{meant}the columns are {some_names([repr(name) for name in names])}."
 
 
 def nearest_name(wanted: str, names: Sequence[str], cutoff: float = 0.6) -> str | None:
@@ -197,7 +197,7 @@ def decide_roles(
     for role, name in ((role, name) for role, names in given.items() for name in names):
         if name is not None and name not in kinds:
             raise InvalidInputError(
-                f"{table} has no column {name!r}, which {role} names.", columns_hint(name, list(kinds))
+                f"{table} has no column {name!r}, which was named as {role}.", columns_hint(name, list(kinds))
             )
     taken = {name for names in given.values() for name in names}
     if label is None and "label" in kinds and "label" not in taken:
@@ -412,7 +412,7 @@ def _decoded(name: str, value: object) -> str:
         return value.decode()
     except UnicodeDecodeError as error:
         raise InvalidInputError(
-            f"Column {name!r} holds {value!r:.60}, which is no text in UTF-8.",
+            f"Column {name!r} holds {value!r:.60}, which is not UTF-8 text.",
             "save the table as UTF-8, or leave the column out.",
         ) from error
 

@@ -212,7 +212,7 @@ def _number(text: str, place: str) -> float:
     except ValueError:
         value = np.nan
     if not np.isfinite(value):
-        raise InvalidInputError(f"{place}: {text!r} is no number.", "write a finite number there.")
+        raise InvalidInputError(f"{place}: {text!r} is not a number.", "write a finite number there.")
     return value
 
 
@@ -220,7 +220,7 @@ def _word(value: object) -> str:
     text = str(value).encode(errors="backslashreplace").decode()
     if not text or text.split() != [text]:
         raise InvalidInputError(
-            f"{text!r} is no id that a TREC run can hold.",
+            f"{text!r} is not a valid id in a TREC run.",
             "use ids without spaces, or write a .tsv or .parquet file.",
         )
     return text

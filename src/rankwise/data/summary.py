@@ -204,7 +204,7 @@ def _problems(
         found.append(of_query_columns(len(summary.query_columns), summary.columns))
     widths = (high - low)[(high > low) & np.isfinite(high - low)]
     if widths.size and widths.max() > 1000 * np.median(widths):
-        found.append("columns have very different ranges: scale them, as `rankwise fit` does by itself")
+        found.append("columns have very different ranges: scale them (`rankwise fit` does)")
     if not np.isfinite(low).all() or not np.isfinite(high).all():
         found.append("some cells are infinite, or a column is NaN throughout")
     return found

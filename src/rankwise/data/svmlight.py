@@ -69,7 +69,7 @@ Problem: TypeAlias = tuple[str, str]
 PROBLEMS: dict[str, Problem] = {
     "label": (
         "the label is not a number",
-        "a line starts with its label: `2 qid:7 1:0.5 3:1 # comment`; a table has a name that ends in .csv or the like",
+        "a line starts with its label: `2 qid:7 1:0.5 3:1 # comment`; tables end in .csv or need --format table",
     ),
     "label_missing": ("the label is missing", "drop rows without a label, or give them one"),
     "qid_empty": ("the query id is empty or has a NUL byte in it", "write an id without spaces after `qid:`"),

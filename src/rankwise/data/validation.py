@@ -363,7 +363,7 @@ def _as_array(X: Any) -> Any:
     """Return a sparse matrix as an array, other rows as they are; raise where that cannot be."""
     if isinstance(X, LinearOperator):
         raise InvalidInputError(
-            "Curves look at the values of X, and a LinearOperator shows none.",
+            "Curves need the values of X, which a LinearOperator does not have.",
             "pass an array or a data frame.",
         )
     if not is_sparse(X):
@@ -371,7 +371,7 @@ def _as_array(X: Any) -> Any:
     if not fits(8 * X.shape[0] * X.shape[1]):
         raise InvalidInputError(
             f"X, a sparse matrix of {X.shape[0]} × {X.shape[1]}, does not fit into memory as an array.",
-            "use RankSVM or RankRLS; curves are for columns that most rows have.",
+            "use RankSVM or RankRLS; curves suit columns with a value in most rows.",
         )
     return X.toarray()
 

@@ -52,7 +52,7 @@ def _checked(estimator: Estimator, X: object) -> ClusterRows:
     solver = getattr(estimator, "solver", "auto")
     if solver in _WALKERS:
         raise UnsuitableSolverError(
-            f"solver={solver!r} walks through X block by block, so every block would have to come to the client.",
+            f"solver={solver!r} reads X block by block, so every block would travel to the client.",
             "use solver='cg' or 'egdm', which exchange a vector per product.",
         )
     rows = X if isinstance(X, ClusterRows) else distribute(X).X

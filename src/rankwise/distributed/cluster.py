@@ -282,7 +282,7 @@ class Cluster:
                     raise problem
             elif waited > self.timeout:
                 raise ClusterError(
-                    f"No worker is left, and none came for {self.timeout:.0f} s.",
+                    f"No worker is left, and none joined for {self.timeout:.0f} s.",
                     "start workers; a nanny restarts workers that were killed.",
                 )
             time.sleep(_POLL)
@@ -422,7 +422,7 @@ def computed(client: Any, collections: Sequence[Any], timeout: float) -> list[An
 def _nothing_comes(client: Any, timeout: float) -> ClusterError:
     workers = ", ".join(sorted(client.nthreads())) or "none"
     return ClusterError(
-        f"Nothing was computed for {timeout:.0f} s (workers: {workers}).",
+        f"No block was computed for {timeout:.0f} s (workers: {workers}).",
         "look at the dashboard; if blocks take that long, pass a larger timeout.",
     )
 

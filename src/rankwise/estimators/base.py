@@ -352,12 +352,12 @@ class Ranker(RankingMixin, BaseEstimator):  # type: ignore[misc]
         if eval_set is not None and not self._looks_at_eval_set:
             stop = "set early_stopping=True, or " if hasattr(self, "early_stopping") else ""
             raise InvalidInputError(
-                "eval_set was passed, but nothing looks at it.",
+                "eval_set was passed, but is not used.",
                 f"{stop}use a ranker that chooses alpha on it, such as RankRLSCV.",
             )
         if groups is not None and not hasattr(self, "cv"):
             raise InvalidInputError(
-                "groups was passed, but there are no folds that could divide them.",
+                "groups was passed, but there are no folds.",
                 "leave it out, or use a ranker that chooses alpha on folds, such as RankRLSCV.",
             )
 

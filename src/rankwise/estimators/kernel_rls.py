@@ -84,7 +84,7 @@ class KernelMixin(BaseEstimator):  # type: ignore[misc]
         design, row_weight = problem.design, problem.pairs.row_weight
         if not design.has_rows and self.kernel != "precomputed":
             raise InvalidInputError(
-                f"kernel={self.kernel!r} looks at the rows of X, and a LinearOperator does not show them.",
+                f"kernel={self.kernel!r} needs the rows of X, which a LinearOperator does not have.",
                 "pass a matrix, or kernel='precomputed' and an operator that multiplies by the kernel.",
             )
         X = whole_entries(design.stored())
@@ -363,12 +363,12 @@ class KernelRankRLSCV(KernelMixin, Ranker):
         converges = self.solver_ == "eigen"
         if converges and self.method not in {"auto", "tikhonov"}:
             raise InvalidInputError(
-                f"method={self.method!r} stops early, and a decomposition knows the converged models only.",
+                f"method={self.method!r} stops early, but a decomposition has only converged models.",
                 "use method='auto', or solver='cg' without a basis.",
             )
         if not converges and self.basis is not None:
             raise InvalidInputError(
-                "solver='cg' multiplies by the kernel of all rows, and basis names a part of them.",
+                "solver='cg' multiplies by the kernel of all rows, but basis selects some of them.",
                 "use solver='eigen' with a basis.",
             )
         return str(("tikhonov" if converges else "hybrid") if self.method == "auto" else self.method)

@@ -99,7 +99,9 @@ class LinearMixin(BaseEstimator):  # type: ignore[misc]
         if solver == "auto":
             return found
         if found.is_signed:
-            raise InvalidInputError(f"solver={solver!r} knows no signs.", "use solver='auto' with positive.")
+            raise InvalidInputError(
+                f"solver={solver!r} does not support signs.", "use solver='auto' with positive."
+            )
         if self._has_gap and found.unpenalised is not None:
             raise InvalidInputError(
                 f"solver={solver!r} proves its gap by a penalty, and column_penalty is 0 for some columns.",

@@ -303,7 +303,7 @@ class RankRLS(LinearMixin, Ranker):
         restriction = self._restriction()
         if restriction is not None and self.solver in {"stochastic", "egdm-blocks"}:
             raise InvalidInputError(
-                f"solver={self.solver!r} reads the data in blocks, and knows no prior, signs or penalties of columns.",
+                f"solver={self.solver!r} does not support positive, prior or column_penalty.",
                 "use solver='auto' or 'cg'.",
             )
         if restriction is not None and restriction.is_signed and self.alpha == 0:
@@ -501,8 +501,7 @@ class RankRLSCV(LinearMixin, Ranker):
         alphas, powers = check_alphas(self.alphas, positive=True), self._powers()
         if is_exact_name(self.cv) or self.method not in {"auto", "tikhonov"} or len(powers) > 1:
             raise InvalidInputError(
-                "positive, prior and column_penalty have models that are fitted one by one: there is neither a surface "
-                "nor a closed form.",
+                "With positive, prior or column_penalty there is neither a surface nor a closed form.",
                 "use cv=5 or an eval_set, method='auto' and one value of penalty_power.",
             )
         plan = self._held_out(problem, eval_set)
@@ -559,6 +558,6 @@ class RankRLSCV(LinearMixin, Ranker):
         super()._check_parameters()
         if is_exact_name(self.cv) and self.method not in {"auto", "tikhonov"}:
             raise InvalidInputError(
-                f"cv={self.cv!r} knows the converged models only, and method={self.method!r} stops early.",
+                f"cv={self.cv!r} has only converged models, but method={self.method!r} stops early.",
                 "use method='auto' or 'tikhonov', or a number of folds.",
             )

@@ -130,12 +130,12 @@ class CodeLanguage(Language):
     def _check_name(self, name: str, taken: Sequence[str]) -> None:
         if not _IDENTIFIER.fullmatch(name):
             raise InvalidInputError(
-                f"{name!r} is no name of a function.", "use letters, digits and underscores."
+                f"{name!r} is not a valid name of a function.", "use letters, digits and underscores."
             )
         if name in taken or (self.title == "Python" and keyword.iskeyword(name)):
             raise InvalidInputError(
-                f"{name!r} means something else in {self.title}.",
-                "call the function otherwise (name=).",
+                f"{name!r} is a reserved word in {self.title}.",
+                "choose another name (name=).",
             )
 
     def _about(self, formula: Formula) -> str:

@@ -261,8 +261,8 @@ class _Builder:
         """Return the tree of a function of two columns."""
         if any(column.steps for column in surface.columns):
             raise InvalidInputError(
-                "A surface of columns that are prepared first does not become trees.",
-                "train on the columns as they come, or export to SQL, C, JavaScript, Python or ONNX.",
+                "A surface of transformed columns cannot become trees.",
+                "train without these transformers, or export to SQL, C, JavaScript, Python or ONNX.",
             )
         first, second = (sorted({_single(k) for k in knots}) for knots in surface.knots)
         a, b = (column.number for column in surface.columns)

@@ -97,7 +97,7 @@ def export(
     ['age', 'bm25']
     """
     if format not in TARGETS:
-        raise InvalidInputError(f"{format!r} is no format to export to.", f"use one of {', '.join(TARGETS)}.")
+        raise InvalidInputError(f"{format!r} is not an export format.", f"use one of {', '.join(TARGETS)}.")
     if error is not None and not error > 0:
         raise InvalidInputError(f"error must be positive, got {error}.", "use a small positive number.")
     formula = model if isinstance(model, Formula) else formula_of(model, feature_names, output=output)
@@ -106,7 +106,7 @@ def export(
     if nonnegative:
         if format not in _ENGINES or is_linear(formula):
             raise InvalidInputError(
-                f"{TARGETS[format].title} has no trees for this model, and only trees are lifted to scores from 0.",
+                f"{TARGETS[format].title} has no trees for this model, and nonnegative works for trees only.",
                 "train curves, or add a constant where scores are used: the order stays the same.",
             )
         formula = replace(formula, constant=formula.constant - lowest(trees_of(formula, error)))

@@ -155,7 +155,7 @@ class _Graph:
         if isinstance(step, Fill):
             if isinstance(step.value, str):
                 raise InvalidInputError(
-                    "ONNX has no missing texts, so that none can be filled in.",
+                    "ONNX has no missing texts, so an imputer of texts cannot be exported.",
                     "leave the imputer of texts out: missing ones become a category of their own in OneHotEncoder.",
                 )
             return self._if_missing(x, step.value, x)

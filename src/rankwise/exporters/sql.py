@@ -49,7 +49,7 @@ class Sql(Language):
         if same(name) in {*known, same(self._qid)}:
             raise InvalidInputError(
                 f"The table has a column {name!r}, and the scores would be called that too.",
-                "call the scores otherwise (name=).",
+                "choose another name for the scores (name=).",
             )
         self._prefix = "rw_"
         while any(one.lower().startswith(self._prefix) for one in given):

@@ -108,12 +108,12 @@ def check_exportable(
         )
     if methods and format == "onnx" and not whole_query:
         raise InvalidInputError(
-            "The model scales columns inside queries, and rows in ONNX know nothing of queries.",
+            "The model scales columns inside queries, and ONNX models score rows without queries.",
             "pass whole_query=True, and run the model on the rows of one query at a time.",
         )
     if methods and not target.goes_on and any(map(_goes_on, formula.columns)):
         raise InvalidInputError(
-            "Vespa's normalisers stand alone in the last phase, and the model goes on from the scaled columns.",
+            "Vespa's normalisers must come last, but the model computes with scaled columns.",
             "train a linear model on columns scaled by minmax, or use another scaling.",
         )
     others = "export to ONNX, SQL, C, JavaScript or Python."
@@ -131,7 +131,7 @@ def check_exportable(
         )
     if {Fill, IsMissing} & formula.kinds and target.is_engine and not filled:
         raise InvalidInputError(
-            f"{target.title} hands over 0 where a value is missing, and the model treats it otherwise.",
+            f"{target.title} passes 0 for a missing value, but the model distinguishes the two.",
             f"give the features defaults there and pass filled=True, or {others}",
         )
     _check_bounded(formula, target, others)

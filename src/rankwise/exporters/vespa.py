@@ -27,7 +27,8 @@ class Vespa(Language):
         """Return the profile."""
         if not _FIELD.fullmatch(name):
             raise InvalidInputError(
-                f"{name!r} is no name of a rank profile.", "use letters, digits and underscores (name=)."
+                f"{name!r} is not a valid name of a rank profile.",
+                "use letters, digits and underscores (name=).",
             )
         self._features = [self.feature(one) for one in formula.names]
         program = Program(formula, "rankwise_")
@@ -67,14 +68,14 @@ class Vespa(Language):
         if _FEATURE.fullmatch(name):
             return name
         raise InvalidInputError(
-            f"{name!r} is no rank feature of Vespa.",
+            f"{name!r} is not a rank feature of Vespa.",
             "name the columns by their features (feature_names), such as 'bm25(title)' or 'attribute(price)'.",
         )
 
     def number(self, value: float) -> str:
         if not math.isfinite(value):
             raise InvalidInputError(
-                "Rank profiles have no way to write a value that is no number.",
+                "Rank profiles cannot represent NaN.",
                 "encode categories that training did not have by a number (unknown_value), or one-hot.",
             )
         return super().number(value)

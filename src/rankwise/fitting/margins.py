@@ -35,7 +35,7 @@ def margins_of(pairs: Pairs, loss: str, output: int = 0) -> MarginPairs:
     if LOSSES[loss].is_probability and pairs.has_magnitudes:
         raise InvalidInputError(
             "loss='logistic' has no margins, so magnitudes would be ignored.",
-            "pass how sure a preference is as weight, and a tie as two opposite pairs of half the weight.",
+            "pass the certainty of a preference as weight, and a tie as two opposite pairs of half the weight.",
         )
     return pairs.margins(output)
 

@@ -87,7 +87,7 @@ class LeastSquares:
         if self.solver in {"direct", "eigen"} and n_features > design.widest_matrix:
             raise UnsuitableSolverError(
                 f"solver={self.solver!r} adds up a matrix of {n_features} × {n_features} from every worker, and "
-                f"{design.widest_matrix:.0f} columns are the most that is done for.",
+                f"{design.widest_matrix:.0f} columns are the limit.",
                 "use solver='cg', which exchanges vectors.",
             )
         return self

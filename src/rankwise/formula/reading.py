@@ -164,7 +164,7 @@ def _n_inputs(view: ModelView) -> int:
     found = [number for part in (*view.steps, view.ranker) if (number := features_taken(part)) is not None]
     if not found:
         raise InvalidInputError(
-            "No step of the model says how many columns it takes.", "fit the pipeline as a whole."
+            "No step of the model has its number of columns.", "fit the pipeline as a whole."
         )
     return found[0]
 

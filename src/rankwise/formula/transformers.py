@@ -227,7 +227,7 @@ def _spline(step: sk.SplineTransformer, columns: Columns) -> Columns:
     """
     if step.extrapolation == "periodic":
         raise InvalidInputError(
-            "SplineTransformer(extrapolation='periodic') repeats without end, and pieces do not.",
+            "SplineTransformer(extrapolation='periodic') has infinitely many pieces.",
             "use another extrapolation, or bring the column into one period where it is made.",
         )
     knots = [np.unique(spline.t[step.degree : spline.t.size - step.degree]) for spline in step.bsplines_]

@@ -117,7 +117,7 @@ def _without(
         return np.asarray(np.linalg.solve(decomposition.inside(rows, alphas), residual))
     except np.linalg.LinAlgError as error:
         raise InvalidInputError(
-            "The alphas are lost beside columns as large as these, once rows are held out.",
+            "The alphas vanish by rounding beside columns as large as these.",
             "scale the columns, for example with sklearn.preprocessing.StandardScaler, or use larger alphas.",
         ) from error
 

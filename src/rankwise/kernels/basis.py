@@ -47,7 +47,7 @@ def choose_basis(basis: Basis, kernel: Kernel, X: Matrix, seed: int, row_weight:
         return present[_random_rows(present.size, size, seed)]
     if kernel.is_precomputed:
         raise InvalidInputError(
-            f"basis={basis!r} looks at the columns of X, and a precomputed kernel has none.",
+            f"basis={basis!r} needs the columns of X, which a precomputed kernel does not have.",
             "use a number, or row indices.",
         )
     rows = X if present.size == n_rows else X[present]

@@ -109,7 +109,7 @@ def _count_pairs(given: Given) -> tuple[Doubles, Doubles, Callable[[Doubles, int
     if not ordered.any():
         raise NoPairsError(
             "no query has two rows with different labels, so there are no pairs to count.",
-            "check that y_true varies inside queries, and that qid names queries and not rows.",
+            "check that labels vary inside queries, and that qid names queries, not rows.",
         )
 
     def count(block: Doubles, n_threads: int) -> Doubles:
@@ -167,7 +167,7 @@ def _prepare_spearman(options: Options, given: Given) -> Evaluator:
     if not spread.any():
         raise NoPairsError(
             "no query has two rows with different labels, so there is no order to correlate with.",
-            "check that y_true varies inside queries, and that qid names queries and not rows.",
+            "check that labels vary inside queries, and that qid names queries, not rows.",
         )
 
     def values(block: Doubles, n_threads: int) -> Doubles:
@@ -194,7 +194,7 @@ def _centred_ranks(values: Doubles, codes: Ints) -> Doubles:
 
 def _refuse_labels(*_: object) -> Evaluator:
     raise InvalidInputError(
-        "The log-loss is of listed pairs, and labels list none.", "use fit_pairs, or another scoring."
+        "The log-loss needs listed pairs, not labels.", "use fit_pairs, or another scoring."
     )
 
 

@@ -69,7 +69,7 @@ class RankingScorer(BaseEstimator):  # type: ignore[misc]
         if qid is None and not self.global_ranking:
             raise MissingQueriesError(
                 f"The scorer {self.metric!r} was called without query ids.",
-                f"{ROUTING_HINT}; where all rows really form one ranking, say "
+                f"{ROUTING_HINT}; if all rows form one ranking, pass "
                 f"make_ranking_scorer({self.metric!r}, global_ranking=True).",
             )
         metric: Metric = get_metric(self.metric)

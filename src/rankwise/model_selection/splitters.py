@@ -174,9 +174,7 @@ class PreferenceKFold(BaseEstimator):  # type: ignore[misc]
         """Return the number of the unit that each pair belongs to."""
         if self.by == "groups":
             if groups is None:
-                raise InvalidInputError(
-                    "by='groups' was asked, and no groups were given.", "pass groups= to split."
-                )
+                raise InvalidInputError("by='groups' needs groups.", "pass groups= to split.")
             return check_qid(groups, ends.shape[0], name="groups", what="group", beside="pairs").codes
         if self.by == "components":
             edges = coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(n_items, n_items))

@@ -90,7 +90,7 @@ class LabelPairs(Pairs):
             if levels.n_pairs == 0 and not may_be_empty:
                 which = f"output {output} of y" if self.several_outputs else "y"
                 raise NoPairsError(
-                    f"No query has two different labels in {which}, so nothing says which row is better.",
+                    f"No query has two different labels in {which}, so there are no pairs to learn from.",
                     "every query has a single row: check that qid groups the rows that compete."
                     if queries.sizes.max(initial=0) <= 1
                     else "check that y holds the labels and that qid groups rows with different labels.",

@@ -70,7 +70,7 @@ class PreferencePairs(Pairs):
         )
         if graph.n_pairs == 0:
             raise NoPairsError(
-                "Every pair that weighs something is a tie (magnitude 0), so nothing says which row is better.",
+                "Every pair with a positive weight is a tie (magnitude 0), so there is no order to learn.",
                 "pass at least one pair with a positive magnitude and weight.",
             )
         return cls(listed, graph, groups)
@@ -114,7 +114,7 @@ class PreferencePairs(Pairs):
         margins = PreferenceMargins.of_graph(self.whole)
         if margins.winner.size == 0:
             raise NoPairsError(
-                "Without the pairs that are held out, none is left to train on.",
+                "All pairs are held out, so none are left to train on.",
                 "use more folds, or hold less out.",
             )
         return margins

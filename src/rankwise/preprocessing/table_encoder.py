@@ -142,7 +142,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
             unknown = [name for name in roles[role] if name not in names]
             if unknown:
                 raise InvalidInputError(
-                    f"{role} names {unknown[0]!r}, which is no column.",
+                    f"{role} names {unknown[0]!r}, which is not a column.",
                     f"the columns are {', '.join(names)}.",
                 )
         n_rows = columns[0].values.shape[0]
@@ -267,7 +267,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         why = ""
         if len(counts) > max(2, 0.5 * n_known):
             why = (
-                f"nearly every row has another text ({len(counts):,} of {n_known:,}): an id, or words to read "
+                f"nearly every row has its own text ({len(counts):,} of {n_known:,}): an id, or a text of words "
                 f"(words=['{name}'])"
             )
         elif not frequent and len(counts) > 2:

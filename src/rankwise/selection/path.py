@@ -306,7 +306,7 @@ def set_apart(problem: Problem, plan: Plan, metric: Metric) -> tuple[Pairs, Desi
     trained = pairs.only(plan.trained(0))
     if not all(trained.has_pairs(output) for output in range(pairs.n_outputs)):
         raise NoPairsError(
-            "Of the pairs of rows of which one is better, what is held out leaves none to train on.",
+            "Without the held-out rows, no two rows with different labels are left to train on.",
             "use a smaller validation_fraction, or an eval_set.",
         )
     # Of listed pairs only the rows in them: every iterate is scored.

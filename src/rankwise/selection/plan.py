@@ -345,7 +345,7 @@ def read_splits(
             train, test = (_positions(side, n_units) for side in split)
         except (IndexError, TypeError, ValueError) as error:
             raise InvalidInputError(
-                f"cv={splitter} holds a split that is no pair of positions of {unit} ({error}).",
+                f"cv={splitter} holds a split that is not a pair of positions of {unit} ({error}).",
                 f"make every split (train, test), two arrays of positions from 0 to {n_units - 1}, or two masks.",
             ) from error
         if not test.size:

@@ -32,7 +32,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         required=True,
         help="its ending names the format; - is text on standard output",
     )
-    add("--to", choices=("text", "table", "store"), help="the format, if the ending does not say it")
+    add("--to", choices=("text", "table", "store"), help="the format, unless the ending determines it")
     add("-f", "--force", action="store_true", help="replace an existing target")
     add_reading(parser)
 

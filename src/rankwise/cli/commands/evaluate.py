@@ -157,9 +157,7 @@ def _read_models(options: argparse.Namespace) -> tuple[Data, dict[str, Floats]]:
     from rankwise.cli.reading import read_data, read_model, score
 
     if options.model is None or not options.data:
-        raise InvalidInputError(
-            "The command names no model or no data.", "write rankwise evaluate MODEL DATA."
-        )
+        raise InvalidInputError("The command needs a model and data.", "write rankwise evaluate MODEL DATA.")
     if options.against and "-" in options.data:
         raise InvalidInputError("Standard input can be read once.", "compare models on a file.")
     models = [read_model(path) for path in (options.model, *options.against)]

@@ -59,21 +59,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--methods", type=names, metavar="A,B",
         help="rls (squared loss), svm (hinge), svm-squared, logistic (preferences), curves, surfaces, kernel",
     )  # fmt: skip
-    add("--prefer", choices=("readable", "accuracy"), help="readable models (the default), or also others")
+    add(
+        "--prefer",
+        choices=("readable", "accuracy"),
+        help="the simplest good model (default), or the most accurate",
+    )
     add("--alphas", type=_numbers, metavar="A,B", help="the grid of regularisation, or one value")
     add("--cv", type=positive, metavar="N", help="the number of folds")
     add(
         "--time-limit",
         type=seconds,
         metavar="5m",
-        help="keep the best candidate found in this time (60s, 5m, 1h)",
+        help="stop after this time, with the best candidate (60s, 5m, 1h)",
     )
     add(
         "--target",
         metavar="NAME",
         help="only models that can be exported to this target, such as solr or sqlite",
     )
-    add("--verbose", action="store_true", help="print every candidate, not the best of each form")
+    add("--verbose", action="store_true", help="print all candidates, not only the best of each form")
     parser.add_argument("--json", action="store_true", help="print JSON")
     add_columns(parser)
     add_reading(parser)
@@ -84,7 +88,7 @@ def run(options: argparse.Namespace) -> int:
     from rankwise.persistence import save
 
     if options.output is None:
-        raise InvalidInputError("The command does not say where to save the model.", "add -o model.rw.")
+        raise InvalidInputError("No output file was given for the model.", "add -o model.rw.")
     if options.json and options.output == "-":
         raise InvalidInputError(
             "The model and the JSON would both go to standard output.", "add -o model.rw."

@@ -37,7 +37,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--to",
         choices=("scores", "csv", "tsv", "parquet", "trec"),
-        help="the format, if the ending does not say it",
+        help="the format, unless the ending determines it",
     )
     parser.add_argument(
         "--ranks", action="store_true", help="write ranks inside each query instead of scores: 1 is best"
