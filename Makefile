@@ -7,7 +7,7 @@ OLDEST := .venv-oldest
 NATIVE := CMakeLists.txt pyproject.toml $(wildcard cpp/*.hpp) $(wildcard cpp/*.cpp)
 MODULES := $(shell find src -name '*.py' | sort)
 
-.PHONY: demo test lint docs bench test-long test-faults test-sanitize test-oldest test-wheel wheel coverage mutation fuzz fuzz-text \
+.PHONY: demo test pytest setup lint docs bench test-long test-faults test-sanitize test-oldest test-wheel wheel coverage mutation fuzz fuzz-text \
 	fuzz-mutations clean always
 
 # --- environments: editable, so that Python edits need no reinstall; new modules and the compiled core do ---
@@ -55,9 +55,13 @@ demo: $(VENV)/.runtime
 	$(BIN)/python examples/demo.py
 	$(BIN)/python -m rankwise demo
 
+test: lint pytest
+
 # Two processes: most tests have one thread's work. Each takes half of the tests in their order, and so shares their models.
-test: lint
+pytest: $(VENV)/.installed
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not long"
+
+setup: $(VENV)/.installed
 
 lint: $(VENV)/.installed
 	$(BIN)/ruff check .

@@ -53,18 +53,21 @@ def all_pairs(factors, allowed, given=()):
     return chosen
 
 
-def pairwise(allowed=lambda **_: True, **factors):
+def pairwise(allowed=lambda **_: True, indirect=(), **factors):
     """Parametrize a test by cases in which every two settings meet, in place of stacked decorators.
 
     Parameters
     ----------
     allowed : callable
         Takes a case as keywords and tells whether it is valid.
+    indirect : list of str
+        Arguments that are fixtures, which make what the test gets of the values.
     **factors : iterables
         The values of each argument of the test.
     """
     cases = all_pairs({name: list(values) for name, values in factors.items()}, allowed)
-    return pytest.mark.parametrize(list(factors), [tuple(case.values()) for case in cases])
+    values = [tuple(case.values()) for case in cases]
+    return pytest.mark.parametrize(list(factors), values, indirect=indirect)
 
 
 def is_valid_cost(ties, cost, **_):

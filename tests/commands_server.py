@@ -16,7 +16,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
+from pkgutil import walk_packages
 
+import rankwise
 from rankwise.cli import main
 
 HANGS = 120  # seconds after which a command that does not end is taken to hang
@@ -126,8 +128,9 @@ class CommandsServer:
 
 
 def _serve():
-    for name in ("convert", "evaluate", "export", "fit", "inspect", "predict", "report"):
-        import_module(f"rankwise.cli.commands.{name}")  # so that children need not
+    for module in walk_packages(rankwise.__path__, "rankwise."):  # so that children need not
+        if not module.name.startswith(("rankwise.distributed", "rankwise.__main__")):
+            import_module(module.name)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     for line in sys.stdin:
         request = json.loads(line)

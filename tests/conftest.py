@@ -1,5 +1,6 @@
 """What every test relies on."""
 
+import gc
 import os
 import signal
 
@@ -18,3 +19,9 @@ settings.load_profile(os.environ.get("RANKWISE_EXAMPLES", "same"))
 # A job in the background is started with Ctrl-C ignored, and so would be the processes that the tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish():
+    """Leave ten thousand tests out of every garbage collection."""
+    gc.collect()
+    gc.freeze()

@@ -23,6 +23,7 @@ from rankwise.design.terms import Curve, Surface, Terms, predict
 CODED = {"rtol": 1e-6, "atol": 1e-6}
 EXACT = {"rtol": 1e-12, "atol": 1e-12}
 INSTRUCTIONS = ("plain", "avx2", "avx512")
+CHUNKS = ("small", "large")
 
 
 def knots(*values):
@@ -130,7 +131,7 @@ class Cumulative:
         return self.T.T @ g
 
 
-@pytest.fixture(params=INSTRUCTIONS)
+@pytest.fixture
 def instructions(request, monkeypatch):
     if INSTRUCTIONS.index(request.param) > INSTRUCTIONS.index(_core.widest_instructions()):
         pytest.skip("this processor has no such instructions")
@@ -138,10 +139,10 @@ def instructions(request, monkeypatch):
     return request.param
 
 
-@pytest.fixture(params=["small chunks", "large chunks"])
+@pytest.fixture
 def chunks(request, monkeypatch):
-    """Chunks, parts and threads as large matrices have them."""
-    if request.param == "small chunks":
+    """Chunks, parts and threads as large matrices have them, if they are to be small."""
+    if getattr(request, "param", "small") == "small":
         monkeypatch.setattr(additive, "CHUNK_ROWS", 48)
         monkeypatch.setattr(additive, "CHUNK_WORK", 1 << 9)
         monkeypatch.setattr(additive, "PART_WORK", 1 << 11)
@@ -177,9 +178,13 @@ def test_encoding_and_predicting(stored, n_rows):
     np.testing.assert_allclose(design.dot(v), E @ v, **CODED)
 
 
-@pytest.mark.parametrize("k", [None, 1, 2, 5, 8, 11])
-@pytest.mark.usefixtures("instructions", "chunks")
-def test_products(k):
+def on_all(**factors):
+    """Parametrize a test by pairs of settings, sets of instructions and sizes of chunks."""
+    return pairwise(indirect=["instructions", "chunks"], instructions=INSTRUCTIONS, chunks=CHUNKS, **factors)
+
+
+@on_all(k=[None, 1, 2, 5, 8, 11])
+def test_products(k, instructions, chunks):
     X, terms, E = every_kind_of_row()
     design = AdditiveDesign.encode(X, terms, n_threads=2)
     rng = np.random.default_rng(2)
@@ -193,8 +198,8 @@ def test_products(k):
 
 
 @pytest.mark.parametrize("n_knots", range(1, 20))
-@pytest.mark.usefixtures("instructions")
-def test_every_number_of_knots(n_knots):
+@pytest.mark.parametrize("instructions", INSTRUCTIONS, indirect=True)
+def test_every_number_of_knots(n_knots, instructions):
     X, terms = values(70), plain_terms(n_knots=n_knots)
     E = expanded(X, terms)
     design = AdditiveDesign.encode(X, terms)
@@ -223,10 +228,10 @@ def queries(kind, n_rows):
     }[kind]
 
 
-@pytest.mark.parametrize("coupling", ["all", "others", "relative"])
-@pytest.mark.parametrize("kind", ["small", "one", "scattered", "shuffled nearby", "uneven"])
-@pytest.mark.usefixtures("instructions", "chunks")
-def test_gram_products(coupling, kind):
+@on_all(
+    coupling=["all", "others", "relative"], kind=["small", "one", "scattered", "shuffled nearby", "uneven"]
+)
+def test_gram_products(coupling, kind, instructions, chunks):
     X, terms, E = every_kind_of_row()
     blocks, L = pairs_and_laplacian(kind, coupling)
     product = AdditiveDesign.encode(X, terms, n_threads=2).gram_product(blocks)
@@ -240,10 +245,13 @@ def test_gram_products(coupling, kind):
 
 
 @pairwise(
-    coupling=["all", "others", "relative"], kind=["small", "one", "scattered"], with_coordinates=[False, True]
+    coupling=["all", "others", "relative"],
+    kind=["small", "one", "scattered"],
+    with_coordinates=[False, True],
+    chunks=CHUNKS,
+    indirect=["chunks"],
 )
-@pytest.mark.usefixtures("chunks")
-def test_gram_matrices(coupling, kind, with_coordinates):
+def test_gram_matrices(coupling, kind, with_coordinates, chunks):
     X, terms, E = every_kind_of_row()
     blocks, L = pairs_and_laplacian(kind, coupling)
     coordinates = Cumulative(terms) if with_coordinates else None
@@ -258,9 +266,8 @@ def test_gram_matrices(coupling, kind, with_coordinates):
         np.testing.assert_allclose(product(v), G @ v, rtol=1e-6, atol=1e-5)
 
 
-@pairwise(coupling=["all", "others"], kind=["small", "one", "scattered"], weighted=[False, True])
-@pytest.mark.usefixtures("instructions", "chunks")
-def test_gram_matrices_from_codes(monkeypatch, coupling, kind, weighted):
+@on_all(coupling=["all", "others"], kind=["small", "one", "scattered"], weighted=[False, True])
+def test_gram_matrices_from_codes(monkeypatch, coupling, kind, weighted, instructions, chunks):
     # More columns than meet at a time, of every kind; sums of a few queries at a time.
     monkeypatch.setattr(additive, "_pays", lambda *_: True)
     monkeypatch.setattr(additive, "_SUMS", 1)
@@ -295,8 +302,8 @@ def test_which_gram_matrices_come_from_codes():
 
 @pytest.mark.parametrize("coupling", ["all", "others"])
 @pytest.mark.parametrize("kind", ["small", "one"])
-@pytest.mark.usefixtures("chunks")
-def test_folds_in_lockstep(coupling, kind):
+@pytest.mark.parametrize("chunks", CHUNKS, indirect=True)
+def test_folds_in_lockstep(coupling, kind, chunks):
     n_rows, k = 200, 3
     X, terms, E = every_kind_of_row()
     rng = np.random.default_rng(5)
@@ -352,6 +359,7 @@ def test_threads_do_not_change_a_bit():
     assert np.array_equal(found[0], found[2])
 
 
+@pytest.mark.parametrize("instructions", INSTRUCTIONS, indirect=True)
 def test_ties_and_constants_lose_no_digits(instructions):
     # Every row in one cell: sums of second differences must not blur what no row reads.
     X = np.full((1000, 4), 0.25)

@@ -6,6 +6,7 @@ import re
 import sys
 import tomllib
 from collections import Counter
+from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 
@@ -30,18 +31,21 @@ def test_the_drawing_is_that_of_the_tree():
     assert script.with_drawing(page) == page, "run python tools/tree.py"
 
 
+@cache
 def modules():
-    """Yield every module of the library as its name and its syntax."""
-    for path in sorted(SOURCE.rglob("*.py")):
-        name = ".".join(path.relative_to(SOURCE).with_suffix("").parts)
-        yield name, ast.parse(path.read_text(encoding="utf-8"))
+    """Return every module of the library by its name: its syntax, node by node."""
+    paths = {".".join(path.relative_to(SOURCE).with_suffix("").parts): path for path in SOURCE.rglob("*.py")}
+    return {
+        name: list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        for name, path in sorted(paths.items())
+    }
 
 
 def test_rooms_take_nothing_from_the_facade_but_the_version_and_the_compiled_module():
     """What else it offers lies in rooms of its own: importing it by the facade would hide a cycle from the contract."""
     taken = []
-    for name, tree in modules():
-        for node in ast.walk(tree):
+    for name, nodes in modules().items():
+        for node in nodes:
             if isinstance(node, ast.ImportFrom) and node.module == "rankwise":
                 taken += [(name, alias.name) for alias in node.names if alias.name != "_core"]
             if (
@@ -54,8 +58,7 @@ def test_rooms_take_nothing_from_the_facade_but_the_version_and_the_compiled_mod
 
 
 def test_the_facade_imports_nothing_of_the_library():
-    facade = dict(modules())["__init__"]
-    imported = [node for node in ast.walk(facade) if isinstance(node, ast.Import | ast.ImportFrom)]
+    imported = [node for node in modules()["__init__"] if isinstance(node, ast.Import | ast.ImportFrom)]
     assert {node.module for node in imported} == {"__future__", "importlib"}
 
 
@@ -78,8 +81,8 @@ def test_storages_are_known_to_their_own_room_only():
         *("AdditiveDesign", "KernelDesign", "DaskDesign"),
     }
     asked = []
-    for name, tree in modules():
-        for node in ast.walk(tree):
+    for name, nodes in modules().items():
+        for node in nodes:
             is_test = (
                 isinstance(node, ast.Call)
                 and isinstance(node.func, ast.Name)
@@ -233,9 +236,9 @@ def test_nothing_above_asks_which_pairs_it_has():
     kinds |= {"LabelFactor", "ComponentFactor", "IncidenceFactor"}
     asked = [
         f"{name}:{node.lineno}"
-        for name, tree in modules()
+        for name, nodes in modules().items()
         if name.split(".")[0] not in {"pairs", "automatic"}
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "isinstance"
         if kinds & {one.id for one in ast.walk(node.args[1]) if isinstance(one, ast.Name)}
     ]
@@ -247,9 +250,9 @@ def test_only_the_view_of_a_model_reads_its_fitted_attributes():
     fits = {"cli.commands.fit", "cli.commands.leaderboard"}  # these read what they have just fitted
     fitted = re.compile(r"[a-zA-Z]\w*_")
     read = []
-    for name, tree in modules():
+    for name, nodes in modules().items():
         if name.split(".")[0] in {"cli", "report", "exporters", "explanations"} and name not in fits:
-            for node in ast.walk(tree):
+            for node in nodes:
                 if (
                     isinstance(node, ast.Attribute)
                     and isinstance(node.value, ast.Name)

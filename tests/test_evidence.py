@@ -14,9 +14,17 @@ def evidence(*words):
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-@pytest.mark.parametrize("only", [["--only", "smoke"], pytest.param([], marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "only",
+    [
+        ["--only", "irrelevant pairs"],
+        pytest.param(["--only", "smoke"], marks=pytest.mark.long),
+        pytest.param([], marks=pytest.mark.long),
+    ],
+    ids=["one", "smoke", "all"],
+)
 def test_quick_run_is_complete(only):
-    """One case of every module with scikit-learn alone; the long run has every case and every peer that is there."""
+    """One case; the long runs have one of every module with scikit-learn alone, and all with every peer there is."""
     done = evidence("run", "--quick", *only)
     assert done.returncode == 0, done.stdout + done.stderr
     checked = evidence("check", "--quick", *only)

@@ -12,6 +12,7 @@ import pytest
 import scipy.sparse as sp
 from joblib import Parallel, delayed
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.base import clone
 
 from all_pairs import pairwise
 from making_blocks import make_blocks
@@ -258,25 +259,21 @@ def test_rows_from_all_over_are_told():
     assert is_scattered(np.random.default_rng(0).permutation(1000), starts)
 
 
-@pytest.mark.parametrize(
-    "model",
-    [
+@pairwise(
+    model=[
         RankRLS(alpha=3.0),
-        RankRLS(alpha=3.0, solver="cg", tol=1e-12),
         RankRLS(alpha=3.0, solver="cg", tol=1e-12, ties="exclude"),
-        RankRLSCV(),
-        RankRLSCV(ties="exclude"),
+        RankRLSCV(cv=3),
         RankSVM(alpha=1.0),
-        RankSVMCV(),
+        RankSVMCV([1.0, 0.1], cv=3),
     ],
-    ids=repr,
+    with_ids=[True, False],
 )
-@pytest.mark.parametrize("with_ids", [True, False])
 @pytest.mark.usefixtures("reading")
 def test_estimators_learn_the_same_from_disk(model, with_ids, data, store):
     X, y, qid = data
-    in_memory = model.__class__(**model.get_params()).fit(X, y, qid=qid if with_ids else None)
-    model.fit(store.X, store.y, qid=store.qid if with_ids else None)
+    in_memory = clone(model).fit(X, y, qid=qid if with_ids else None)
+    model = clone(model).fit(store.X, store.y, qid=store.qid if with_ids else None)
     scale = np.abs(in_memory.coef_).max()
     assert_allclose(model.coef_, in_memory.coef_, rtol=0, atol=1e-8 * scale)
     assert_allclose(model.predict(store.X), in_memory.predict(X), atol=1e-6 * scale)

@@ -62,7 +62,7 @@ def difference_inside_queries(scaled, expected, qid):
 
 
 @pytest.mark.parametrize("method", METHODS)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(table=tables())
 def test_agrees_with_each_column_of_each_query_alone(method, table):
     X, qid = table

@@ -59,7 +59,9 @@ CALLS = {
     "feature_importance": lambda seed: rankwise.feature_importance(
         MODEL, X, Y, QID, n_repeats=1, random_state=seed
     ).importances,
-    "Report": lambda seed: [Report(MODEL, X, Y, random_state=seed).evidence.figures[0].model.low],
+    "Report": lambda seed: [
+        Report(MODEL, X, Y, metrics=["concordance"], random_state=seed).evidence.figures[0].model.low
+    ],
     "PreferenceKFold": lambda seed: np.concatenate(
         [test for _, test in PreferenceKFold(3, random_state=seed).split(PAIRS)]
     ),

@@ -97,7 +97,7 @@ def test_arrays_keep_ids_as_they_are_written(ids):
     assert load_svmlight(io.BytesIO(again))[2].tolist() == qid.tolist()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20, deadline=None)
 @given(ids=mixtures, block_bytes=st.integers(1, 60))
 @example(ids=["1", "2", "01"], block_bytes=1)
 @example(ids=["01", "2", "1", "1"], block_bytes=1)
@@ -129,7 +129,7 @@ def test_blocks_never_merge_queries(ids, block_bytes):
     assert encode_ids(qid) == [one.encode() for one in ids]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(ids=mixtures)
 @example(ids=["1", "01", "NA"])
 @example(ids=["nan"])

@@ -245,8 +245,10 @@ def test_an_error_while_writing_leaves_the_old_store(folder, data):
     assert [entry.name for entry in folder.parent.iterdir()] == ["s"]
 
 
-def test_a_full_disk_leaves_the_old_store(folder, data):
+def test_a_full_disk_leaves_the_old_store(tmp_path):
     """The system refuses to let the process write files beyond a limit, as a full disk would."""
+    data, folder = make(), tmp_path / "s"
+    save_store([data], folder)
     code = f"""
 import resource, signal
 import numpy as np

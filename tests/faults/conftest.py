@@ -75,7 +75,7 @@ def rows(tmp_path_factory):
     """A folder with a.txt and b.txt, a.store and b.store, a.rw and b.rw, and test.txt."""
     folder = tmp_path_factory.mktemp("rows")
     for seed, name in enumerate(("a", "b", "test")):
-        X, y, qid = make_searches(60, seed)
+        X, y, qid = make_searches(25, seed)
         save_svmlight(X, y, folder / f"{name}.txt", qid=qid)
         if name != "test":
             save_store([(X, y, qid)], folder / f"{name}.store")

@@ -220,32 +220,29 @@ def group(factors, allowed, make, *, listed=False):
     return Group(factors, allowed, fit)
 
 
+BASIS = [1, 5, 8, 14, 20, 23, 31, 36, 40, 47]
 ITERATE = {"tol": 1e-12, "max_iter": 20_000}
 
 
-def rank_rls(
-    *,
-    solver,
-    alpha=2.0,
-    restriction="none",
-    penalty_power=0.0,
-    query_weight="size",
-    ties="include",
-    cost="magnitude",
-    **_,
-):
-    name, _, precondition = solver.partition(" ")
-    return RankRLS(
-        alpha,
-        solver=name,
-        precondition=precondition or None,
-        penalty_power=penalty_power,
-        query_weight=query_weight,
-        ties=ties,
-        cost=cost,
-        **ITERATE,
-        **RESTRICTIONS[restriction],
-    )
+def is_rough(case):
+    """Tell whether a case is solved to a larger gap: the hinge, and bundles."""
+    return case.get("loss") == "hinge" or case.get("solver") == "bundle"
+
+
+def made(kind, **fixed):
+    """Return what makes an estimator of the settings of a case that are its parameters, and of fixed ones."""
+    names = kind().get_params()
+
+    def make(restriction="none", **case):
+        own = {name: value for name, value in case.items() if name in names}
+        if own.get("solver") == "cg jacobi":
+            own |= {"solver": "cg", "precondition": "jacobi"}
+        if "basis" in own:
+            own["basis"] = BASIS if own["basis"] else None
+        tol = 1e-10 if is_rough(case) else 1e-14
+        return kind(**{"tol": tol, **fixed, **own, **RESTRICTIONS[restriction]})
+
+    return make
 
 
 def rank_rls_allowed(*, solver, restriction="none", penalty_power=0.0, storage="dense", **case):
@@ -256,41 +253,8 @@ def rank_rls_allowed(*, solver, restriction="none", penalty_power=0.0, storage="
     return rows_allowed(**case)
 
 
-def rank_rls_cv(
-    *,
-    method="auto",
-    averaging="folds",
-    scoring="pairwise_error",
-    restriction="none",
-    penalty_power=0.0,
-    query_weight="size",
-    ties="include",
-    cost="magnitude",
-    **_,
-):
-    return RankRLSCV(
-        ALPHAS,
-        method=method,
-        averaging=averaging,
-        scoring=scoring,
-        penalty_power=penalty_power,
-        query_weight=query_weight,
-        ties=ties,
-        cost=cost,
-        tol=1e-12,
-        **RESTRICTIONS[restriction],
-    )
-
-
 def rank_rls_cv_allowed(
-    *,
-    method,
-    validated,
-    averaging="folds",
-    scoring="pairwise_error",
-    restriction="none",
-    penalty_power=0.0,
-    **case,
+    *, method, validated, averaging="folds", restriction="none", penalty_power=0.0, **case
 ):
     exact = validated in {"leave-query-out", "leave-pair-out"}
     if (exact or restriction != "none") and method != "tikhonov":
@@ -301,36 +265,23 @@ def rank_rls_cv_allowed(
         validated != "splits" or case.get("data") == "queries" or restriction != "none"
     ):
         return False
-    if not cv_allowed(validated=validated, scoring=scoring, **case):
-        return False
-    return rows_allowed(**case)
+    return cv_allowed(validated=validated, **case)
 
 
-def cv_allowed(
-    *,
-    validated,
-    scoring="pairwise_error",
-    data="queries",
-    ties="include",
-    cost="magnitude",
-    labels="real",
-    **case,
-):
+def cv_allowed(*, validated, scoring="pairwise_error", data="queries", labels="real", **case):
     """Tell which data have such folds, and which labels such a metric."""
     if validated == "leave-query-out" and data != "queries":
         return False
     if validated == "leave-pair-out" and (
-        data != "ranking" or ties == "exclude" or cost == "relative" or scoring != "pairwise_error"
+        data != "ranking"
+        or case.get("ties") == "exclude"
+        or case.get("cost") == "relative"
+        or scoring != "pairwise_error"
     ):
         return False
-    return scoring != "ndcg@3" or (labels == "grades" and data == "queries")
-
-
-def rank_svm(*, loss, solver, alpha=0.02, restriction="none", query_weight="equal", **_):
-    tol = 1e-14 if loss != "hinge" and solver != "bundle" else 1e-10
-    return RankSVM(
-        alpha, loss=loss, solver=solver, query_weight=query_weight, tol=tol, **RESTRICTIONS[restriction]
-    )
+    if scoring == "ndcg@3" and (labels != "grades" or data != "queries"):
+        return False
+    return rows_allowed(data=data, **case)
 
 
 def rank_svm_allowed(*, loss, solver, restriction="none", **case):
@@ -341,19 +292,6 @@ def rank_svm_allowed(*, loss, solver, restriction="none", **case):
     return rows_allowed(**case)
 
 
-def validated_allowed(**case):
-    return cv_allowed(**case) and rows_allowed(**case)
-
-
-def rank_rls_cv_pairs_allowed(*, method, validated, averaging, restriction, **_):
-    exact = validated == "leave-pair-out"
-    if (exact or restriction != "none") and method != "tikhonov":
-        return False
-    if exact and restriction != "none":
-        return False
-    return averaging == "folds" or (validated == "splits" and restriction == "none")
-
-
 def kernel_rls_cv_allowed(*, kernel, gamma, solver, validated, averaging, **case):
     if (solver == "cg" and (validated.startswith("leave") or case["basis"])) or (
         kernel == "linear" and gamma != 0.2
@@ -361,21 +299,16 @@ def kernel_rls_cv_allowed(*, kernel, gamma, solver, validated, averaging, **case
         return False
     if averaging == "pooled" and (validated != "splits" or case["data"] == "queries" or solver == "cg"):
         return False
-    return validated_allowed(validated=validated, **case)
+    return cv_allowed(validated=validated, **case)
 
 
-def kernel_rls_cv_pairs_allowed(*, solver, validated, averaging, basis, **_):
-    if solver == "cg" and (validated == "leave-pair-out" or basis):
-        return False
-    return averaging == "folds" or (validated == "splits" and solver != "cg")
+def of_pairs(allowed):
+    """Listed pairs are held out as those of one ranking."""
+    return lambda **case: allowed(**case, data="ranking")
 
 
 def loss_allowed(*, loss, magnitude, **_):
     return not (magnitude and loss == "logistic")
-
-
-def rank_svm_pairs_allowed(**case):
-    return loss_allowed(**case) and rank_svm_allowed(**case)
 
 
 def additive_allowed(*, loss, penalty, interactions, monotone, categorical, **case):
@@ -386,107 +319,16 @@ def additive_allowed(*, loss, penalty, interactions, monotone, categorical, **ca
     return rows_allowed(**case)
 
 
-def additive_pairs_allowed(*, penalty, monotone, **_):
-    return not monotone or penalty == "difference"
-
-
-BASIS = [1, 5, 8, 14, 20, 23, 31, 36, 40, 47]
-
-
-def kernel_rls(*, kernel, solver, basis, query_weight="size", ties="include", cost="magnitude", **_):
-    return KernelRankRLS(
-        kernel,
-        gamma=0.2,
-        alpha=2.0,
-        solver=solver,
-        basis=BASIS if basis else None,
-        query_weight=query_weight,
-        ties=ties,
-        cost=cost,
-        **ITERATE,
-    )
-
-
-def kernel_rls_cv(
-    *,
-    kernel,
-    gamma,
-    solver,
-    averaging,
-    basis,
-    scoring="pairwise_error",
-    query_weight="size",
-    ties="include",
-    cost="magnitude",
-    **_,
-):
-    return KernelRankRLSCV(
-        kernel,
-        gamma=gamma,
-        alphas=ALPHAS,
-        solver=solver,
-        averaging=averaging,
-        scoring=scoring,
-        method="tikhonov",
-        basis=BASIS if basis else None,
-        query_weight=query_weight,
-        ties=ties,
-        cost=cost,
-        **ITERATE,
-    )
-
-
-def kernel_svm(*, kernel, loss, solver, basis, query_weight="equal", **_):
-    tol = 1e-14 if loss != "hinge" and solver != "bundle" else 1e-10
-    return KernelRankSVM(
-        kernel,
-        gamma=0.2,
-        alpha=0.05,
-        loss=loss,
-        solver=solver,
-        query_weight=query_weight,
-        tol=tol,
-        basis=BASIS if basis else None,
-    )
-
-
-def additive(*, loss, penalty, n_knots, interactions, monotone, categorical, query_weight="equal", **_):
-    return AdditiveRanker(
-        0.02,
-        loss=loss,
-        penalty=penalty,
-        n_knots=n_knots,
-        interactions=interactions,
-        surface_knots=4,
-        monotone=monotone,
-        categorical=categorical,
-        query_weight=query_weight,
-        tol=1e-10 if loss == "hinge" else 1e-14,
-    )
-
-
-def rank_svm_cv(*, scoring="auto", loss="squared_hinge", query_weight="equal", restriction, **_):
-    return RankSVMCV(
-        SMALL, loss=loss, scoring=scoring, query_weight=query_weight, tol=1e-14, **RESTRICTIONS[restriction]
-    )
-
-
-def early_stopping(*, solver, alpha, scoring, **_):
-    return RankRLS(alpha, solver=solver, scoring=scoring, early_stopping=True)
-
-
-def additive_cv(*, loss, n_knots, interactions, **_):
-    return AdditiveRankerCV(
-        SMALL,
-        loss=loss,
-        n_knots=n_knots,
-        interactions=interactions,
-        surface_knots=4,
-        adaptive=0,
-        selective=0,
-        tol=1e-14,
-    )
-
+RANK_RLS = made(RankRLS, **ITERATE)
+RANK_RLS_CV = made(RankRLSCV, alphas=ALPHAS, tol=1e-12)
+RANK_SVM = made(RankSVM)
+RANK_SVM_CV = made(RankSVMCV, alphas=SMALL, loss="squared_hinge")
+EARLY_STOPPING = made(RankRLS, early_stopping=True, tol=RankRLS().tol)
+KERNEL_RLS = made(KernelRankRLS, gamma=0.2, alpha=2.0, **ITERATE)
+KERNEL_RLS_CV = made(KernelRankRLSCV, alphas=ALPHAS, method="tikhonov", **ITERATE)
+KERNEL_SVM = made(KernelRankSVM, gamma=0.2, alpha=0.05)
+ADDITIVE = made(AdditiveRanker, alpha=0.02, surface_knots=4)
+ADDITIVE_CV = made(AdditiveRankerCV, alphas=SMALL, surface_knots=4, adaptive=0, selective=0)
 
 GROUPS = {
     "rank_rls": group(
@@ -511,7 +353,7 @@ GROUPS = {
             **SQUARES,
         },
         rank_rls_allowed,
-        rank_rls,
+        RANK_RLS,
     ),
     "rank_rls_pairs": group(
         {
@@ -523,7 +365,7 @@ GROUPS = {
             **PAIRS,
         },
         rank_rls_allowed,
-        rank_rls,
+        RANK_RLS,
         listed=True,
     ),
     "rank_rls_cv": group(
@@ -539,7 +381,7 @@ GROUPS = {
             **SQUARES,
         },
         rank_rls_cv_allowed,
-        rank_rls_cv,
+        RANK_RLS_CV,
     ),
     "rank_rls_cv_pairs": group(
         {
@@ -551,8 +393,8 @@ GROUPS = {
             "storage": ["dense", "csr", "store"],
             **PAIRS,
         },
-        rank_rls_cv_pairs_allowed,
-        rank_rls_cv,
+        of_pairs(rank_rls_cv_allowed),
+        RANK_RLS_CV,
         listed=True,
     ),
     "rank_svm": group(
@@ -566,7 +408,7 @@ GROUPS = {
             **ROWS,
         },
         rank_svm_allowed,
-        rank_svm,
+        RANK_SVM,
     ),
     "rank_svm_pairs": group(
         {
@@ -577,8 +419,8 @@ GROUPS = {
             "restriction": ["none", "prior", "column_penalty", "free column", "signs"],
             **PAIRS,
         },
-        rank_svm_pairs_allowed,
-        rank_svm,
+        lambda **case: loss_allowed(**case) and rank_svm_allowed(**case),
+        RANK_SVM,
         listed=True,
     ),
     "rank_svm_cv": group(
@@ -590,8 +432,8 @@ GROUPS = {
             "storage": FEW_STORAGES,
             **ROWS,
         },
-        validated_allowed,
-        rank_svm_cv,
+        cv_allowed,
+        RANK_SVM_CV,
     ),
     "rank_svm_cv_pairs": group(
         {
@@ -602,7 +444,7 @@ GROUPS = {
             **PAIRS,
         },
         loss_allowed,
-        rank_svm_cv,
+        RANK_SVM_CV,
         listed=True,
     ),
     "early_stopping": group(
@@ -614,8 +456,8 @@ GROUPS = {
             "storage": ["dense", "csr", "store"],
             **ONE_OUTPUT,
         },
-        validated_allowed,
-        early_stopping,
+        cv_allowed,
+        EARLY_STOPPING,
     ),
     "kernel_rls": group(
         {
@@ -627,7 +469,7 @@ GROUPS = {
             **SQUARES,
         },
         rows_allowed,
-        kernel_rls,
+        KERNEL_RLS,
     ),
     "kernel_rls_pairs": group(
         {
@@ -638,7 +480,7 @@ GROUPS = {
             **PAIRS,
         },
         rows_allowed,
-        kernel_rls,
+        KERNEL_RLS,
         listed=True,
     ),
     "kernel_rls_cv": group(
@@ -655,7 +497,7 @@ GROUPS = {
             **SQUARES,
         },
         kernel_rls_cv_allowed,
-        kernel_rls_cv,
+        KERNEL_RLS_CV,
     ),
     "kernel_rls_cv_pairs": group(
         {
@@ -667,8 +509,8 @@ GROUPS = {
             "basis": [False, True],
             **PAIRS,
         },
-        kernel_rls_cv_pairs_allowed,
-        kernel_rls_cv,
+        of_pairs(kernel_rls_cv_allowed),
+        KERNEL_RLS_CV,
         listed=True,
     ),
     "kernel_svm": group(
@@ -682,7 +524,7 @@ GROUPS = {
             **ROWS,
         },
         rows_allowed,
-        kernel_svm,
+        KERNEL_SVM,
     ),
     "kernel_svm_pairs": group(
         {
@@ -693,7 +535,7 @@ GROUPS = {
             **PAIRS,
         },
         loss_allowed,
-        kernel_svm,
+        KERNEL_SVM,
         listed=True,
     ),
     "additive": group(
@@ -709,7 +551,7 @@ GROUPS = {
             **ONE_OUTPUT,
         },
         additive_allowed,
-        additive,
+        ADDITIVE,
     ),
     "additive_pairs": group(
         {
@@ -721,8 +563,8 @@ GROUPS = {
             "categorical": [None],
             **PAIRS,
         },
-        additive_pairs_allowed,
-        additive,
+        lambda *, penalty, monotone, **_: not monotone or penalty == "difference",
+        ADDITIVE,
         listed=True,
     ),
     "additive_cv": group(
@@ -734,6 +576,6 @@ GROUPS = {
             **ONE_OUTPUT,
         },
         rows_allowed,
-        additive_cv,
+        ADDITIVE_CV,
     ),
 }
