@@ -407,3 +407,9 @@ def block_least_squares(blocks, alpha):
         w = w + np.linalg.solve(H + np.diag(np.diag(past)) + alpha * np.eye(n), b - H @ w)
         past = past + H
     return w
+
+
+def simplex_gap(H, b, x):
+    """Return a bound on how far ``½ x'Hx - b'x`` is above its minimum over the simplex (Frank and Wolfe's)."""
+    gradient = H @ x - b
+    return float(x @ gradient - gradient.min())

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from all_pairs import pairwise
+from oracles import simplex_gap
 from rankwise.data.queries import one_query
 from rankwise.design import as_design
 from rankwise.objectives import HingeObjective
@@ -11,7 +12,7 @@ from rankwise.pairs.labels import find_levels, pair_scale
 from rankwise.pairs.preferences import PreferenceMargins
 from rankwise.pairs.violations import ViolationSweep
 from rankwise.solvers import bundle
-from rankwise.solvers.bundle import _Best, _LineSearch, _Planes, minimise_by_planes, simplex_gap
+from rankwise.solvers.bundle import _Best, _LineSearch, _Planes, minimise_by_planes
 from rankwise.solvers.solution import Status
 
 MARGIN = 2.5  # of every pair: the loss at 0

@@ -6,12 +6,12 @@ import pytest
 import scipy.linalg
 import scipy.sparse as sp
 
+from oracles import simplex_gap
 from rankwise.solvers.bundle import (
     _face_step,
     _longest,
     _vertex,
     minimise_on_simplex,
-    simplex_gap,
 )
 
 

@@ -285,8 +285,6 @@ class FusedProduct:
 
     def _segment_sums(self, blocks: QueryBlocks, chunks: fused.Chunks) -> Floats:
         folds = None if self.folds is None else self.folds.compiled()
-        if chunks.large_query.size == 0:
-            return np.empty(0)
         arrays = self.design.arrays
 
         def weighted_sum(first: int, last: int, out: Floats) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from scipy.sparse.linalg import LinearOperator
 
@@ -9,7 +11,7 @@ from rankwise.arrays import DType, Floats, Ints
 from rankwise.design.protocol import Design, RowIndex
 from rankwise.exceptions import InvalidInputError
 
-__all__ = ["OperatorDesign", "selected_rows"]
+__all__ = ["OperatorDesign", "operator_design", "selected_rows"]
 
 
 class OperatorDesign(Design):
@@ -59,15 +61,19 @@ class OperatorDesign(Design):
             np.add.at(full, kept, u)
             return full
 
-        subset = LinearOperator(
-            (kept.size, self.shape[1]),
-            matvec=lambda v: (whole @ v)[kept],
-            matmat=lambda V: (whole @ V)[kept],
-            rmatvec=lambda u: whole.T @ spread(u),
-            rmatmat=lambda U: whole.T @ spread(U),
-            dtype=self.dtype,
-        )
-        return OperatorDesign(subset)
+        shape = (kept.size, self.shape[1])
+        return operator_design(shape, lambda v: (whole @ v)[kept], lambda u: whole.T @ spread(u))
+
+
+def operator_design(
+    shape: tuple[int, int],
+    dot: Callable[[Floats], Floats],
+    tdot: Callable[[Floats], Floats],
+    n_threads: int = 1,
+) -> OperatorDesign:
+    """Return the design of a matrix that is known by these products, with vectors and blocks alike."""
+    operator = LinearOperator(shape, matvec=dot, rmatvec=tdot, matmat=dot, rmatmat=tdot, dtype=np.float64)
+    return OperatorDesign(operator, n_threads)
 
 
 def selected_rows(design: Design, rows: Ints, step: int) -> OperatorDesign:
@@ -83,6 +89,4 @@ def selected_rows(design: Design, rows: Ints, step: int) -> OperatorDesign:
             total += design.gathered(rows[part]).tdot(u[part])
         return total
 
-    shape = (rows.size, design.shape[1])
-    operator = LinearOperator(shape, matvec=dot, rmatvec=tdot, matmat=dot, rmatmat=tdot, dtype=np.float64)
-    return OperatorDesign(operator, design.n_threads)
+    return operator_design((rows.size, design.shape[1]), dot, tdot, design.n_threads)

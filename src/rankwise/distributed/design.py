@@ -11,10 +11,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
-from scipy.sparse.linalg import LinearOperator
 
 from rankwise.arrays import AnyArray, DType, Floats, Ints
-from rankwise.design import OperatorDesign, Shift, as_design
+from rankwise.design import Shift, as_design
+from rankwise.design.operator import operator_design
 from rankwise.design.protocol import Design, GramProduct, Products, RowIndex
 from rankwise.distributed.cluster import Cluster
 from rankwise.distributed.worker import WorkerRows
@@ -143,9 +143,7 @@ class DaskDesign(Design):
             np.add.at(spread, rows, u)
             return self.tdot(spread)
 
-        shape = (rows.size, self.shape[1])
-        operator = LinearOperator(shape, matvec=dot, rmatvec=tdot, matmat=dot, rmatmat=tdot, dtype=np.float64)
-        return OperatorDesign(operator, self.n_threads)
+        return operator_design((rows.size, self.shape[1]), dot, tdot, self.n_threads)
 
     def gathered(self, rows: Ints) -> Design:
         listed = self.cluster.shares.listed(rows)

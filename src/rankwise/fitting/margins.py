@@ -182,7 +182,7 @@ class MarginFit:
                 units=units,
             )
         options = {"tol": self.tol, "max_iter": self.max_iter, "curvature": curvature, "monitor": monitor}
-        solve = MARGIN_SOLVERS[self.solver]
+        solve = MARGIN_SOLVERS[self.solver].minimise
         if self.second is None:
             return solve(objective, alpha, start=start, **options)
         limit = min(_FIRST_TRY, self.max_iter or _FIRST_TRY) if self.is_brief else self.max_iter
@@ -193,7 +193,7 @@ class MarginFit:
         left = None if self.max_iter is None else self.max_iter - first.n_iter
         if not comes_no_further or (left is not None and left <= 0):
             return first
-        second = MARGIN_SOLVERS[self.second](
+        second = MARGIN_SOLVERS[self.second].minimise(
             objective, alpha, start=first.coef, **{**options, "max_iter": left}
         )
         self.solver, self.second = self.second, None

@@ -22,7 +22,6 @@ __all__ = [
     "notices_of_linear",
     "notices_of_residual",
     "notices_of_scales",
-    "out_of_range",
     "require_range",
 ]
 
@@ -88,13 +87,8 @@ def notices_of_scales(X: Matrix, most: float = 1e14) -> list[Notice]:
 def require_range(solution: Solution) -> None:
     """Raise if a solver's values left the range of floating-point numbers."""
     if solution.status is Status.OUT_OF_RANGE:
-        raise out_of_range()
-
-
-def out_of_range() -> InvalidInputError:
-    """Return the error that says so."""
-    return InvalidInputError(
-        f"X cannot be fitted as it is: {Status.OUT_OF_RANGE.value}.",
-        "bring X to values around 1, for example with sklearn.preprocessing.MaxAbsScaler, and divide alpha by "
-        "the square of what X is divided by.",
-    )
+        raise InvalidInputError(
+            f"X cannot be fitted as it is: {Status.OUT_OF_RANGE.value}.",
+            "bring X to values around 1, for example with sklearn.preprocessing.MaxAbsScaler, and divide alpha by "
+            "the square of what X is divided by.",
+        )

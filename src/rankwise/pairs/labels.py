@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from rankwise.arrays import Bools, Floats, Ints
+from rankwise.arrays import AnyArray, Bools, Floats, Ints
 from rankwise.data.queries import Queries
 from rankwise.pairs.blocks import QueryBlocks, laplacian
 
@@ -88,9 +88,9 @@ class Levels:
         """Return the same levels for other row weights; nothing is sorted again."""
         return _weighed(self.order, self.start, self.query, self.value, self.ordered.size, row_weight)
 
-    def spread(self, per_level: Floats) -> Floats:
+    def spread(self, per_level: AnyArray) -> AnyArray:
         """Return a value per row, in the caller's order, from a value per level."""
-        rows = np.empty(self.n_rows)
+        rows = np.empty(self.n_rows, per_level.dtype)
         rows[self.order] = np.repeat(per_level, np.diff(self.start))
         return rows
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,17 +31,7 @@ if TYPE_CHECKING:
     from rankwise.pairs.labels import Levels
 
 
-__all__ = [
-    "BRUTE",
-    "FENWICK",
-    "LEVELS",
-    "Counting",
-    "ViolationSweep",
-    "Violations",
-    "choose_counting",
-    "grouped_order",
-    "levels_per_query",
-]
+__all__ = ["Counting", "ViolationSweep", "Violations"]
 
 Counting = Literal["auto", "brute", "levels", "fenwick"]
 
@@ -53,7 +43,7 @@ NO_PAIRS, BRUTE, LEVELS, FENWICK = (
 _BRUTE_UP_TO = 128
 
 
-def levels_per_query(
+def _levels_per_query(
     ranks: npt.NDArray[np.integer], query_start: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.int32]:
     """Return how many distinct labels each query has, from the ranks of labels in grouped order."""
@@ -64,7 +54,7 @@ def levels_per_query(
     return n_levels
 
 
-def choose_counting(
+def _choose_counting(
     sizes: npt.NDArray[np.int64], n_levels: npt.NDArray[np.int32], method: Counting
 ) -> npt.NDArray[np.uint8]:
     """Return the code of the method for each query; "auto" chooses by its size and its number of levels."""
@@ -78,7 +68,7 @@ def choose_counting(
     return np.where(n_levels > 1, codes, NO_PAIRS).astype(np.uint8)
 
 
-def grouped_order(
+def _grouped_order(
     ranks: npt.NDArray[np.integer],
     sizes: npt.NDArray[np.int64],
     is_brute: npt.NDArray[np.bool_],
@@ -142,38 +132,20 @@ class ViolationSweep:
         self.query_start = np.ascontiguousarray(query_start, dtype=np.int64)
         self.sizes = np.diff(self.query_start)
         ranks = label_ranks if order is None else label_ranks[order]
-        self._n_levels = levels_per_query(ranks, self.query_start)
-        self._counting = choose_counting(self.sizes, self._n_levels, method)
-        self._order = grouped_order(ranks, self.sizes, self._counting == BRUTE, order)
+        self._n_levels = _levels_per_query(ranks, self.query_start)
+        self._counting = _choose_counting(self.sizes, self._n_levels, method)
+        self._order = _grouped_order(ranks, self.sizes, self._counting == BRUTE, order)
         self._ranks = np.ascontiguousarray(self._grouped(label_ranks), dtype=np.int32)
         self._row_weight = None if row_weight is None else self.to_grouped(row_weight)
         self._scale = None if scale is None else np.ascontiguousarray(scale, dtype=np.float64)
 
     @classmethod
-    def from_levels(
-        cls,
-        levels: Levels,
-        queries: Queries,
-        *,
-        row_weight: Floats | None = None,
-        scale: Floats | None = None,
-        margin: float = 1.0,
-        n_threads: int = 1,
-    ) -> ViolationSweep:
-        """Take the labels' ranks from levels that were found already."""
+    def from_levels(cls, levels: Levels, queries: Queries, **options: Any) -> ViolationSweep:
+        """Take the labels' ranks from levels that were found already; `options` as of the class."""
         first_level = np.searchsorted(levels.query, np.arange(len(queries)))
         rank = np.arange(levels.query.size) - first_level[levels.query]
-        ranks = np.empty(levels.n_rows, dtype=np.int32)
-        ranks[levels.order] = np.repeat(rank, np.diff(levels.start))
-        return cls(
-            ranks,
-            queries.offsets,
-            order=queries.order,
-            row_weight=row_weight,
-            scale=scale,
-            margin=margin,
-            n_threads=n_threads,
-        )
+        ranks = levels.spread(rank.astype(np.int32))
+        return cls(ranks, queries.offsets, order=queries.order, **options)
 
     @property
     def n_rows(self) -> int:

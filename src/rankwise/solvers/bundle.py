@@ -40,7 +40,7 @@ from rankwise.solvers.krylov import Curvature
 from rankwise.solvers.newton import StoppingRule, solve_linear_limit
 from rankwise.solvers.solution import Monitor, Solution, Status
 
-__all__ = ["minimise_by_planes", "minimise_on_simplex", "simplex_gap"]
+__all__ = ["minimise_by_planes", "minimise_on_simplex"]
 
 _PROXIMAL = 1e-11  # after scaling H to unit size
 _RELATIVE_GAP = 1e-15
@@ -100,12 +100,6 @@ def minimise_on_simplex(
             break
         is_free[int(np.argmin(gradient))] = True  # where the gap is widest; it may be free already
     return best
-
-
-def simplex_gap(H: Floats, b: Floats, x: Floats) -> float:
-    """Return a bound on how far the value at x is above the minimum (Frank and Wolfe's)."""
-    gradient = H @ x - b
-    return float(x @ gradient - gradient.min())
 
 
 def _vertex(H: Floats, b: Floats) -> Floats:

@@ -177,10 +177,6 @@ class MarginSolver:
     minimise: Callable[..., Solution]
     losses: tuple[str, ...]
 
-    def __call__(self, objective: object, alpha: float, **options: object) -> Solution:
-        """Solve."""
-        return self.minimise(objective, alpha, **options)
-
 
 MARGIN_SOLVERS: dict[str, MarginSolver] = {
     "smoothing": MarginSolver(minimise_smoothed, (HingeLoss.name,)),
