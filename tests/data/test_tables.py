@@ -258,7 +258,7 @@ def test_what_is_wrong_is_named_with_its_place(tmp_path):
         of("label,qids,a\n1,x,5\n2,x,6\n")
     with pytest.raises(InvalidInputError, match=r"rows.csv has 2 columns named 'a'"):
         of("label,qid,a,a\n1,x,5,6\n2,x,6,6\n")
-    with pytest.raises(InvalidInputError, match=r"line \d+ has 2 fields, the header has 3"):
+    with pytest.raises(InvalidInputError, match=r"Row #3: Expected 3 columns, got 2"):
         of("label,qid,a\n1,x,5\n2,x\n")
     with pytest.raises(InvalidInputError, match=r"rows.csv is empty"):
         of("")
@@ -570,3 +570,9 @@ def test_mistakes_in_sparse_rows_are_named_with_their_place(indices, values, mes
     columns = {"indices": pa.array(indices, pa.list_(pa.int64())), "values": values}
     with pytest.raises(InvalidInputError, match=message):
         load_table(pa.table({"label": [1, 0], **columns}), qid=None)
+
+
+def test_a_column_may_be_label_and_query(tmp_path):
+    pd.DataFrame({"label": [1, 2, 2], "a": [1.0, 2.0, 3.0]}).to_parquet(tmp_path / "t.parquet")
+    found = load_table(tmp_path / "t.parquet", qid="label")
+    assert (found.y.tolist(), found.qid.tolist(), found.X.shape) == ([1, 2, 2], [1, 2, 2], (3, 1))

@@ -227,7 +227,8 @@ def _check_headers(arrays: dict[str, AnyArray], meta: dict[str, Any]) -> None:
     }
     for name, array in arrays.items():
         is_known = array.dtype.kind in "ifU" if name == "query_ids" else array.dtype.str in _TYPES[name]
-        if not is_known or array.shape != shapes.get(name, (array.size,)) or not array.flags.c_contiguous:
+        is_known &= array.flags.c_contiguous and array.flags.aligned and array.dtype.itemsize > 0
+        if not is_known or array.shape != shapes.get(name, (array.size,)):
             raise ValueError(f"{name}.npy has type {array.dtype} and shape {array.shape}")
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import glob
 import json
 import os
-import re
 import shutil
 import sys
 import tempfile
@@ -413,13 +412,9 @@ def _explained(name: str) -> Iterator[None]:
     except (import_pyarrow().ArrowException, OSError, UnicodeDecodeError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        ragged = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", str(error))
         problem = f" cannot be read: {' '.join(str(error).split()).rstrip('.')[:300]}."
-        hint = "check that the file is whole, and that the columns of CSV hold one type throughout."
-        if ragged is not None:
-            problem = ": line {} has {} fields, the header has {}.".format(*(ragged[at] for at in (1, 3, 2)))
-            hint = "correct that line; entries that contain the separator must be in quotes."
-        elif isinstance(error, UnicodeDecodeError) or "UTF8" in str(error):
+        hint = "check that the file is whole; entries of CSV that contain the separator must be in quotes."
+        if isinstance(error, UnicodeDecodeError) or "UTF8" in str(error):
             hint = "save it as UTF-8."
         raise InvalidInputError(name + problem, hint) from error
 
@@ -658,7 +653,8 @@ class TableReader:
                 "A column has two roles among label, qid, features and embedding.", "name each column once."
             )
         sparse = [] if self.sparse is None else ["indices", "values"]
-        self.columns = [name for name in (label, qid) if name is not None] + taken + sparse
+        named = [name for name in (label, qid) if name is not None]
+        self.columns = list(dict.fromkeys([*named, *taken, *sparse]))  # pyarrow reads a column once
         check_columns(files[0], self.columns, "features")
         for file in files[1:]:
             check_columns(file, self.columns, "a column of the first table")

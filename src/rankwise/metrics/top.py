@@ -53,19 +53,13 @@ def _check(name: str, options: dict[str, Any]) -> None:
     if "relevant" in options:
         check_number("relevant", options["relevant"], remedy="pass the smallest label that is relevant")
     if options.get("max_grade") is not None:
-        check_number(
-            "max_grade", options["max_grade"], remedy="pass the largest grade that the labels can have"
-        )
-    if convention is not None:
-        _apply_convention(
-            check_choice("convention", convention, _CONVENTIONS), options, METRICS[name].options
-        )
-
-
-def _apply_convention(convention: str, options: dict[str, Any], defaults: Options) -> None:
+        check_number("max_grade", options["max_grade"], remedy="pass the largest possible grade")
+    if convention is None:
+        return
+    check_choice("convention", convention, _CONVENTIONS)
     for option in _LETOR.keys() & options.keys():
         given, wanted = options[option], _LETOR[option]
-        if given not in {wanted, defaults[option]}:
+        if given not in {wanted, METRICS[name].options[option]}:
             raise InvalidInputError(
                 f"convention={convention!r} means {option}={wanted!r}, not {given!r}.",
                 f"leave {option} out, or leave the convention out and set every option.",
