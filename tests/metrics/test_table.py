@@ -9,6 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from optional import polars as pl
+from rankwise import metrics
 from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import METRICS, evaluate, get_metric, per_query, preference_error
@@ -120,6 +121,7 @@ OTHER_NAMES = {
 
 def test_lookup():
     assert set(METRICS) == {metric.base_name for metric in METRICS.values()}
+    assert all(callable(getattr(metrics, name)) for name in METRICS)  # one name for the function, too
     assert get_metric("ndcg@10").options["k"] == 10
     assert get_metric("precision@5").name == "precision@5"
     assert not METRICS["pairwise_error"].greater_is_better

@@ -384,17 +384,17 @@ class AdditiveRanker(AdditiveMixin, Ranker):
 
     def _learn(self, data: Problem, eval_set: Plan | None) -> None:
         """Choose how many surfaces help, where that is asked for, and fit all terms together."""
-        knots = Knots(int(self.n_knots), int(self.surface_knots))
-        problem, alpha = (
-            self._problem(data, *knots, holds_out=isinstance(self.interactions, str)),
-            float(self.alpha),
-        )
+        knots, alpha = Knots(int(self.n_knots), int(self.surface_knots)), float(self.alpha)
+        is_auto = isinstance(self.interactions, str)
+        problem = self._problem(data, *knots, holds_out=is_auto)
         blueprints = problem.blueprints
         blueprint = blueprints.at(*knots)
         listed = self._listed_surfaces(blueprint)
-        count = 0 if listed is not None or isinstance(self.interactions, str) else int(self.interactions)
-        if isinstance(self.interactions, str):
+        count = 0
+        if is_auto:
             count = self._choose_count(problem, knots, eval_set)
+        elif listed is None:
+            count = int(self.interactions)
         fit = AdditiveFit(blueprint, problem.training())
         sample = partial(replace(problem, data=data).sample, blueprint)
         del problem  # and the codes of its curves
@@ -658,12 +658,10 @@ class AdditiveRankerCV(AdditiveMixin, Ranker):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        for given in self.interactions if self._is_list_of_counts() else [self.interactions]:
-            check_interactions(given)
-
-    def _is_list_of_counts(self) -> bool:
         given = self.interactions
-        return not isinstance(given, str) and as_array("interactions", given).ndim == 1 and len(given) > 0
+        lists_counts = not isinstance(given, str) and as_array("interactions", given).ndim == 1
+        for one in given if lists_counts and len(given) else [given]:
+            check_interactions(one)
 
 
 def affordable_knots(name: str, n_rows: int, n_surfaces: int = 0) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import Any, ClassVar
 
 import numpy as np
@@ -45,12 +46,9 @@ class LinearMixin(BaseEstimator):  # type: ignore[misc]
         # A sparse product multiplies every value, so that one that is not finite shows in the scores.
         checked = self._check_rows(X, reset=False, look_at_values=not issparse(X))
         design, coef = as_design(checked, self.n_threads), np.ascontiguousarray(self.coef_.T)
-        with np.errstate(over="ignore", invalid="ignore"):
-            if design.nnz < _MANY_ENTRIES:
-                scores = design.dot(coef)
-            else:
-                with blas_held():
-                    scores = design.dot(coef)
+        held = blas_held() if design.nnz >= _MANY_ENTRIES else nullcontext()
+        with np.errstate(over="ignore", invalid="ignore"), held:
+            scores = design.dot(coef)
         if not np.isfinite(scores).all():
             self._check_rows(X, reset=False)
         return require_finite(scores)
