@@ -336,7 +336,7 @@ def lead(view: ModelView) -> str:
 def data_section(facts: Mapping[str, str], grades: Sequence[tuple[str, int]], source: str | None) -> str:
     """Describe the rows that the model was evaluated on."""
     named = f": {name(source, LONG)}" if source else ""
-    total, most = (pick([count for _, count in grades] or [1]) for pick in (sum, max))
+    total, most = sum(count for _, count in grades), max((count for _, count in grades), default=1)
     rows = [(text(x), f"{number(count)} ({count / total:.0%})", bar(count / most)) for x, count in grades]
     drawn = f"<h3>Labels</h3>{listing('Labels', ['label', '#rows', '~'], rows, 'weights')}" if rows else ""
     which = f"<p>The rows that this page judges the model by{named}.</p>"
