@@ -12,7 +12,8 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.additive.shapes import FittedCurve, FittedSurface
-from rankwise.displays.drawing import Display
+from rankwise.displays.drawing import ROOM, Display, curve_limits
+from rankwise.estimators.additive import AdditiveMixin
 from rankwise.exceptions import InvalidInputError
 from rankwise.explanations.explanation import import_pyplot
 from rankwise.formula.view import ModelView
@@ -26,7 +27,6 @@ __all__ = ["CurvesDisplay"]
 
 _WIDTH, _HEIGHT = 3.0, 2.4  # inches of one picture
 _COLUMNS = 4
-_LARGEST = 4.0  # how often the scale of the strongest curve may be enlarged for a weak one
 
 
 @dataclass(repr=False)
@@ -87,7 +87,7 @@ class CurvesDisplay(Display):
         check_is_fitted(estimator)
         view = ModelView.of(estimator)
         ranker = view.ranker
-        if not hasattr(ranker, "curves_"):
+        if not isinstance(ranker, AdditiveMixin):
             raise InvalidInputError(
                 f"{type(ranker).__name__} has no curves.",
                 "pass a fitted AdditiveRanker or AdditiveRankerCV.",
@@ -110,17 +110,12 @@ class CurvesDisplay(Display):
             figure = pyplot.figure(figsize=(_WIDTH * n_columns, _HEIGHT * n_lines), layout="constrained")
         places = figure.add_gridspec(max(n_lines, 1), n_columns)
         self.figure_, self.axes_ = figure, []
-        ends = [
-            (min(0.0, c.missing, c.values.min()), max(0.0, c.missing, c.values.max())) for c in self.curves
-        ]
-        least = max((high - low for low, high in ends), default=0.0) / _LARGEST or 1.0
+        limits = curve_limits([[curve.missing, *curve.values.tolist()] for curve in self.curves])
         colours = max((float(np.abs(s.values).max()) for s in self.surfaces), default=1.0) or 1.0
-        for number, (curve, (low, high)) in enumerate(zip(self.curves, ends, strict=True)):
+        for number, (curve, ends) in enumerate(zip(self.curves, limits, strict=True)):
             ax = figure.add_subplot(places[divmod(number, n_columns)])
             _draw_curve(ax, curve)
-            pad = 0.05 * (high - low) + max(least - (high - low), 0.0) / 2
-            room = 0.15 * (high - low + 2 * pad)  # below the curve, for the rows
-            ax.set_ylim(low - pad - room, high + pad)
+            ax.set_ylim(*ends)
             if number % n_columns == 0:
                 ax.set_ylabel("added to the score")
             self.axes_.append(ax)
@@ -143,7 +138,7 @@ class CurvesDisplay(Display):
 
 
 def _draw_curve(ax: Axes, curve: FittedCurve) -> None:
-    below = ax.inset_axes((0.0, 0.0, 1.0, 0.1), sharex=ax)
+    below = ax.inset_axes((0.0, 0.0, 1.0, 0.8 * ROOM), sharex=ax)
     below.set_axis_off()
     knots = curve.knots
     labels = curve.labels or [f"{knot:g}" for knot in knots]

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any
 
 from rankwise.explanations.explanation import html_table, import_pyplot
 
-__all__ = ["Display", "axes_to_draw_on"]
+__all__ = ["LARGEST", "ROOM", "Display", "axes_to_draw_on", "curve_limits"]
+
+LARGEST = 4.0  # how often the scale of the strongest curve may be enlarged for a weak one
+ROOM = 0.12  # of a picture's height, at the bottom: a histogram of the rows
 
 
 class Display(ABC):
@@ -27,3 +31,18 @@ class Display(ABC):
 def axes_to_draw_on(ax: Any, size: tuple[float, float]) -> Any:
     """Return the given axes, or those of a new figure of this size in inches."""
     return import_pyplot().subplots(figsize=size, layout="constrained")[1] if ax is None else ax
+
+
+def curve_limits(curves: Sequence[Sequence[float]]) -> list[tuple[float, float]]:
+    """Return the vertical limits of pictures of curves: zero, all values of a curve, and room below.
+
+    No curve's scale is much finer than that of the strongest one.
+    """
+    ends = [(min(0.0, *values), max(0.0, *values)) for values in curves]
+    least = max((high - low for low, high in ends), default=0.0) / LARGEST
+    found = []
+    for low, high in ends:
+        pad = 0.05 * (high - low) + max(least - (high - low), 0.0) / 2 or 0.01
+        room = (high - low + 2 * pad) * ROOM / (1 - ROOM)
+        found.append((low - pad - room, high + pad))
+    return found

@@ -131,6 +131,14 @@ class Reading:
         """Return the metric as the label of an axis."""
         return f"validation {self.metric} ({'higher' if self.greater_is_better else 'lower'} is better)"
 
+    def some_rows(self, n: int) -> list[int]:
+        """Return alpha = 0 and `n` others that are spread over the grid; the chosen one replaces its neighbour."""
+        last = self.alphas.size - 1
+        spread = np.linspace(1, last, min(n, last)).round().astype(int)
+        if self.chosen_row:
+            spread[np.argmin(np.abs(spread - self.chosen_row))] = self.chosen_row
+        return sorted({0, *spread.tolist()})
+
     def best_of(self, row: int) -> int:
         """Return the place among the steps at which an alpha is best."""
         best = np.nanargmax if self.greater_is_better else np.nanargmin
@@ -235,19 +243,13 @@ class SurfaceDisplay(Display):
         self.ax_.locator_params(axis="x", integer=True)
         # The legend stands above the surface, one line per method, and has the title, which would stand there too. In
         # a figure of our own it belongs to the figure: the layout keeps its height free and does not narrow the axes.
+        above: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderpad": 0.0}
+        owner, place = (self.figure_, {"loc": "outside upper left"}) if ax is None else (self.ax_, above)
         title = f"Validation {one.metric} of {one.model}"
-        options: dict[str, Any] = {"frameon": False, "alignment": "left", "title": title}
-        options["title_fontproperties"] = {"weight": "bold"}
-        if ax is None:
-            self.legend_ = self.figure_.legend(loc="outside upper left", **options)
-        else:
-            above = {
-                "loc": "lower left",
-                "bbox_to_anchor": (0.0, 1.0),
-                "borderaxespad": 0.3,
-                "borderpad": 0.0,
-            }
-            self.legend_ = self.ax_.legend(**above, **options)
+        bold = {"weight": "bold"}
+        self.legend_ = owner.legend(
+            frameon=False, alignment="left", title=title, title_fontproperties=bold, **place
+        )
         return self
 
     def _table(self) -> tuple[str, list[str], list[list[str]]]:
@@ -368,16 +370,10 @@ class ConvergenceDisplay(Display):
             Passed to `plot`.
         """
         surface = Reading.of_surface(estimator, output)
-        if alphas is None:
-            last = surface.alphas.size - 1
-            spread = np.linspace(1, last, min(_CURVES, last)).round().astype(int)
-            # The chosen one takes the place of its neighbour; alpha = 0 is drawn in any case.
-            if surface.chosen_row:
-                spread[np.argmin(np.abs(spread - surface.chosen_row))] = surface.chosen_row
-            shown = spread.tolist()
-        else:
-            shown = [_position(surface, alpha) for alpha in alphas]
-        return cls(surface, np.unique([0, *shown])).plot(ax, **kwargs)
+        rows = surface.some_rows(_CURVES)
+        if alphas is not None:
+            rows = [0, *(_position(surface, alpha) for alpha in alphas)]
+        return cls(surface, np.unique(rows)).plot(ax, **kwargs)
 
     def plot(self, ax: Axes | None = None, **kwargs: Any) -> ConvergenceDisplay:
         """Draw.

@@ -16,13 +16,13 @@ from typing import Any
 
 import numpy as np
 
-from rankwise.arrays import Floats
+from rankwise.arrays import AnyArray, Floats
 from rankwise.exceptions import InvalidInputError
 from rankwise.formula.folding import raw
 from rankwise.formula.formula import Column, Formula, Surface, Table, Term
 from rankwise.formula.steps import Affine, Levels, Pieces
 
-__all__ = ["edges_of", "is_linear", "lowest", "plug_in", "solr", "trees_of"]
+__all__ = ["edges_of", "function_of", "is_linear", "lowest", "plug_in", "solr", "trees_of"]
 
 _SLACK = 1e-6  # what Solr adds to every threshold
 _MANY = 200_000  # leaves that an engine still loads
@@ -179,7 +179,7 @@ def trees_of(formula: Formula, error: float | None) -> list[Tree]:
     columns: dict[int, list[Term]] = {}
     for term in formula.terms:
         columns.setdefault(term.column.number, []).append(term)
-    curves = [(at, _function(terms), edges_of(terms)) for at, terms in columns.items()]
+    curves = [(at, function_of(terms), edges_of(terms)) for at, terms in columns.items()]
     spreads = [float(np.ptp(f(edges))) if edges.size else 0.0 for _, f, edges in curves]
     spreads += [float(np.ptp(np.asarray(surface.values))) for surface in formula.surfaces]
     finest = 1000 if not formula.surfaces else 100
@@ -195,13 +195,12 @@ def trees_of(formula: Formula, error: float | None) -> list[Tree]:
     return trees
 
 
-def _function(terms: Sequence[Term]) -> Callable[[Floats], Floats]:
+def function_of(terms: Sequence[Term]) -> Callable[[AnyArray], Floats]:
     """Return the sum of terms of one column as a function of its values."""
 
-    def f(x: Floats) -> Floats:
-        table = Table(np.asarray(x, dtype=np.float64)[:, None])
-        columns = [Column(0, term.column.steps) for term in terms]
-        return np.asarray(sum(t.weight * table.values(c) for t, c in zip(terms, columns, strict=True)))
+    def f(x: AnyArray) -> Floats:
+        table = Table(x[:, None])
+        return np.asarray(sum(t.weight * table.numbers(Column(0, t.column.steps)) for t in terms))
 
     return f
 

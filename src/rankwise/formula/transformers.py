@@ -208,14 +208,9 @@ def _is_gone(level: object) -> bool:
 def _bins(step: sk.KBinsDiscretizer, columns: Columns) -> Columns:
     out = []
     for column, edges in zip(columns, step.bin_edges_, strict=True):
-        inner, n_bins = edges[1:-1].tolist(), len(edges) - 1
-        if step.encode == "ordinal":
-            out.append(column.then(stairs(inner, [float(at) for at in range(n_bins)])))
-        else:
-            out += [
-                column.then(stairs(inner, [float(at == own) for at in range(n_bins)]))
-                for own in range(n_bins)
-            ]
+        bins = np.arange(len(edges) - 1)
+        shapes = bins[None] if step.encode == "ordinal" else bins[:, None] == bins
+        out += [column.then(stairs(edges[1:-1].tolist(), shape)) for shape in shapes.astype(float).tolist()]
     return out
 
 

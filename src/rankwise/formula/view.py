@@ -113,6 +113,12 @@ class ModelView:
         """Tell whether training saw an array, where the model knows."""
         return bool(getattr(self.ranker, "is_dense_", otherwise))
 
+    @property
+    def held_out(self) -> tuple[Floats, tuple[float, float]] | None:
+        """Of a two-sided model that chose alpha: the held-out value of each ranking, and the interval of their mean."""
+        figures = getattr(self.ranker, "figures_", None)
+        return None if figures is None else (figures, self.ranker.interval_)
+
     def results(self, model: Any) -> dict[str, object]:
         """Return the alpha, the counts of the training data, and the held-out value of the model that was viewed."""
         names = {"alpha": "alpha_", "queries": "n_queries_", "pairs": "n_pairs_"}

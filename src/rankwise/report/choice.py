@@ -81,10 +81,12 @@ def _regularisation(table: Reading | None, view: ModelView) -> tuple[str, str]:
         how = f"scored by {text(table.judged_by)}. "
         about = f"<p>Held-out {text(table.metric)} of {number(table.alphas.size)} alphas"
         if table.is_surface:
+            alpha, step, value = table.choice
+            chosen = f"alpha {alpha_name(alpha)}, iteration {step}: {table.metric} {number(value)}"
             shown = (
                 f"{about} after each of {counted(int(table.steps[-1]), 'iteration')}, {how}"
                 f'<span class="noprint">Hover, or use the arrow keys.</span></p>{_heatmap(table)}'
-                f'<p id="surface-says" class="says" aria-live="polite">{text(_choice_sentence(table))}</p>'
+                f'<p id="surface-says" class="says" aria-live="polite">{text(chosen)} (the choice)</p>'
             )
         else:
             head, rows = [head[0], head[2]], [[row[0], row[2]] for row in rows]
@@ -181,18 +183,9 @@ def _heatmap(table: Reading) -> str:
     )
 
 
-def _choice_sentence(table: Reading) -> str:
-    """Say in a line where the choice stands."""
-    alpha, step, value = table.choice
-    return f"alpha {alpha_name(alpha)}, iteration {step}: {table.metric} {number(value)} (the choice)"
-
-
 def _curves(table: Reading) -> tuple[str, list[int]]:
     """Draw the course of a few alphas; return it and which alphas they are."""
-    n_alphas = table.alphas.size
-    chosen = table.chosen_row
-    spread = np.linspace(1, n_alphas - 1, min(_LINES - 1, n_alphas - 1)).round().astype(int).tolist()
-    rows = sorted({0, chosen, *spread})
+    chosen, rows = table.chosen_row, table.some_rows(_LINES - 1)
     low, high = _padded(table.values[rows], 0.04)
     first, last = float(table.steps[0]), float(table.steps[-1])
     drawn, legend = {}, ""

@@ -12,8 +12,9 @@ import scipy.sparse as sp
 
 from rankwise.arrays import AnyArray, Floats, Ints, MatrixLike, is_sparse
 from rankwise.data.queries import Queries
+from rankwise.displays.drawing import LARGEST, ROOM, curve_limits
 from rankwise.explanations.explaining import contributions
-from rankwise.exporters.engines import edges_of
+from rankwise.exporters.engines import edges_of, function_of
 from rankwise.formula.formula import Column, Formula, Surface, Table, Term
 from rankwise.formula.steps import Affine, Levels, QueryScale, Step, is_missing
 from rankwise.report.charts import palette, plot, span, ticks
@@ -27,8 +28,6 @@ _NUMBERS = 20_000_000  # contributions that are held at once
 # In percent of a picture: where a curve ends if a place for missing values follows, and where that place is.
 _END, _MISSING = 86.0, 95.0
 _SKEWED = 0.15  # a column whose median stands nearer to an end is drawn by quantiles
-_LARGEST = 4.0  # how often the scale of the strongest curve may be enlarged for a weak one
-_ROWS_HEIGHT = 12.0  # of the histogram of the rows, at the bottom
 _POINTS, _BINS, _CELLS = 81, 24, 24  # of a curve, of a histogram, of a side of a surface
 # Lowers the score, nothing, raises it: orange to blue by way of nearly white.
 _TONES = "b2500b f4f4f2 1a6fb5"
@@ -307,11 +306,13 @@ def _curve(parts: Parts, part: int, terms: Sequence[Term]) -> Picture | None:
     if first is None or any(one is None or one.column != first.column for one in axes):
         return None  # constant, or drawn along several axes at once
 
-    def added(values: AnyArray) -> Floats:
-        table = Table(values[:, None])
-        columns = [Column(0, one.rest) for one in axes if one is not None]
-        return np.asarray(sum(t.weight * table.numbers(c) for t, c in zip(terms, columns, strict=True)))
-
+    added = function_of(
+        [
+            replace(t, column=Column(0, one.rest))
+            for t, one in zip(terms, axes, strict=True)
+            if one is not None
+        ]
+    )
     values = first.anchors
     if not first.labels:
         edges = np.zeros(0) if first.column.steps else edges_of(terms)
@@ -335,20 +336,9 @@ def _surface(parts: Parts, part: int, surfaces: Sequence[Surface]) -> Picture | 
 
 
 def _scaled(curves: Sequence[Picture]) -> list[Picture]:
-    """Give each curve a scale that holds all of it, and that is not much finer than that of the strongest one."""
-    ends = []
-    for one in curves:
-        values = [0.0, *one.values[:, 1].tolist(), *([] if one.missing is None else [one.missing])]
-        ends.append((min(values), max(values)))
-    least = max((high - low for low, high in ends), default=0.0) / _LARGEST
-    found = []
-    for one, (low, high) in zip(curves, ends, strict=True):
-        more = max(least - (high - low), 0.0) / 2
-        pad = 0.05 * (high - low) + more or 0.01
-        # Below the curve is room for how the rows are spread.
-        room = (high - low + 2 * pad) * _ROWS_HEIGHT / (100 - _ROWS_HEIGHT)
-        found.append(replace(one, scale=(low - pad - room, high + pad)))
-    return found
+    """Give each curve a scale that holds all of it."""
+    values = [[0.0 if one.missing is None else one.missing, *one.values[:, 1].tolist()] for one in curves]
+    return [replace(one, scale=ends) for one, ends in zip(curves, curve_limits(values), strict=True)]
 
 
 def marks_of(parts: Parts, pictures: Sequence[Picture], rows: Ints) -> list[list[list[float]]]:
@@ -382,7 +372,7 @@ def pictures_section(parts: Parts, pictures: Sequence[Picture]) -> str:
     maps = [_draw_surface(parts, one, len(curves) + at, strength) for at, one in enumerate(surfaces)]
     body = (
         "<p>What each column adds to a score; the number beside a name is the spread that it causes inside queries. "
-        f"Weak curves are enlarged, up to {number(_LARGEST)} times; skewed columns are drawn by quantiles. "
+        f"Weak curves are enlarged, up to {number(LARGEST)} times; skewed columns are drawn by quantiles. "
         "The grey bars show how the rows of this page are spread. "
         '<span class="noprint">Rows of the query that you look at are marked: A and B as above.</span></p>'
         '<div class="pickers one noprint"><label>Mark the rows of<select id="pick-marked"></select></label></div>'
@@ -404,7 +394,7 @@ def _draw_curve(parts: Parts, one: Picture, place: int) -> str:
     bins = min(_BINS, len(axes.labels) or _BINS)
     counts, edges = np.histogram(rows[np.isfinite(rows)], bins=bins, range=(0, 100))
     # The root, because spikes such as many zeros would hide everything else.
-    tall = _ROWS_HEIGHT * np.sqrt(counts / max(counts.max(), 1))
+    tall = 100 * ROOM * np.sqrt(counts / max(counts.max(), 1))
     drawn = f'<path class="rule" d="M0 {100 - span(*scale, 0.0):.2f}H100"/>' + "".join(
         f'<rect class="rows" x="{x:.2f}" width="{100 / bins:.2f}" y="{100 - height:.2f}" height="{height:.2f}"/>'
         for x, height in zip(edges, tall, strict=False)

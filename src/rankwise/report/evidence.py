@@ -1,4 +1,4 @@
-"""The figures of a report: metrics with intervals, baselines, and every query's own value."""
+"""The figures of a report: metrics with intervals, baselines, every query's own value, and a second model."""
 
 from __future__ import annotations
 
@@ -48,13 +48,12 @@ __all__ = [
     "ByLabels",
     "ByPairs",
     "Evidence",
-    "Figure",
     "Judge",
+    "against_section",
     "evaluate",
     "in_words",
     "look_at_top",
     "metrics_section",
-    "suitable_metrics",
     "title_of",
     "top_pictures",
     "verdict",
@@ -67,6 +66,7 @@ _SURE = 0.05
 _CUTOFFS = (1, 2, 3, 5, 10, 20, 50)
 _POSITIONS = 10
 _GRADES = 5  # shades there are
+_NAMED = 5  # queries on which two models differ most, on either side
 OF_PAIRS = "share of the listed preferences that the scores contradict; tied scores count one half"
 
 
@@ -77,6 +77,8 @@ class Figure:
     Attributes
     ----------
     metric : Metric
+    convention : str
+        In words.
     model : Interval
     random : Interval
         That of a random order, in expectation.
@@ -89,6 +91,7 @@ class Figure:
     """
 
     metric: Metric
+    convention: str
     model: Interval
     random: Interval
     single: Interval | None = None
@@ -128,14 +131,11 @@ class Evidence:
     per_query : PerQuery or None
         The first metric, query by query; None for preferences.
     best_column : tuple (column, sign) or None
-    conventions : list of str
-        The convention of each figure in words.
     """
 
     figures: list[Figure]
     per_query: PerQuery | None
     best_column: tuple[int, int] | None
-    conventions: list[str]
 
 
 class ByLabels:
@@ -149,7 +149,7 @@ class ByLabels:
         seed: int = 0,
         weight: Floats | None = None,
     ) -> None:
-        named: Any = [metrics] if isinstance(metrics, str) else metrics or suitable_metrics(y, len(queries))
+        named: Any = [metrics] if isinstance(metrics, str) else metrics or _suitable_metrics(y, len(queries))
         self.metrics, self.y, self.queries, self._seed = list(map(get_metric, named)), y, queries, seed
         self._weight = weight
 
@@ -238,7 +238,7 @@ class ByPairs:
 Judge = ByLabels | ByPairs
 
 
-def suitable_metrics(labels: Floats, n_queries: int) -> tuple[str, ...]:
+def _suitable_metrics(labels: Floats, n_queries: int) -> tuple[str, ...]:
     """Name the metrics that mean something for labels of this kind: grades, or real numbers."""
     if not is_graded(labels):
         return ("pairwise_error", "kendall_tau")
@@ -258,9 +258,9 @@ def evaluate(judge: Judge, given: MatrixLike, scores: Floats) -> Evidence:
         if column is not None:
             beside["single"] = judge.interval(metric, column)
             beside["against_single"] = judge.compare(metric, scores, column)
-        figures.append(Figure(metric, judge.interval(metric, scores), **beside))
+        figures.append(Figure(metric, judge.describe(metric), judge.interval(metric, scores), **beside))
     values = judge.per_query(judge.metrics[0], scores) if isinstance(judge, ByLabels) else None
-    return Evidence(figures, values, best, list(map(judge.describe, judge.metrics)))
+    return Evidence(figures, values, best)
 
 
 def best_column(judge: Judge, X: InMemory) -> tuple[int, int] | None:
@@ -410,8 +410,7 @@ def metrics_section(evidence: Evidence, best_name: str | None) -> str:
             counted(len(rows) - 1, "more metric"), listing("More metrics", head, rows[1:], "metrics")
         )
         shown += others.replace("<details>", '<details class="wide">')
-    told = zip(evidence.conventions, map(meaning, evidence.figures), strict=True)
-    meanings = "".join(f"<li>{text(words)}. {text(more)}</li>" for words, more in told)
+    meanings = "".join(f"<li>{text(one.convention)}. {text(meaning(one))}</li>" for one in evidence.figures)
     return section(
         "metrics",
         "How good it is",
@@ -452,3 +451,75 @@ def _metric_row(figure: Figure) -> list[str]:
         cells.append(f"<span>{decimals(one.value)}<small>{brackets(one.low, one.high)}</small></span>{test}")
     title = f"{text(title_of(figure.name))} <small>{figure.better} is better</small>"
     return [title, f'<div class="forest" aria-hidden="true">{forest}</div>', *cells]
+
+
+def against_section(
+    names: tuple[str, str], judge: Judge, scores: tuple[Floats, Floats], evidence: Evidence
+) -> str:
+    """Show two models metric by metric, with paired differences."""
+    own, called = names
+    if own == called:
+        own, called = f"{own} (this one)", f"{called} (the other)"
+    rows = [
+        (figure, judge.interval(figure.metric, scores[1]), judge.compare(figure.metric, *scores))
+        for figure in evidence.figures
+    ]
+    first, other, compared = rows[0]
+    moved = ""
+    if isinstance(judge, ByPairs):
+        sides = [np.sign(one[judge.pairs[:, 0]] - one[judge.pairs[:, 1]]) for one in scores]
+        same_order = float(np.average(sides[0] == sides[1], weights=judge.weight))
+        seen = "the same pairs, and pairs that share an item count as dependent"
+    else:
+        same_order = _same_order(*scores, judge.queries)
+        seen = "the same queries" if first.model.unit == "queries" else "the same rows"
+        moved = _moved(own, judge, scores) if len(judge.queries) > 1 else ""
+    head = ["Metric", f"#{own}", f"#{called}", "#difference", "#p", "better on"]
+    body = (
+        verdict(first, compared, (name(own), name(called)), other)
+        + f"<p>The two order {same_order:.0%} of the pairs of rows alike.</p>"
+        + listing("Two models", head, [_compared(*row) for row in rows], "beside")
+        + f'<p class="note">Differences are paired: both models see {seen}. '
+        f"Brackets: {first.model.level:.0%} intervals of the difference; where they do not hold 0, the two can be told "
+        "apart. p: how often a difference as large arises by chance.</p>"
+    )
+    return section("against", f"Against {called}", body + moved)
+
+
+def _moved(own: str, judge: ByLabels, scores: tuple[Floats, Floats]) -> str:
+    """List the queries on which the first model is most ahead and most behind, by the first metric."""
+    metric, ids = judge.metrics[0], judge.queries.ids
+    first, second = (judge.per_query(metric, one) for one in scores)
+    better = 1.0 if metric.greater_is_better else -1.0
+    difference = np.where(first.counted, better * (first.values - second.values), 0.0)
+    order = np.argsort(-difference, kind="stable")
+    named = [*order[:_NAMED], *order[-_NAMED:]] if ids.size > 2 * _NAMED else order
+    lines = [(f"query {name(ids[at])}", _signed(difference[at])) for at in named if difference[at] != 0]
+    title = f"Queries on which {name(own)} is most ahead, and most behind"
+    return details(title, listing("Queries", ["query", "#ahead by"], lines)) if lines else ""
+
+
+def _same_order(first: Floats, second: Floats, queries: Queries) -> float:
+    """Return how often two models order two rows of a query alike: concordance with the other model as truth."""
+    codes = np.unique(second, return_inverse=True)[1].astype(np.float64)
+    if all(np.unique(codes[queries.codes == code]).size < 2 for code in range(len(queries))):
+        return 1.0
+    return float(get_metric("concordance")(codes, first, queries))
+
+
+def _signed(value: float) -> str:
+    return ("+" if value > 0 else "") + decimals(value)
+
+
+def _compared(figure: Figure, second: Interval, found: Comparison) -> list[str]:
+    gap = found.difference
+    units = "pairs" if gap.unit == "pairs" else "queries"
+    count = f"{number(found.wins)} to {number(found.losses)} {units}" if found.wins + found.losses else "–"
+    return [
+        f"{text(title_of(figure.name))} <small>{figure.better} is better</small>",
+        decimals(figure.model.value),
+        decimals(second.value),
+        f"{_signed(gap.value)} <small>{brackets(gap.low, gap.high)}</small>",
+        text(p_text(found.p_value).removeprefix("= ")),
+        count,
+    ]

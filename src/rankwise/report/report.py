@@ -28,7 +28,6 @@ from rankwise.formula.tables import rows_as_read
 from rankwise.formula.view import ModelView
 from rankwise.json_values import Json
 from rankwise.metrics import Metric
-from rankwise.report.against import against_section
 from rankwise.report.choice import alpha_name, alpha_of, choice_section
 from rankwise.report.columns import Parts, columns_section, marks_of, pictures_of, pictures_section
 from rankwise.report.duels import duels_section, probability_of
@@ -37,6 +36,7 @@ from rankwise.report.evidence import (
     ByPairs,
     Evidence,
     Judge,
+    against_section,
     evaluate,
     in_words,
     metrics_section,
@@ -45,12 +45,14 @@ from rankwise.report.evidence import (
 )
 from rankwise.report.markup import (
     LONG,
+    bar,
     brackets,
     counted,
     decimals,
     details,
     embed,
     lines,
+    listing,
     name,
     number,
     plain,
@@ -334,16 +336,11 @@ def lead(view: ModelView) -> str:
 def data_section(facts: Mapping[str, str], grades: Sequence[tuple[str, int]], source: str | None) -> str:
     """Describe the rows that the model was evaluated on."""
     named = f": {name(source, LONG)}" if source else ""
-    total = sum(count for _, count in grades) or 1
-    most = max((count for _, count in grades), default=1)
-    bars = "".join(
-        f'<span>{text(label)}</span><i style="width:{100 * count / most:.1f}%"></i>'
-        f"<span>{number(count)} ({count / total:.0%})</span>"
-        for label, count in grades
-    )
-    drawn = f'<h3>Labels</h3><div class="grades" role="group" aria-label="Rows with each label">{bars}</div>'
+    total, most = sum(count for _, count in grades), max((count for _, count in grades), default=1)
+    rows = [(text(x), f"{number(count)} ({count / total:.0%})", bar(count / most)) for x, count in grades]
+    drawn = f"<h3>Labels</h3>{listing('Labels', ['label', '#rows', '~'], rows, 'weights')}" if rows else ""
     which = f"<p>The rows that this page judges the model by{named}.</p>"
-    return section("data", "The data", f"{which}{fact_table(facts)}{drawn if grades else ''}")
+    return section("data", "The data", f"{which}{fact_table(facts)}{drawn}")
 
 
 def fact_table(facts: Mapping[str, object], kind: str = "facts") -> str:

@@ -78,7 +78,8 @@ class TableReport(Page):
         title: str | None = None,
         random_state: RandomSource = 0,
     ) -> None:
-        view, predicted = ModelView.of(model), model.predict(rows, columns)
+        view, reading = ModelView.of(model), Reading.of(model)
+        predicted = model.predict(rows, columns)
         table = read_matrix(Y, "Y", gaps=True)
         if table.shape != predicted.shape:
             raise InvalidInputError(
@@ -106,8 +107,8 @@ class TableReport(Page):
             "How good": metrics_section(evidence, None),
             f"Each {unit}": _each(evidence, self.figures, unit),
             "Rankings": queries_section(evidence, opened, naming, top_pictures(y, queries, scores)),
-            "Held out": _held_out(model) if isinstance(model, TwoSidedRankRLSCV) else "",
-            "Choice": choice_section(Reading.of(model), view),
+            "Held out": _held_out(view, reading),
+            "Choice": choice_section(reading, view),
             "Data": data_section(facts, label_counts(y), None),
             "Settings": settings_section(view, {}, None),
         }
@@ -157,9 +158,12 @@ def _each(evidence: Evidence, figures: Mapping[str, Interval], unit: str) -> str
     return section("each", f"Each {unit}", f"<p>{text(words)}</p>{listing(words, head, rows, 'board')}")
 
 
-def _held_out(model: TwoSidedRankRLSCV) -> str:
+def _held_out(view: ModelView, reading: Reading | None) -> str:
     """Show the figures of the rankings that alpha was chosen by."""
-    known = model.figures_[~np.isnan(model.figures_)]
-    words = f"<p>{decimals(model.best_score_)} {brackets(*model.interval_)}, by {text(model.cv_)}.</p>"
-    drawn = histogram(known, model.best_score_, "held-out value", of="rankings")
+    if view.held_out is None or reading is None:
+        return ""
+    figures, (low, high) = view.held_out
+    value = reading.choice[2]
+    words = f"<p>{decimals(value)} {brackets(low, high)}, by {text(reading.judged_by)}.</p>"
+    drawn = histogram(figures[~np.isnan(figures)], value, "held-out value", of="rankings")
     return section("held-out", "Held out", words + drawn)
