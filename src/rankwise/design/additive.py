@@ -41,7 +41,7 @@ MOST_PARTS = 64
 BLOCK_SIZE = 1 << 17
 # Rows that are encoded at once: of a matrix on disk so many are brought to memory.
 ENCODED_ROWS = 1 << 16
-# What the processor has: "plain", "avx2" or "avx512".
+# Instructions of the processor: "plain", "avx2" or "avx512".
 INSTRUCTIONS = _core.widest_instructions()
 
 

@@ -24,7 +24,7 @@ __all__ = ["Chunks", "FusedProduct", "compiled_plan", "cut", "prepare", "segment
 Ids = npt.NDArray[np.int64]
 
 # Large queries take the weighted sums of their segments' rows: dense vectors that each product reads again.
-# They may cost a quarter of what the query itself costs.
+# They may cost a quarter of the query itself.
 SUMS_SHARE = 0.25
 # From so many columns on, the coefficients and the gradient of a chunk throw each other out even of the cache that
 # cores share. At a million, for one vector, two products took 64 and 36 ms on one and two threads and a fused one

@@ -330,7 +330,7 @@ class AdditiveRanker(AdditiveMixin, Ranker):
         The share of queries (of rows, where there is one ranking; of pairs, in `fit_pairs`) that it holds out if `fit`
         gets no `eval_set`.
     random_state : int, RandomState, Generator or None, default=0
-        Seeds the choice of what is held out.
+        Seed of the choice of held-out queries or rows.
     n_threads : int, default=None
         Threads of the compiled kernels; by default the CPUs this process may use, and 1 inside a worker.
 

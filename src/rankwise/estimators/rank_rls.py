@@ -190,7 +190,7 @@ class RankRLS(LinearMixin, Ranker):
         if self.early_stopping:
             remedy = "use early_stopping=False, and choose alpha by RankRLSCV."
             self._refuse_restriction("early_stopping, which stops on the way to a model without it", remedy)
-            fit.resolved(problem.design, forms_matrix=False)  # says what is missing
+            fit.resolved(problem.design, forms_matrix=False)  # raises if something is missing
             watched = self._watched(problem, eval_set)
             self._keep(stop_early(fit, problem, watched, self._metric, self.patience), problem)
             return

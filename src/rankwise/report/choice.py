@@ -61,9 +61,9 @@ def _candidates(notes: Mapping[str, Json]) -> str:
     if constant is not None:
         unclear = f" {UNCLEAR}" if notes.get("is_clear") is False else ""
         words = f"<p>A constant score has {name(metric)} {decimals(constant)}.{unclear}</p>"
-    head = ["What was tried", "#alpha", "#iterations", f"#{metric} ± standard error"]
+    head = ["Candidate", "#alpha", "#iterations", f"#{metric} ± standard error"]
     chosen = next((at for at, one in enumerate(tried) if one.get("chosen") is True), None)
-    shown = listing("What was tried", head, list(map(_candidate, tried)), "tried", chosen)
+    shown = listing("Candidates", head, list(map(_candidate, tried)), "tried", chosen)
     return f"<p>{counted(len(tried), 'candidate')} tried{judged} by {name(metric)}, the best first.</p>{shown}{words}"
 
 
@@ -100,7 +100,7 @@ def _regularisation(table: Reading | None, view: ModelView) -> tuple[str, str]:
         shown += f"<h3>Convergence</h3>{curves(table)[0]}" if table.is_surface else ""
         return "How the regularisation was chosen", shown
     if view.of_mean:
-        return "What the mean is made of", _parts_of_mean(view)
+        return "The models of the mean", _parts_of_mean(view)
     alpha = alpha_of(view)[0]
     given = "" if alpha is None else f" alpha = {number(alpha)} was given."
     return "Regularisation", f"<p>This model did not choose its regularisation.{given}</p>"
