@@ -365,14 +365,14 @@ class RankRLSCV(LinearMixin, Ranker):
     Parameters
     ----------
     alphas : array-like, default=2^-10, 2^-9, ..., 2^10
-        The grid; order and duplicates do not matter. The default grid goes on where the best value lies at its end
-        and still becomes better, by at most as many values again on either side; another one is taken as it is, and a
-        best alpha at its end is warned of.
+        The grid; order and duplicates do not matter. The default grid is extended, by at most its length on
+        either side, while the best value is at an end; with another grid, a best alpha at an end gives a warning.
     cv : "auto", "time", "leave-query-out", "leave-pair-out", int, splitter or list of (train, test), default="auto"
         Folds of whole queries, of rows where there is one ranking, or of pairs in `fit_pairs`. "time" sorts queries by
         their ids, such as dates, and scores each of 5 folds by a model of earlier queries alone; the first sixth of the
-        queries only trains. The two names after it are exact and take one decomposition for every alpha: each query, or
-        each pair of rows of one global ranking, is scored by the converged models that did not see it.
+        queries only trains. "leave-query-out" and "leave-pair-out" are exact and take one decomposition for every
+        alpha: each query, or each pair of rows of one global ranking, is scored by the converged models that did not
+        see it.
         Leave-pair-out takes time in proportion to the square of the rows: it shows its progress on a terminal, warns
         beforehand from 10,000,000,000 pairs times alphas on (about 31,000 rows for the default grid), and ``cv=10`` is
         the alternative. "auto" makes 5 folds; with ``method="tikhonov"`` and
@@ -384,9 +384,9 @@ class RankRLSCV(LinearMixin, Ranker):
     method : {"auto", "hybrid", "tikhonov", "early-stopping"}, default="auto"
         "tikhonov" lets every alpha converge and chooses among them; "early-stopping" uses no penalty and chooses the
         iteration; "hybrid" chooses both, and is the fastest. "auto" is "tikhonov" where hold-out is exact, which
-        knows no other, and else "hybrid".
+        has no other, and else "hybrid".
     averaging : {"folds", "pooled"}, default="folds"
-        For folds of rows of one ranking, and of pairs: average the folds' errors, or score all that was held out
+        For folds of rows of one ranking, and of pairs: average the folds' errors, or score all held-out rows
         together. With ``cv="leave-pair-out"`` of listed pairs, a fold is all comparisons of two rows, and "folds"
         counts every two rows alike: the `weight` of their pairs matters between them only when pooled. Pooled scores of
         rows are shifted so that a fold's training rows have the same mean score as mean label.
@@ -406,7 +406,7 @@ class RankRLSCV(LinearMixin, Ranker):
         As in `RankRLS`. With this, `positive` or `prior`, every alpha is fitted separately, on folds or on an eval set:
         there is no surface, and ``method`` is "tikhonov".
     random_state : int, RandomState, Generator or None, default=0
-        Seeds the folds and the choice of scoring rows.
+        Seed of the folds and of the choice of scoring rows.
     n_threads : int, default=None
         As in `RankRLS`.
 
