@@ -55,8 +55,8 @@ class RankRLS(LinearMixin, Ranker):
     Parameters
     ----------
     alpha : float, default=1.0
-        The penalty on ``‖w‖²``; larger is simpler. With 0, a singular problem is answered by its solution of
-        least norm, with a warning.
+        The penalty on ``‖w‖²``; larger is simpler. With 0, a singular problem gets its solution of least
+        norm, with a warning.
     query_weight : {"size", "pairs", "equal"}, default="size"
         Whether a query's total weight grows with its rows, its pairs, or not at all.
     ties : {"include", "exclude"}, default="include"
@@ -66,14 +66,14 @@ class RankRLS(LinearMixin, Ranker):
         with the error measured relative to it (which needs ``ties="exclude"``).
     solver : str, default="auto"
         All give the same model. "direct" and "eigen" form a features × features matrix; "cg" (conjugate gradients)
-        does not. "stochastic" reads the data once in blocks and continues with "cg" from there: for data whose
-        reading is slow. "gdm" and "egdm" are gradient descent with momentum, with a given pace, and with one
+        does not. "stochastic" reads the data once in blocks and continues with "cg" from there: for data that are
+        slow to read. "gdm" and "egdm" are gradient descent with momentum, with a given pace, and with one
         estimated from the spectrum (by Lanczos; "egdm-power": as in the paper; "egdm-blocks": from one read).
     precondition : {None, "jacobi"}, default=None
         For "cg" only: helps where columns have very different scales, hurts on tf-idf text.
     tol : float, default=1e-5
-        Iterative solvers stop at this relative residual of the normal equations; where columns differ in scale by
-        more than about 30, of columns brought to like scales, which changes no model.
+        Iterative solvers stop at this relative residual of the normal equations; if the scales of columns
+        differ by more than a factor of 30, of rescaled columns, which changes no model.
     max_iter : int, default=None
         The most iterations; by default enough to converge.
     learning_rate : float, default=None
@@ -85,8 +85,8 @@ class RankRLS(LinearMixin, Ranker):
         coefficients of columns that vary much. 0 is off, 0.25 often helps on text.
     early_stopping : bool, default=False
         Stop the solver when held-out rows are no longer ranked better, and keep its best iterate: of conjugate
-        gradients with "auto", otherwise of the solver that is named. "direct" and "eigen" have no iterates, and are
-        refused.
+        gradients with "auto", otherwise of the named solver. "direct" and "eigen" have no iterates, and raise an
+        error.
     patience : int, default=10
         How many iterations (reads, of "stochastic") without improvement early stopping waits for.
     scoring : str or Metric, default="pairwise_error"
@@ -104,7 +104,7 @@ class RankRLS(LinearMixin, Ranker):
         A factor on `alpha` for each column. 0 leaves it free, which takes two products with X per such
         column; one that is constant inside queries keeps its penalty.
     random_state : int, RandomState, Generator or None, default=0
-        Seeds the choice of the rows or pairs that early stopping holds out.
+        Seed of the choice of rows or pairs that early stopping holds out.
     n_threads : int, default=None
         Threads of the compiled kernels; by default the CPUs this process may use, and 1 inside a worker.
 
