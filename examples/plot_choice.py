@@ -1,9 +1,9 @@
 """
-What was tried, and by how much it was better
+Candidates of a choice, and their differences
 =============================================
 
 `AutoRanker` compares linear models, curves and surfaces on the same folds. The table shows each with its
-standard error, paired with the winner query by query, so that one sees which differences mean something.
+standard error, paired with the winner query by query, so that chance differences are recognised.
 """
 
 # %%

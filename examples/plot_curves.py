@@ -1,6 +1,6 @@
 """
-A model that one can read
-=========================
+A readable model
+================
 
 `AdditiveRanker` scores a row by a sum of curves, one for each column, and of surfaces for pairs of columns that act
 together. The pictures show the whole model.

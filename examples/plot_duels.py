@@ -2,8 +2,8 @@
 A leaderboard from duels
 ========================
 
-Who is best, and how sure is it, when all there is are results of duels? One column per player makes `RankSVM` with the
-logistic loss the model of Bradley and Terry.
+Which player is best, and how sure is that, if only results of duels are known? One column per player makes `RankSVM`
+with the logistic loss the model of Bradley and Terry.
 """
 
 # %%

@@ -1,5 +1,5 @@
 """
-Held out without refitting
+Hold-out without refitting
 ==========================
 
 Leave-pair-out trains without two rows and asks which of them the model puts higher, for every two rows. For 28 rows

@@ -116,7 +116,7 @@ class _HasShape(Protocol):
         """Rows and columns."""
 
 
-# What a caller may pass: arrays, lists and Series, and for matrices whatever has rows and columns.
+# Types that callers may pass: arrays, lists and Series, and for matrices anything with rows and columns.
 MatrixLike = ArrayLike | _HasShape
 Labels = ArrayLike
 Estimator: TypeAlias = "BaseEstimator"  # scikit-learn tells no types: this one is for readers

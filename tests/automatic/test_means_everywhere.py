@@ -159,7 +159,7 @@ def test_the_report_of_a_mean_says_what_it_is_made_of(name):
     model, X, qid = mean(name)
     page = Report(model, X, rows()[1], qid).html()
     assert "did not choose its regularisation" not in page
-    made_of = page[page.index("What the mean is made of") :]
+    made_of = page[page.index("The models of the mean") :]
     for ranker in model.rankers_:
         assert ModelView.of(ranker).describe() in made_of
     assert ("KernelRankRLS.gamma" in page) == (name in KERNELS)

@@ -147,6 +147,17 @@ def test_embeddings_of_unequal_length_and_missing_ones():
         load_table(pa.table(rows), qid=None, embedding="label", label=None)
 
 
+def test_blocks_of_parquet_are_read_when_they_are_needed(tmp_path):
+    columns = {f"x{column}": np.random.default_rng(column).normal(size=100_000) for column in range(20)}
+    table = pa.table({"label": np.zeros(100_000), **columns})
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=5000, compression="none")
+    del columns
+    before = pa.total_allocated_bytes()
+    blocks = iter_table(tmp_path / "t.parquet", qid=None, block_rows=1000)
+    held = [pa.total_allocated_bytes() - before for _ in blocks]
+    assert max(held) < table.nbytes / 2
+
+
 def test_blocks_are_the_table(tmp_path):
     rng = np.random.default_rng(0)
     frame = pd.DataFrame(rng.normal(size=(1000, 7)), columns=list("abcdefg")).assign(

@@ -31,7 +31,7 @@ def test_the_parts_of_a_row_add_up_to_its_score(kind):
         for row in query.rows:
             assert row.parts.sum() + constant == pytest.approx(report.scores[row.row], abs=1e-9)
     page = report.html()
-    assert "a sum of what each column adds" in page
+    assert "a sum of the contributions of the columns" in page
     data = json.loads(
         re.search(r'<script[^>]*type="application/json"[^>]*>(.*?)</script>', page, re.DOTALL).group(1)
     )
@@ -63,7 +63,7 @@ def test_a_kernel_is_explained_by_its_basis_rows(prepared, order):
         for row in query.rows:
             assert row.parts.sum() == pytest.approx(report.scores[row.row], abs=1e-9)
     page = report.html()
-    assert "how alike the row is to each of its basis rows" in page
+    assert "the similarity of the row to each basis row" in page
     assert "basis row 3" in page
 
 
@@ -87,5 +87,5 @@ def test_a_mean_with_a_kernel_is_explained_by_columns_and_basis_rows():
         for row in query.rows:
             assert row.parts.sum() + constant == pytest.approx(report.scores[row.row], abs=1e-9)
     page = report.html()
-    assert "what each column adds" in page
+    assert "the contributions of the columns" in page
     assert "basis row" in page

@@ -154,8 +154,8 @@ class Candidate:
 
 # Times the tolerance; adapted penalties move models by little, which loose fits would hide.
 _LOOSE, _LOOSE_ADAPTED = 10, 3
-_SAME_ALPHA = 5e-3  # share of what is left to gain by which a larger alpha may be behind
-_FINER_CURVES, _FINER_SURFACES = 1e-2, 5e-3  # shares of what is left to gain that finer knots must gain
+_SAME_ALPHA = 5e-3  # a larger alpha may be behind by this share of the remaining gain
+_FINER_CURVES, _FINER_SURFACES = 1e-2, 5e-3  # the shares of the remaining gain that finer knots must add
 
 
 _Key = tuple[Knots, int, Rounds, float]

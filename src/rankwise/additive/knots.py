@@ -15,7 +15,7 @@ from rankwise.design.terms import Curve
 # Knots, and the pairs of columns that get a surface, are chosen by about so many rows where there are twice as many.
 SAMPLED_ROWS = 1 << 17
 
-# A column that counts as categories has at most so many levels; rarer ones share the value of what is missing.
+# The most levels of a categorical column; rarer ones share the value of missing entries.
 MANY_LEVELS = 1024
 _GATHERED = 16  # columns at a time
 _FIRST_LOOK = 4096  # rows
@@ -153,7 +153,7 @@ def _knots_among(mass: Floats, n_knots: int) -> npt.NDArray[np.bool_]:
         return np.ones(mass.size, dtype=np.bool_)
     is_knot = np.zeros(mass.size, dtype=np.bool_)
     is_knot[[0, -1]] = True
-    # What is as heavy as an interval between knots would be gets its own knot; that lightens the other intervals.
+    # A value as frequent as an average interval between knots gets its own knot, which leaves fewer rows to the others.
     while True:
         n_left = n_knots - int(is_knot.sum())
         if n_left <= 0:

@@ -96,7 +96,7 @@ class AutoRanker(CalibratedRanker):
         Exactly these are tried, whatever they cost: "rls", "svm-squared", "svm", "logistic" (pairs only), "curves",
         "surfaces", "kernel", "trees", and "average", the means of the best models of different forms.
     alphas : array-like, optional
-        One grid for every method, instead of their own, which go on where the best value lies at an end.
+        One grid for every method instead of their own, which are extended if the best value is at an end.
     fixed : dict, optional
         Parameters that are not chosen, for every method that has them: ``{"ties": "exclude", "cost": "unit"}``,
         ``{"query_weight": "equal"}``, ``{"gamma": [0.1, 1.0], "basis": 500}``.
@@ -109,7 +109,7 @@ class AutoRanker(CalibratedRanker):
         A limit in seconds, in place of the budget.
     estimate : bool, default=True
         Also estimate the score of the whole procedure on rows that took no part in the choice, and score boosted trees
-        as a yardstick.
+        as a reference.
     rivals : sequence of estimators, default=()
         Rankers of other packages, such as ``lightgbm.LGBMRanker()``, scored on the same folds and listed beside the
         candidates; never chosen.
@@ -121,18 +121,18 @@ class AutoRanker(CalibratedRanker):
         Curves, surfaces and trees take categories and missing values as they are (``codes=True``), and columns that
         are constant inside queries for surfaces, unless the encoder has words, lists or crosses.
     random_state : int, RandomState, Generator or None, default=0
-        Seeds folds and reduced sets.
+        Seed of folds and reduced sets.
     n_threads : int, default=None
         Threads of the compiled kernels; by default the CPUs this process may use, and 1 inside a worker.
 
     Attributes
     ----------
     best_estimator_ : estimator or Pipeline
-        The chosen ranker of rankwise, maybe after a scaler.
+        The chosen ranker of rankwise, perhaps behind a scaler.
     encoder_ : TableEncoder or None
         Turns the columns of X into those that `best_estimator_` takes, where that is needed.
     candidates_ : CandidateTable
-        Every candidate with its value ± standard error, how much worse than the best it is, its time, and its export
+        Every candidate with its value ± standard error, its difference from the best, its time, and its export
         targets; printed, it is a table.
     best_score_ : float
         The held-out value of the choice. It is optimistic: the choice was made on the same rows.
@@ -151,17 +151,17 @@ class AutoRanker(CalibratedRanker):
     skipped_ : list of str
         Candidates that were not tried, with reasons.
     search_ : Search
-        The search itself, with the settings and held-out scores of every candidate; copies and files of the model lack
-        it.
+        The search itself, with the settings and held-out scores of every candidate; not in copies and files of the
+        model.
     is_dense_ : bool
-        Whether X was used as an array, as a sparse matrix is if at least half of it is filled.
+        Whether X was used as an array; so is a sparse matrix with at least half of its entries filled.
     fitted_with_qid_ : bool
     n_features_in_, feature_names_in_, n_queries_, n_pairs_, n_ignored_queries_
         As in `RankRLS`.
 
     Notes
     -----
-    Means and spreads of columns are taken of all rows before folds are held out; labels play no part in them.
+    Means and scales of columns are computed from all rows, without labels, before folds are held out.
 
     Examples
     --------

@@ -256,7 +256,7 @@ class Search:
         """Return the value, turned so that less is better."""
         return -figure.value if self.problem.metric.greater_is_better else figure.value
 
-    # --- what is tried ---
+    # --- candidates ---
 
     def _is_wanted(self, method: str, *, default: bool = True) -> bool:
         kind = "pairs" if isinstance(self.problem, ListedPairs) else "labels"

@@ -10,7 +10,7 @@ import numpy as np
 from rankwise.arrays import AnyArray
 from rankwise.exceptions import InvalidInputError
 
-# Numbers as Python writes them: what is written otherwise (01, +1, 1e3, -0) would come back as another text.
+# Numbers as Python writes them; others (01, +1, 1e3, -0) would come back as another text.
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")
 _REAL = re.compile(r"-?[0-9]+\.[0-9]+(e[+-][0-9]+)?|-?[0-9]e[+-][0-9]+")
 _LARGEST = 2**63 - 1

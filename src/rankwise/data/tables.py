@@ -328,7 +328,10 @@ def _open_file(path: Path, texts: Sequence[str | None]) -> TableFile:
                 return open_tables(reader.read_all())[0]
         if not magic.startswith((b"PAR1", b"ARROW1")):
             return _open_csv(path, magic, texts)
-        dataset = pa.dataset.dataset(path, format="parquet" if magic.startswith(b"PAR1") else "ipc")
+        # Arrow's default reads Parquet far ahead of the batches: 660 MB of a file of 600 MB, instead of 120.
+        scan = pa.dataset.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
+        parquet = pa.dataset.ParquetFileFormat(default_fragment_scan_options=scan)
+        dataset = pa.dataset.dataset(path, format=parquet if magic.startswith(b"PAR1") else "ipc")
         dataset.schema.names  # noqa: B018 - as above
         return TableFile(path.name, dataset, dataset.count_rows())
 

@@ -63,7 +63,7 @@ _PAIR, _ENTRY = 1.2, 0.035
 # Of a code in a product, and of a product of no rows.
 _CODE, _CALL = 0.75, 2e4
 _SUMS = 1 << 20  # numbers in the sums of some queries
-# What the processor has: "plain", "avx2" or "avx512".
+# Instructions of the processor: "plain", "avx2" or "avx512".
 INSTRUCTIONS = _core.widest_instructions()
 
 

@@ -52,7 +52,7 @@ class CsrDesign(Design):
         if ids.dtype == np.int64:
             start = start.astype(np.int64, copy=False)
         self.arrays = (values[: start[-1]], ids[: start[-1]], start)
-        # What the products take: the ids, and the new names of columns where they were renamed.
+        # Arguments of the products: the ids, and the new names of renamed columns.
         self.prepared: Prepared = (*self.arrays, None)
         self.dtype: DType = values.dtype
         self.nnz = int(start[-1])

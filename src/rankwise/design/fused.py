@@ -25,7 +25,7 @@ __all__ = [
 Ids = npt.NDArray[np.int64]
 
 # Large queries take the weighted sums of their segments' rows: dense vectors that each product reads again.
-# They may cost a quarter of what the query itself costs.
+# They may cost a quarter of the query itself.
 SUMS_SHARE = 0.25
 
 

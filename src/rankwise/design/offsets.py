@@ -93,7 +93,7 @@ def find_shift(sample: Matrix, *, far: float = FAR, even_if_alike: bool = False)
         if not never_near.any():
             return None
     varies = largest > 0
-    # Squares of what is left neither overflow nor vanish.
+    # Squares of the shifted values neither overflow nor vanish.
     difference = (table - table[0]) / np.where(varies, largest, 1.0)
     middle = table[0] + largest * difference.mean(axis=0)
     spread = largest * difference.std(axis=0)

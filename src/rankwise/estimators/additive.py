@@ -268,8 +268,8 @@ class AdditiveRanker(AdditiveMixin, Ranker):
         The most knots of a curve: the extremes of the column, its frequent values, and quantiles of the rest. One
         ranking over few columns may want 32.
     interactions : int, "auto" or list of pairs, default="auto"
-        How many pairs of columns get a surface, those that promise most given the curves; or which pairs. "auto" adds
-        surfaces while they lower the error of held-out queries, and none where too little can be held out.
+        How many pairs of columns get a surface, those with the largest gain beyond the curves; or which pairs.
+        "auto" adds surfaces while they lower the error of held-out queries, and none where too little can be held out.
     surface_knots : int, default=5
         The most knots of a surface along each of its columns; few columns that act together closely, such as latitude
         and longitude, may want 12.
@@ -280,10 +280,10 @@ class AdditiveRanker(AdditiveMixin, Ranker):
         missing values always get a plain ridge.
     adaptive : int, default=0
         How many times to fit again with the penalty adapted to the last model, large steps being penalised less and
-        small ones more: one or two rounds give few and sharp steps, which fine knots want.
+        small ones more: one or two rounds give few and sharp steps, which suits fine knots.
     selective : int, default=0
-        How many times, after those, to fit again with the penalty of each curve and surface adapted to how much it does
-        in the last model: four to eight rounds leave few columns, where there are many and few queries.
+        How many times, after those, to fit again with the penalty of each curve and surface adapted to its size in the
+        last model: four to eight rounds leave few columns, where there are many and few queries.
     query_weight : {"size", "pairs", "equal"}, default="equal"
         Whether a query's total weight grows with its rows, its pairs, or not at all.
     ties, cost
@@ -292,7 +292,7 @@ class AdditiveRanker(AdditiveMixin, Ranker):
         1 for columns whose curve must not fall, -1 where it must not rise, 0 otherwise: by column (number or name), or
         one per column. Such columns are in no surface, so that the score itself is monotone in them.
     categorical : list of int or str, default=None
-        Columns of numbers that are names: they get one value per level, and no order. Texts of a data frame are
+        Columns of numbers that are categories: one value per level, without order. Texts of a data frame are
         categories anyway.
     tol : float, default=1e-3
         When to stop, as in `RankSVM`; for the squared loss the relative residual of an iterative solution.
@@ -304,14 +304,14 @@ class AdditiveRanker(AdditiveMixin, Ranker):
         The share of queries (of rows, where there is one ranking; of pairs, in `fit_pairs`) that it holds out if `fit`
         gets no `eval_set`.
     random_state : int, RandomState, Generator or None, default=0
-        Seeds the choice of what is held out.
+        Seed of the choice of held-out queries or rows.
     n_threads : int, default=None
         Threads of the compiled kernels; by default the CPUs this process may use, and 1 inside a worker.
 
     Attributes
     ----------
     curves_ : list of FittedCurve
-        Knots, values and importance of each column that tells rows of a query apart; each curve is 0 on average over
+        Knots, values and importance of each column that varies inside queries; each curve is 0 on average over
         the training rows.
     surfaces_ : list of FittedSurface
         The same of pairs of columns, the most important first, without main effects of either column: along each line
@@ -457,13 +457,13 @@ class AdditiveRankerCV(AdditiveMixin, Ranker):
     The search has five stages, and each starts from the best candidate so far: curves on coarse and fine knots with
     alphas a decade apart, surfaces in growing numbers, surfaces on a fine grid with alphas half a decade apart,
     adapted penalties, and (up to 800 rows) curves of few columns. Candidates are fitted loosely; the chosen one is
-    fitted to `tol`. Every fold ranks the pairs of columns by its own training rows, so that no held-out row has a say
-    in the pairs that it scores.
+    fitted to `tol`. Every fold ranks the pairs of columns by its own training rows, so that held-out rows do not
+    influence the pairs that they score.
 
     Parameters
     ----------
     alphas : array-like, default=1e-1, 3e-2, 1e-2, ..., 1e-5
-        The grid; order and duplicates do not matter. The default one goes on beyond an end at which the best lies.
+        The grid; order and duplicates do not matter. The default grid is extended if the best value is at an end.
     n_knots : int, "auto" or list of int, default="auto"
         The most knots of a curve to try, in the order given until two in a row do not help: "auto" is 8 and the largest
         of 16, 32 and 64 with 40 rows per knot.
@@ -482,8 +482,8 @@ class AdditiveRankerCV(AdditiveMixin, Ranker):
         The most knots of a surface along each of its columns to try: "auto" is 5 and the largest of 9, 17 and 33 with
         40 rows per knot and at most four cells per row in all surfaces.
     adaptive : int, default=2
-        The most rounds in which the penalty is adapted, as in `AdditiveRanker`, while that helps. There are none where
-        finer knots were tried and did not help, and where the squared loss knows all alphas at once.
+        The most rounds in which the penalty is adapted, as in `AdditiveRanker`, while that helps. There are none if
+        finer knots did not help, nor where the squared loss has all alphas at once.
     selective : int, default=8
         Up to 800 rows, the rounds in which the best curves are fitted again with the penalty of each adapted to its
         size, as in `AdditiveRanker`; the best round is taken if it beats every other candidate.

@@ -409,7 +409,7 @@ class Ranker(RankingMixin, BaseEstimator):  # type: ignore[misc]
         say(notices_of_time(plan, problem.pairs, exact))
         return plan
 
-    # --- what a fit leaves ---
+    # --- results of a fit ---
 
     def _keep(self, best: Selection, problem: Problem, beside: Selection | None = None) -> None:
         """Set the fitted attributes of a selection, optionally with further tables, and issue its warnings."""

@@ -166,7 +166,7 @@ class KernelRankRLS(KernelMixin, Ranker):
     tol, max_iter
         As in `RankRLS`, for ``solver="cg"``.
     random_state : int, RandomState, Generator or None, default=0
-        Seeds the choice of the reduced set.
+        Seed of the choice of the reduced set.
     n_threads : int, default=None
         As in `RankRLS`.
 

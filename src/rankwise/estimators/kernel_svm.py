@@ -112,7 +112,7 @@ class KernelRankSVMCV(MarginMixin, KernelMixin, Ranker):
     cv, scoring
         As in `RankSVMCV`.
     random_state : int, RandomState, Generator or None, default=0
-        Seeds the folds and the choice of the reduced set.
+        Seed of the folds and of the choice of the reduced set.
     loss, query_weight, solver, tol, max_iter
         As in `RankSVM`.
 

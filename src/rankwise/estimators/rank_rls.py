@@ -55,8 +55,8 @@ class RankRLS(LinearMixin, Ranker):
     Parameters
     ----------
     alpha : float, default=1.0
-        The penalty on ``‖w‖²``; larger is simpler. With 0, a singular problem is answered by its solution of
-        least norm, with a warning.
+        The penalty on ``‖w‖²``; larger is simpler. With 0, a singular problem gets its solution of least
+        norm, with a warning.
     query_weight : {"size", "pairs", "equal"}, default="size"
         Whether a query's total weight grows with its rows, its pairs, or not at all.
     ties : {"include", "exclude"}, default="include"
@@ -66,14 +66,14 @@ class RankRLS(LinearMixin, Ranker):
         with the error measured relative to it (which needs ``ties="exclude"``).
     solver : str, default="auto"
         All give the same model. "direct" and "eigen" form a features × features matrix; "cg" (conjugate gradients)
-        does not. "stochastic" reads the data once in blocks and continues with "cg" from there: for data whose
-        reading is slow. "gdm" and "egdm" are gradient descent with momentum, with a given pace, and with one
+        does not. "stochastic" reads the data once in blocks and continues with "cg" from there: for data that are
+        slow to read. "gdm" and "egdm" are gradient descent with momentum, with a given pace, and with one
         estimated from the spectrum (by Lanczos; "egdm-power": as in the paper; "egdm-blocks": from one read).
     precondition : {None, "jacobi"}, default=None
         For "cg" only: helps where columns have very different scales, hurts on tf-idf text.
     tol : float, default=1e-5
-        Iterative solvers stop at this relative residual of the normal equations; where columns differ in scale by
-        more than about 30, of columns brought to like scales, which changes no model.
+        Iterative solvers stop at this relative residual of the normal equations; if the scales of columns
+        differ by more than a factor of 30, of rescaled columns, which changes no model.
     max_iter : int, default=None
         The most iterations; by default enough to converge.
     learning_rate : float, default=None
@@ -85,8 +85,8 @@ class RankRLS(LinearMixin, Ranker):
         coefficients of columns that vary much. 0 is off, 0.25 often helps on text.
     early_stopping : bool, default=False
         Stop the solver when held-out rows are no longer ranked better, and keep its best iterate: of conjugate
-        gradients with "auto", otherwise of the solver that is named. "direct" and "eigen" have no iterates, and are
-        refused.
+        gradients with "auto", otherwise of the named solver. "direct" and "eigen" have no iterates, and raise an
+        error.
     patience : int, default=10
         How many iterations (reads, of "stochastic") without improvement early stopping waits for.
     scoring : str or Metric, default="pairwise_error"
@@ -104,7 +104,7 @@ class RankRLS(LinearMixin, Ranker):
         A factor on `alpha` for each column. 0 leaves it free, which takes two products with X per such
         column; one that is constant inside queries keeps its penalty.
     random_state : int, RandomState, Generator or None, default=0
-        Seeds the choice of the rows or pairs that early stopping holds out.
+        Seed of the choice of rows or pairs that early stopping holds out.
     n_threads : int, default=None
         Threads of the compiled kernels; by default the CPUs this process may use, and 1 inside a worker.
 
@@ -190,7 +190,7 @@ class RankRLS(LinearMixin, Ranker):
         if self.early_stopping:
             remedy = "use early_stopping=False, and choose alpha by RankRLSCV."
             self._refuse_restriction("early_stopping, which stops on the way to a model without it", remedy)
-            fit.resolved(problem.design, forms_matrix=False)  # says what is missing
+            fit.resolved(problem.design, forms_matrix=False)  # raises if something is missing
             watched = self._watched(problem, eval_set)
             self._keep(stop_early(fit, problem, watched, self._metric, self.patience), problem)
             return
@@ -348,14 +348,14 @@ class RankRLSCV(LinearMixin, Ranker):
     Parameters
     ----------
     alphas : array-like, default=2^-10, 2^-9, ..., 2^10
-        The grid; order and duplicates do not matter. The default grid goes on where the best value lies at its end
-        and still becomes better, by at most as many values again on either side; another one is taken as it is, and a
-        best alpha at its end is warned of.
+        The grid; order and duplicates do not matter. The default grid is extended, by at most its length on
+        either side, while the best value is at an end; with another grid, a best alpha at an end gives a warning.
     cv : "auto", "time", "leave-query-out", "leave-pair-out", int, splitter or list of (train, test), default="auto"
         Folds of whole queries, of rows where there is one ranking, or of pairs in `fit_pairs`. "time" sorts queries by
         their ids, such as dates, and scores each of 5 folds by a model of earlier queries alone; the first sixth of the
-        queries only trains. The two names after it are exact and take one decomposition for every alpha: each query, or
-        each pair of rows of one global ranking, is scored by the converged models that did not see it.
+        queries only trains. "leave-query-out" and "leave-pair-out" are exact and take one decomposition for every
+        alpha: each query, or each pair of rows of one global ranking, is scored by the converged models that did not
+        see it.
         Leave-pair-out takes time in proportion to the square of the rows: it shows its progress on a terminal, warns
         beforehand from 10,000,000,000 pairs times alphas on (about 31,000 rows for the default grid), and ``cv=10`` is
         the alternative. "auto" makes 5 folds; with ``method="tikhonov"`` and
@@ -367,9 +367,9 @@ class RankRLSCV(LinearMixin, Ranker):
     method : {"auto", "hybrid", "tikhonov", "early-stopping"}, default="auto"
         "tikhonov" lets every alpha converge and chooses among them; "early-stopping" uses no penalty and chooses the
         iteration; "hybrid" chooses both, and is the fastest. "auto" is "tikhonov" where hold-out is exact, which
-        knows no other, and else "hybrid".
+        has no other, and else "hybrid".
     averaging : {"folds", "pooled"}, default="folds"
-        For folds of rows of one ranking, and of pairs: average the folds' errors, or score all that was held out
+        For folds of rows of one ranking, and of pairs: average the folds' errors, or score all held-out rows
         together. With ``cv="leave-pair-out"`` of listed pairs, a fold is all comparisons of two rows, and "folds"
         counts every two rows alike: the `weight` of their pairs matters between them only when pooled. Pooled scores of
         rows are shifted so that a fold's training rows have the same mean score as mean label.
@@ -389,7 +389,7 @@ class RankRLSCV(LinearMixin, Ranker):
         As in `RankRLS`. With this, `positive` or `prior`, every alpha is fitted separately, on folds or on an eval set:
         there is no surface, and ``method`` is "tikhonov".
     random_state : int, RandomState, Generator or None, default=0
-        Seeds the folds and the choice of scoring rows.
+        Seed of the folds and of the choice of scoring rows.
     n_threads : int, default=None
         As in `RankRLS`.
 

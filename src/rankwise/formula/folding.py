@@ -46,7 +46,7 @@ def raw(formula: Formula) -> Formula:
 def _fold_affine(term: Term) -> tuple[float, Term]:
     """Return the term's share of the constant, and the term without it."""
     weight, constant, steps = term.weight, 0.0, list(term.column.steps)
-    late = 0.0  # what is subtracted from the value of the steps that are left
+    late = 0.0  # subtracted from the values of the remaining steps
     while steps and isinstance(steps[-1], Affine):
         last = steps.pop()
         assert isinstance(last, Affine)

@@ -119,7 +119,7 @@ def _curve(knots: Floats, values: Floats, missing: float, is_levels: bool) -> St
 
 def _surface(fitted: FittedSurface, columns: Sequence[Column]) -> Surface:
     grid = np.asarray(fitted.values, dtype=np.float64)
-    # What is missing adds nothing where the surface has no line of its own for it.
+    # Missing values add nothing where the surface has no line for them.
     grid = np.pad(grid, [(0, int(not has)) for has in fitted.missing])
     sides, knots = [], []
     for number, own, is_levels in zip(fitted.columns, fitted.knots, fitted.is_levels, strict=True):
@@ -127,7 +127,7 @@ def _surface(fitted: FittedSurface, columns: Sequence[Column]) -> Surface:
             sides.append(columns[number])
             knots.append(tuple(own.tolist()))
             continue
-        # Levels are counted, and what is none of them, or missing, stands at the last place.
+        # Levels are numbered; unknown and missing ones have the last number.
         places = tuple(map(float, range(own.size + 1)))
         step = Levels(tuple(own.tolist()), places[:-1], places[-1], places[-1])
         sides.append(_then(columns[number], step))

@@ -140,7 +140,7 @@ def _categories(step: ColumnStep) -> list[Levels]:
     levels = [_level(step, level) for level in step["levels"]]
     is_text = not levels or isinstance(levels[0], str)
     gone = NULLS if is_text else ()
-    # What is missing goes with the rare ones where training had none missing, and nowhere without them.
+    # Missing values count as rare where training had none missing, and have no level without rare ones.
     names = levels_of(step)
     nowhere = MISSING if step.get("has_missing") else OTHER
     out = [Levels((level,), (1.0,)) for level in levels]

@@ -30,7 +30,7 @@ class HoldOut(ABC):
     values : (rank,) float64
         The eigenvalues σ.
     rounding : float
-        What the largest value is multiplied by to get the rounding errors of all.
+        The factor from the largest value to the rounding errors of all.
     """
 
     coordinates: Floats

@@ -74,7 +74,7 @@ class BradleyTerry(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
     ----------
     table_ : dict of ndarray
         The board, best item first: ``item, strength, low, high, place, place_low, place_high, tier, p_first, battles,
-        wins, ties``; ``component`` if the board falls apart; ``flips`` after `find_flips`.
+        wins, ties``; ``component`` if the board is not connected; ``flips`` after `find_flips`.
     effects_ : dict of ndarray
         Coefficients of the order, of contest columns and features, and Davidson's log ν: ``effect, value, error, low,
         high``.

@@ -92,7 +92,7 @@ def bootstrap_interval(
     n_resamples : int, default=2000
         Drawings of the rows of one query; not used where several queries count.
     random_state : int, RandomState, Generator or None, default=0
-        Seeds the drawings; None draws others in every call.
+        Seed of the samples; None draws new ones in every call.
 
     Returns
     -------

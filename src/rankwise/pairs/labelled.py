@@ -181,7 +181,7 @@ class LabelPairs(Pairs):
             "n_threads": self.n_threads,
         }
 
-    # --- what is held out ---
+    # --- held-out rows ---
 
     def units(self, cv: object = "auto", *, whole_components: bool = False) -> Units | None:
         is_by_pairs = isinstance(cv, str) and cv == "leave-pair-out"
@@ -378,11 +378,11 @@ def row_scorer(
     labels: Floats,
     queries: Queries,
     n_threads: int | None,
-    what: str = "what was held out",
+    what: str = "the held-out part",
     weight: Floats | None = None,
     rows: Rows | None = None,
 ) -> Scorer:
-    """Prepare a metric on the rows to score by; by their weights, where that means something to it."""
+    """Prepare a metric on the rows to score by; by their weights, if it takes weights."""
     try:
         evaluator = metric.prepare(
             labels, queries, sample_weight=weight if metric.takes_weights else None, n_threads=n_threads

@@ -131,7 +131,7 @@ class PreferencePairs(Pairs):
     def draw_rows(self, at_most: int) -> None:
         return None
 
-    # --- what is held out ---
+    # --- held-out pairs ---
 
     def units(self, cv: object = "auto", *, whole_components: bool = False) -> Units:
         """Return groups, connected components of the rows, or all comparisons of the same two rows."""
@@ -303,7 +303,7 @@ def pair_scorer(
     weight: Floats,
     compared: tuple[Ints, Ints],
     *,
-    what: str = "what was held out",
+    what: str = "the held-out part",
     fold: Ints | None = None,
 ) -> Scorer:
     """Prepare a metric on pairs to score by; with `fold`, every fold counts the same, else every weight does."""

@@ -15,7 +15,7 @@ from rankwise.exceptions import InvalidInputError
 if TYPE_CHECKING:
     from sklearn.feature_extraction.text import HashingVectorizer, TfidfVectorizer
 
-# What a level is called that stands for all rare ones, and for those that were not there in training.
+# The name of the level that stands for all rare ones and for levels that training did not have.
 OTHER, MISSING = "(other)", "(missing)"
 
 _HELD = {"number": "numbers", "flag": "yes or no", "date": "dates", "list": "lists", "text": "texts"}

@@ -45,9 +45,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     columns : list of str, optional
-        Which to take; by default all.
+        The columns to encode; by default all.
     categories : list of str, default=()
-        Columns of numbers that are names, such as postcodes.
+        Columns of numbers that are categories, such as postcodes.
     words : list of str, default=()
         Columns of text to read word by word.
     method : {"hash", "tf-idf"}, default="hash"

@@ -58,7 +58,7 @@ def choice_section(table: Reading | None, view: ModelView) -> str:
 
 def _candidates(found: CandidateTable) -> str:
     """Show the candidates of an automatic choice."""
-    head = ["What was tried", "#alpha", "#iterations", f"#{found.metric} ± standard error"]
+    head = ["Candidate", "#alpha", "#iterations", f"#{found.metric} ± standard error"]
     rows = [
         [
             name(one.description, 200) + " <small>★ chosen</small>" * one.is_chosen,
@@ -68,7 +68,7 @@ def _candidates(found: CandidateTable) -> str:
         ]
         for one in found
     ]
-    shown = listing("What was tried", head, rows, "tried", found.entries.index(found.chosen))
+    shown = listing("Candidates", head, rows, "tried", found.entries.index(found.chosen))
     about = (
         f"{counted(len(found), 'candidate')} tried, judged by {name(found.judged_by, LONG)}, the best first."
     )
@@ -97,7 +97,7 @@ def _regularisation(table: Reading | None, view: ModelView) -> tuple[str, str]:
         shown += f"<h3>Convergence</h3>{_curves(table)[0]}" if table.is_surface else ""
         return "How the regularisation was chosen", shown
     if view.of_mean:
-        return "What the mean is made of", _parts_of_mean(view)
+        return "The models of the mean", _parts_of_mean(view)
     alpha = alpha_of(view)[0]
     given = "" if alpha is None else f" alpha = {number(alpha)} was given."
     return "Regularisation", f"<p>This model did not choose its regularisation.{given}</p>"

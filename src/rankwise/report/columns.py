@@ -62,8 +62,10 @@ class Parts:
             self.inputs = list(dict.fromkeys([*singles, *pairs]))
         n_basis = 0 if formula.kernel is None else formula.kernel.dual.size
         self.names = [*map(formula.title, self.inputs), *(f"basis row {at}" for at in range(n_basis))]
-        of_columns = "what each column adds, after all that prepares it"
-        of_basis = "what the kernel adds: how alike the row is to each of its basis rows, times a weight"
+        of_columns = "the contributions of the columns, after their preparation"
+        of_basis = (
+            "the contribution of the kernel: the similarity of the row to each basis row, times a weight"
+        )
         told = [*([of_columns] if self.inputs else []), *([of_basis] if n_basis else [])]
         self.description = f"a sum of {', and of '.join(told)}"
 
@@ -450,5 +452,5 @@ def _as_table(parts: Parts, curves: Sequence[Picture]) -> str:
         cells += [] if one.missing is None else [f"missing: {signed(one.missing)}"]
         spread = number(float(parts.spread[one.part]), 3)
         rows.append((name(parts.names[one.part]), spread, text(" · ".join(cells))))
-    head = ["Column", "#spread", "value: what it adds"]
+    head = ["Column", "#spread", "value: contribution"]
     return details("Curves as a table", listing("Curves as a table", head, rows)) if rows else ""

@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 _LONGEST = 80
-LONG = 1000  # characters of what a reader asked to see in full, such as the names of all files
+LONG = 1000  # characters of texts that are shown in full, such as the names of all files
 # Characters that a browser may not show, or that reorder what stands around them.
 _UNSEEN = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 

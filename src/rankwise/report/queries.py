@@ -243,9 +243,9 @@ def why_section(opened: Sequence[OpenQuery], parts: Parts | None) -> str:
             "why",
             "Why is A above B",
             "<p>This model has no formula that is a sum over columns, so a difference of scores does not split into "
-            "parts of columns. <code>rankwise.feature_importance</code> tells "
-            "what the order loses without a column; <code>rankwise fit --methods curves</code> gives a model that "
-            "splits.</p>",
+            "parts of columns. <code>rankwise.feature_importance</code> "
+            "measures how much the order depends on a column; <code>rankwise fit --methods curves</code> gives a "
+            "model that splits.</p>",
         )
     if not opened:
         return section("why", "Why is A above B", "<p>There is no query to look at.</p>")
@@ -256,7 +256,7 @@ def why_section(opened: Sequence[OpenQuery], parts: Parts | None) -> str:
         "Why is A above B",
         f"<p>A score is {text(parts.description)}, so the difference of two scores is a sum too. "
         '<span class="noprint">Pick two rows here, or with the buttons in the tables above; with nothing for B, the '
-        "score of A is explained by itself.</span></p>"
+        "score of A alone is explained.</span></p>"
         '<noscript><p class="note">Picking rows needs JavaScript.</p></noscript>'
         '<div class="pickers"><label>Query<select id="pick-query"></select></label>'
         '<label>A<select id="pick-a"></select></label><label>B<select id="pick-b"></select></label></div>'

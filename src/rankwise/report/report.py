@@ -132,7 +132,7 @@ class Report(Page):
     against_name, own_name : str, optional
         Their display names in that section; by default descriptions of the models.
     random_state : int, RandomState, Generator or None, default=0
-        Seeds the bootstrap and the paired tests.
+        Seed of the bootstrap and the paired tests.
 
     Examples
     --------

@@ -156,7 +156,7 @@ def minimise_bounded(
             trial = np.where(is_held, at_bound, bounds.projected(coef + length * step))
             trial_point = objective.at(trial)
             trial_loss = float(trial_point.value)
-            # Of differences, for a large penalty hides what the loss gains.
+            # Of differences, because a large penalty hides gains of the loss.
             change = trial_loss - loss + penalty_change(coef, trial, penalty)
             predicted = float(gradient @ (trial - coef))
             if abs(predicted) <= rounding:
@@ -167,7 +167,7 @@ def minimise_bounded(
                 length = 0.0
             elif (
                 predicted < 0 and change <= _SUFFICIENT * predicted
-            ):  # what the bounds cut off may lead uphill
+            ):  # a step cut off at the bounds may lead uphill
                 break
             length /= 2
         else:

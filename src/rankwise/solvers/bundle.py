@@ -253,7 +253,7 @@ def minimise_by_planes(  # noqa: C901, PLR0912, PLR0915 - the steps of one metho
     history: list[float] = []
     status = Status.MAX_ITER
     while len(history) < limit:
-        # 1. The minimum of the model, and what it proves.
+        # 1. The minimum of the model, and the bound it proves.
         target, model = planes.minimise()
         bound = max(bound, model)
         # 2. The new point; plain: the model's minimiser, else the minimum of the line to it.

@@ -65,7 +65,7 @@ __all__ = [
 
 Product = Callable[[Floats], Floats]
 
-_POWER_STEPS = 20  # what the paper prints
+_POWER_STEPS = 20  # as the paper prints
 _MOST_STEPS = 200
 _ACCURACY = 0.0098  # 1 %, less some rounding
 _RISK = 1e-4  # that a random vector has too small a component for the bound to hold
@@ -256,7 +256,7 @@ MOMENTUM = 0.9
 
 _MOST_ITERATIONS = 100_000
 _MOST_RESTARTS = 100
-_OVERFLOW = 1e6  # what a step is divided by that leads beyond all numbers
+_OVERFLOW = 1e6  # divisor of a step that overflows
 _IDLE = 500  # iterations without a new best point, after which rounding is to blame
 _VANISHING = 1e-10  # κ_n / κ₁ below which an estimate is of an eigenvalue 0, in whose direction nothing pulls
 _GUESS = 0.01  # κ_n / κ₁ where nothing is known: the descent itself corrects it

@@ -38,7 +38,7 @@ __all__ = [
 EPS = float(np.finfo(np.float64).eps)
 # Beside a column that is so many times as large, the square of a column loses half of its digits.
 _UNLIKE = 1e4
-_RESIDUE = 1e-15  # what the centering leaves of a column that is constant inside queries, beside the column
+_RESIDUE = 1e-15  # rounding that centering leaves of a column that is constant inside queries, relative to the column
 _SQUARES_VANISH = 1e-140  # norms below this are made of squares that have lost digits
 _VANISHED = 1e-290  # a matrix below this has lost digits itself ...
 _TINY = 1e-100  # ... which is seen by a right-hand side, made of its roots, that is below this
