@@ -262,6 +262,9 @@ def candidate_table(search: Search, chosen: Trial) -> CandidateTable:
             )
         )  # fmt: skip
         remarks += _remark(name, figure, chosen.figure, sign, is_used=search.prefer == "accuracy")
+    trees = [trial.figure for trial in search.trials if trial.candidate.form == "trees"]
+    if trees and "trees" not in {one.form for one in (chosen.candidate, *chosen.candidate.parts)}:
+        remarks += _remark(YARDSTICK, trees[0], chosen.figure, sign, is_used=True)
     entries.sort(key=lambda entry: sign * entry.value)
     constant = search.problem.constant_figure()
     behind, error = paired_difference(constant, best.figure)
