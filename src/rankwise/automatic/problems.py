@@ -251,10 +251,6 @@ class LabelledRows:
         values = found.values[found.counted]
         return Figure(float(whole(held_out[rows])), values, np.full(values.size, 1 / max(values.size, 1)))
 
-    def constant_figure(self) -> Figure:
-        """Return the figure of scores that are all the same."""
-        return self.figure(np.zeros(self.n_rows if self.scored is None else self.scored[0].size))
-
     def describe(self) -> str:
         """Say what scored."""
         rows, _, _, whole, _ = self._scoring
@@ -377,10 +373,6 @@ class ListedPairs:
         values = np.bincount(unit, weight * right)[is_there] / total[is_there]
         share = total[is_there] / total.sum()
         return Figure(float((share * values).sum()), values, share)
-
-    def constant_figure(self) -> Figure:
-        """Return the figure of scores that are all the same."""
-        return self.figure(np.zeros(self.tested_weight.size))
 
     def describe(self) -> str:
         """Say what scored."""

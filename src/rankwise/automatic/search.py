@@ -240,9 +240,8 @@ class Search:
     def is_close(self, trial: Trial, best: Trial, errors: float) -> bool:
         """Tell whether a trial is within a given number of standard errors of the best."""
         difference, error = paired_difference(trial.figure, best.figure)
-        return (
-            trial is best or abs(difference) <= errors * error
-        )  # False where the standard error is not known
+        # False where the standard error is not known.
+        return trial is best or abs(difference) <= errors * error
 
     def is_ahead(self, trial: Trial, other: Trial) -> bool:
         """Tell whether a trial is better than another by more than a standard error of the difference."""
@@ -293,9 +292,7 @@ class Search:
             return
         scalings = [self._of_table]
         if self._of_table != "none" and self._is_wanted(AVERAGE, default=False):
-            scalings.append(
-                "none"
-            )  # a mean with linear models and kernels, which take other columns than curves
+            scalings.append("none")  # for a mean with linear models and kernels
         linear = [trial for trial in self.trials if trial.candidate.needs_queries]
         if linear and self.chosen is linear[0]:
             scalings.append(linear[0].candidate.scaling)
@@ -479,9 +476,7 @@ class Search:
         self.problem.fit(selector, X, scored)
         del selector.watch
         estimator, search = METHODS[candidate.method].fixed(selector), watch.search
-        if search is None:  # the squared loss knows all alphas at once
-            held_out = self.problem.held_out(clone(estimator), selector, X, scored)
-            return [(candidate, estimator, held_out, selector)]
+        assert search is not None
         only_curves, best = Candidate("curves", candidate.scaling), search.best
         found = self.problem.assembled(search.held_out[best.key])
         if found is None:
