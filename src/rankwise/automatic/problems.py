@@ -10,7 +10,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -202,7 +202,7 @@ class LabelledRows:
             scores[test] = part
         return scores
 
-    def _scores(self, train: Ints, test: Ints, estimator: Ranker, X: Matrix, **how: object) -> Floats:
+    def _scores(self, train: Ints, test: Ints, estimator: Ranker, X: Matrix, **how: Any) -> Floats:
         """Return the scores of some rows by the estimator, fitted to others."""
         if bytes_of(X) <= _COPIED_BYTES:
             seen, y, known = X[train], self.y[train], None if self.known is None else self.known.subset(train)
