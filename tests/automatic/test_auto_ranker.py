@@ -295,7 +295,7 @@ def test_only_what_can_be_exported_is_tried_for_a_target(graded):
 
 
 def test_costs_grow_with_counts():
-    for cost in (Size.rls, Size.margins, lambda size: size.additive({}), lambda size: size.kernel(200)):
+    for cost in (Size.rls, Size.margins, lambda size: size.additive({}), lambda size: size.kernel(200, 2)):
         sizes = [Size(n, 10, 10 * n, 1) for n in (1000, 5000, 20_000, 80_000)]
         costs = [cost(size) for size in sizes]
         assert costs == sorted(costs)

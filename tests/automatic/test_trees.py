@@ -37,7 +37,6 @@ def test_nodes_give_the_scores_of_scikit_learn(rows, has_queries):
     ).fit(X, target)
     assert model.predict(X) == pytest.approx(grower.predict(X), abs=1e-12)
     assert model.n_trees_ == 20
-    assert BoostedTrees(None).fit(X, y, qid).n_trees_ > 20
 
 
 @pytest.mark.parametrize("weight", [None, np.arange(500) % 2])
@@ -128,3 +127,15 @@ def test_the_yardstick_says_whether_trees_are_ahead(rows):
     assert "Boosted trees are not ahead (" in linear.describe()
     duels = AutoRanker().fit_pairs(X, np.arange(500).reshape(-1, 2))
     assert "boosted trees as a yardstick: listed pairs" in duels.skipped_
+
+
+def test_an_evaluation_set_stops_growth_and_columns_without_values_are_left_alone(rows):
+    X, y = rows
+    qid = np.arange(500) // 10
+    empty = np.column_stack([X, np.full(500, np.nan)])
+    model = BoostedTrees(n_leaves=8).fit(
+        empty[:400], y[:400], qid[:400], eval_set=(empty[400:], y[400:], qid[400:])
+    )
+    assert model.n_trees_ in {40, 60, 90, 135, 200, 300, 450}
+    same = BoostedTrees(model.n_trees_, n_leaves=8).fit(X[:400], y[:400], qid[:400])
+    assert model.predict(empty) == pytest.approx(same.predict(X), abs=1e-12)

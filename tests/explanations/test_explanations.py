@@ -14,7 +14,7 @@ from oracles import pairwise_error
 from rankwise import RankRLS
 from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
-from rankwise.explanations.importance import _shuffled
+from rankwise.explanations.importance import _shuffled, _with_rows_of
 from rankwise.metrics import get_metric
 
 
@@ -134,11 +134,24 @@ def test_importance_is_the_same_in_every_storage(storage):
 def test_shuffling_stays_inside_queries():
     X, _, qid = with_gaps()
     mixed = np.random.default_rng(1).permutation(qid)
-    again = _shuffled(X, 1, check_qid(mixed, len(X)), np.random.default_rng(0))
+    again = _with_rows_of(X, 1, _shuffled(check_qid(mixed, len(X)), np.random.default_rng(0)))
     for query in np.unique(mixed):
         np.testing.assert_array_equal(np.sort(again[mixed == query, 1]), np.sort(X[mixed == query, 1]))
     assert not np.array_equal(again[:, 1], X[:, 1], equal_nan=True)
     np.testing.assert_array_equal(again[:, [0, 2, 3]], X[:, [0, 2, 3]])
+
+
+def test_columns_with_one_value_in_each_query_are_exchanged_between_queries():
+    rng = np.random.default_rng(0)
+    qid = np.repeat(np.arange(60), 5)
+    X = np.column_stack(
+        [rng.normal(size=300), rng.choice([-1.0, 1.0], size=60)[qid], rng.normal(size=60)[qid]]
+    )
+    y = X[:, 0] * X[:, 1]
+    model = rankwise.AdditiveRanker(interactions=[(0, 1)]).fit(X, y, qid)
+    found = rankwise.feature_importance(model, X, y, qid, n_repeats=2)
+    assert found.importances[1] > 0.2
+    assert found.importances[2] == 0
 
 
 def test_importance_of_a_metric_over_all_pairs_together():

@@ -80,10 +80,11 @@ class SquaredTraining:
 
     def on(self, design: Design, nonnegative: _Mask) -> LossSolver:
         """Return a solver for a design."""
-        objective = SquaredObjective(design, self.graph)
         if nonnegative.any():
-            return _bounded(_MeanSquares(objective), nonnegative, self.tol, self.max_iter)
-        return _SquaredSolver(self, objective).solve
+            loss: Any = SquaredLoss()
+            graph: Any = self.graph
+            return _bounded(MeanLoss(design, graph, loss), nonnegative, self.tol, self.max_iter)
+        return _SquaredSolver(self, SquaredObjective(design, self.graph)).solve
 
     def slopes(self, scores: Floats) -> tuple[Floats, Floats]:
         """Return slope and curvature of the mean loss."""
@@ -134,35 +135,3 @@ class _SquaredSolver:
                 return SOLVERS["cg"](objective, total, options)
             self._factor = DirectFactor(objective)
         return self._factor.solve(total)
-
-
-class _MeanSquares:
-    """The squared loss as a mean over pairs, as `minimise_bounded` reads it."""
-
-    def __init__(self, objective: SquaredObjective) -> None:
-        self._objective = objective
-        self.n_features = objective.n_features
-
-    @property
-    def n_reads(self) -> int:
-        return self._objective.design.reads
-
-    def at(self, coef: Floats) -> _MeanSquaresPoint:
-        return _MeanSquaresPoint(self._objective, self._objective.design.dot(coef))
-
-
-class _MeanSquaresPoint:
-    def __init__(self, objective: SquaredObjective, scores: Floats) -> None:
-        self._objective, self._weight = objective, objective.graph.weight
-        self._point = SquaredLoss(objective.graph, scores)
-
-    @property
-    def value(self) -> Floats:
-        return self._point.value / self._weight
-
-    @property
-    def gradient(self) -> Floats:
-        return self._objective.design.tdot(self._point.gradient) / self._weight
-
-    def hessian_product(self, v: Floats) -> Floats:
-        return 2 * self._objective.product(v) / self._weight

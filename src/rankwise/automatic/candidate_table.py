@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from html import escape
 from typing import Any, overload
+
+import numpy as np
 
 from rankwise.automatic.candidates import exportable_to
 from rankwise.automatic.problems import Figure, paired_difference
@@ -126,14 +128,6 @@ class CandidateTable(Sequence[Entry]):
         """The candidate that was chosen."""
         return next(entry for entry in self.entries if entry.is_chosen)
 
-    def limited_to(self, targets: Sequence[str]) -> CandidateTable:
-        """Return the table for models behind a step that only these targets can run."""
-        entries = [
-            replace(entry, exportable_to=tuple(one for one in entry.exportable_to if one in targets))
-            for entry in self.entries
-        ]
-        return replace(self, entries=tuple(entries))
-
     def as_dicts(self, *, times: bool = True) -> list[dict[str, Any]]:
         """Return the entries as plain values, as JSON takes them, or ``pandas.DataFrame``.
 
@@ -222,8 +216,11 @@ def _with_error(value: float, error: float, sign: str = "") -> str:
     return text if math.isnan(error) else f"{text} ± {error:.4f}"
 
 
-def candidate_table(search: Search, chosen: Trial) -> CandidateTable:
-    """Make the table of a search, with estimators of other packages among its candidates."""
+def candidate_table(search: Search, chosen: Trial, targets: Collection[str]) -> CandidateTable:
+    """Make the table of a search, with estimators of other packages among its candidates.
+
+    `targets` are those that can run the steps before the models.
+    """
     metric = search.problem.metric
     best = search.best(search.trials)
     sign = -1.0 if metric.greater_is_better else 1.0
@@ -245,7 +242,7 @@ def candidate_table(search: Search, chosen: Trial) -> CandidateTable:
             trial.alpha,
             trial.iterations,
             trial.seconds,
-            exportable_to(candidate),
+            tuple(one for one in exportable_to(candidate) if one in targets),
             candidate.needs_queries,
             tuple(summaries[part] for part in candidate.parts),
             is_chosen=candidate == chosen.candidate,
@@ -262,8 +259,11 @@ def candidate_table(search: Search, chosen: Trial) -> CandidateTable:
             )
         )  # fmt: skip
         remarks += _remark(name, figure, chosen.figure, sign, is_used=search.prefer == "accuracy")
+    trees = [trial.figure for trial in search.trials if trial.candidate.form == "trees"]
+    if trees and "trees" not in {one.form for one in (chosen.candidate, *chosen.candidate.parts)}:
+        remarks += _remark(YARDSTICK, trees[0], chosen.figure, sign, is_used=True)
     entries.sort(key=lambda entry: sign * entry.value)
-    constant = search.problem.constant_figure()
+    constant = search.problem.figure(np.zeros(chosen.held_out.size))
     behind, error = paired_difference(constant, best.figure)
     return CandidateTable(
         tuple(entries),

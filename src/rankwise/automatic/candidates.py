@@ -33,7 +33,6 @@ __all__ = [
     "FIXED",
     "KERNELS",
     "METHODS",
-    "SCALINGS",
     "Candidate",
     "Method",
     "Size",
@@ -51,14 +50,6 @@ KERNELS = {"laplacian": "rank", "rbf": "standard"}
 
 # Parameters of methods that a caller may fix.
 FIXED = ("ties", "cost", "query_weight", "gamma", "basis")
-
-SCALINGS: Mapping[str, str] = {
-    "none": "",
-    CODES: "",
-    "standard": "",
-    "rank": "",
-    "query-standard": "scaled in queries",
-}
 
 # Settings of the additive search, the most thorough first.
 ADDITIVE: tuple[dict[str, Any], ...] = (
@@ -118,15 +109,15 @@ class Size:
         """Return the seconds of one product with codes of curves and surfaces."""
         return 3e-9 * self.n_rows * (self.n_columns + 4 * n_surfaces) + 4e-9 * n_surfaces * n_knots**3
 
-    def kernel(self, basis: int) -> float:
-        """Return the estimated cost of a kernel on a reduced set: for two gammas the features and factors of folds."""
+    def kernel(self, basis: int, n_gammas: int) -> float:
+        """Return the estimated cost of a kernel on a reduced set: for each gamma the features and factors of folds."""
         n, b = self.n_rows, min(basis, self.n_rows)
         features = 2e-9 * n * b * self.n_columns + 5e-11 * (10 * b**3 + 2 * n * b**2)
-        return 2 * (features + 5e-11 * (1 + self.n_folds) * (2 * n * b**2 + 4 * b**3))
+        return n_gammas * (features + 5e-11 * (1 + self.n_folds) * (2 * n * b**2 + 4 * b**3))
 
     def trees(self, n_trees: int, n_leaves: int) -> float:
-        """Return the estimated cost of boosted trees without each fold, and on all rows."""
-        return 2e-9 * (1 + self.n_folds) * n_trees * (2 * self.n_entries + 3e4 * n_leaves)
+        """Return the estimated cost of growing boosted trees once."""
+        return 2e-9 * n_trees * (2 * self.n_entries + 3e4 * n_leaves)
 
 
 # Makes a ranker from the counts of the data and the parameters that all candidates share, or that are its own.
@@ -167,7 +158,7 @@ class Candidate:
     method : str
         A key of `METHODS`, or `AVERAGE`.
     scaling : str
-        A key of `SCALINGS`.
+        "none", "codes", "standard", "rank" or "query-standard".
     options : tuple of (str, value)
         Parameters of the method's estimators, such as ``(("kernel", "rbf"),)``.
     parts : tuple of Candidate
@@ -204,7 +195,8 @@ class Candidate:
         if self.parts:
             names = [part.form for part in self.parts]
             return f"mean of {', '.join(names[:-1])} and {names[-1]}"
-        words = [METHODS[self.method].description, *map(_words, self.options), SCALINGS[self.scaling]]
+        scaled = "scaled in queries" if self.needs_queries else ""
+        words = [METHODS[self.method].description, *map(_words, self.options), scaled]
         return ", ".join(filter(None, words))
 
 
@@ -212,7 +204,7 @@ def _words(option: tuple[str, Any]) -> str:
     name, value = option
     if name == "basis":
         return "all rows" if value is None else f"{value:,} basis rows"
-    return {"n_leaves": f"{value} leaves", "learning_rate": ""}.get(name, str(value))
+    return f"{value} leaves" if name == "n_leaves" else str(value)
 
 
 def exportable_to(candidate: Candidate) -> tuple[str, ...]:
@@ -293,13 +285,12 @@ def _kernel(size: Size, parameters: dict[str, Any]) -> KernelRankRLS:
 
 
 def _trees(size: Size, parameters: dict[str, Any]) -> BoostedTrees:
-    known = ("n_leaves", "learning_rate", "random_state", "n_threads")
-    return BoostedTrees(None, **{name: parameters[name] for name in known})
+    known = ("n_leaves", "random_state", "n_threads")
+    return BoostedTrees(**{name: parameters[name] for name in known})
 
 
 def _fixed_trees(chosen: BoostedTrees) -> BoostedTrees:
-    # As many trees as were enough for nine tenths of the rows, and a tenth more.
-    fixed: BoostedTrees = clone(chosen).set_params(n_trees=round(1.1 * chosen.n_trees_))
+    fixed: BoostedTrees = clone(chosen).set_params(n_trees=chosen.n_trees_)
     return fixed
 
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -94,50 +94,6 @@ def paired_difference(first: Figure, second: Figure) -> tuple[float, float]:
     return difference.value, difference.standard_error
 
 
-class Problem(Protocol):
-    """The data that candidates are fitted to and the folds that score them."""
-
-    metric: Metric
-    columns: ScaledColumns
-
-    @property
-    def cv(self) -> Splits | None:
-        """The folds as a list of (train, test); None where an evaluation set scores."""
-
-    @property
-    def n_rows(self) -> int:
-        """Rows to fit."""
-
-    def fit(
-        self, estimator: Ranker, X: Matrix, scored: Matrix | None = None, *, by_rank: bool = False
-    ) -> Ranker:
-        """Fit all rows; `scored` are the rows of an evaluation set, scaled like X."""
-
-    def held_out(
-        self, estimator: Ranker, model: Ranker, X: Matrix, scored: Matrix | None, *, by_rank: bool = False
-    ) -> Floats:
-        """Return the scores of held-out rows, or the differences of held-out pairs.
-
-        `estimator` is fitted without each fold in turn; `model`, fitted to all rows, scores an evaluation set. With
-        `by_rank`, models are fitted to the ranks of labels.
-        """
-
-    def assembled(self, parts: Sequence[Floats]) -> Floats | None:
-        """Return `held_out` from the scores that each split of `cv` was scored by; None where they are not all here."""
-
-    def spread(self, held_out: Floats) -> float:
-        """Return how far held-out scores spread inside queries, or differences around 0."""
-
-    def figure(self, held_out: Floats) -> Figure:
-        """Return the value of the metric, and that of each unit."""
-
-    def constant_figure(self) -> Figure:
-        """Return the figure of scores that are all the same."""
-
-    def describe(self) -> str:
-        """Say what scored."""
-
-
 @dataclass
 class LabelledRows:
     """Rows with labels.
@@ -185,29 +141,54 @@ class LabelledRows:
         """The same as rankers take them without another look."""
         return self.queries if len(self.queries) > 1 else None
 
-    def fit(
-        self, estimator: Ranker, X: Matrix, scored: Matrix | None = None, *, by_rank: bool = False
-    ) -> Ranker:
-        """Fit all rows."""
-        y = ranked(self.y, self.weight) if by_rank else self.y
+    @property
+    def by_rank(self) -> LabelledRows:
+        """The same with ranks for labels, which have no long tails, if the metric counts pairs."""
+        return replace(self, y=ranked(self.y, self.weight)) if self.metric.takes_weights else self
+
+    def fit(self, estimator: Ranker, X: Matrix, scored: Matrix | None = None) -> Ranker:
+        """Fit all rows; `scored` are the rows of an evaluation set, scaled like X."""
         if self.scored is None or scored is None:
-            return estimator.fit(X, y, self.known, sample_weight=self.weight)
+            return estimator.fit(X, self.y, self.known, sample_weight=self.weight)
         labels, queries, _ = self.scored
         ids = () if self.known is None else (queries,)
-        return estimator.fit(X, y, self.known, sample_weight=self.weight, eval_set=(scored, labels, *ids))
-
-    def held_out(
-        self, estimator: Ranker, model: Ranker, X: Matrix, scored: Matrix | None, *, by_rank: bool = False
-    ) -> Floats:
-        """Return a score for each row that is held out, by a model that did not see it; 0 for the others."""
-        if self.scored is not None and scored is not None:
-            return np.asarray(model.predict(scored))
-        return self._in_place(
-            [self._scores(*split, estimator, X, by_rank=by_rank) for split in self.cv or ()]
+        return estimator.fit(
+            X, self.y, self.known, sample_weight=self.weight, eval_set=(scored, labels, *ids)
         )
 
+    def held_out(
+        self,
+        estimator: Ranker,
+        model: Ranker,
+        X: Matrix,
+        scored: Matrix | None,
+        known: Sequence[Floats] = (),
+    ) -> Floats:
+        """Return a score for each row that is held out, by a model that did not see it; 0 for the others.
+
+        `estimator` is fitted without each fold in turn, but for the first ones, whose scores are `known`; `model`,
+        fitted to all rows, scores an evaluation set.
+        """
+        if self.scored is not None and scored is not None:
+            return np.asarray(model.predict(scored))
+        splits = (self.cv or [])[len(known) :]
+        return self._in_place([*known, *(self._scores(*split, estimator, X) for split in splits)])
+
+    def stopped_early(self, estimator: Ranker, X: Matrix, scored: Matrix | None) -> tuple[Floats, Figure]:
+        """Fit all rows but those of the first fold, or of the evaluation set, which stop the fit; score these."""
+        if self.scored is not None and scored is not None:
+            found = np.asarray(self.fit(estimator, X, scored).predict(scored))
+            return found, self.figure(found)
+        assert self.cv is not None
+        train, test = self.cv[0]
+        ids = () if self.known is None else (self.known.subset(test),)
+        found = self._scores(train, test, estimator, X, eval_set=(X[test], self.y[test], *ids))
+        scores = np.zeros(self.n_rows)
+        scores[test] = found
+        return found, replace(self, fold=np.where(self.fold == 0, 0, -1)).figure(scores)
+
     def assembled(self, parts: Sequence[Floats]) -> Floats | None:
-        """Return `held_out` from the scores of each split."""
+        """Return `held_out` from the scores of each split of `cv`; None where they are not all here."""
         if self.scored is not None:
             return parts[0]
         tests = [test for _, test in self.cv or ()]
@@ -220,7 +201,7 @@ class LabelledRows:
             scores[test] = part
         return scores
 
-    def _scores(self, train: Ints, test: Ints, estimator: Ranker, X: Matrix, *, by_rank: bool) -> Floats:
+    def _scores(self, train: Ints, test: Ints, estimator: Ranker, X: Matrix, **how: Any) -> Floats:
         """Return the scores of some rows by the estimator, fitted to others."""
         if bytes_of(X) <= _COPIED_BYTES:
             seen, y, known = X[train], self.y[train], None if self.known is None else self.known.subset(train)
@@ -230,7 +211,7 @@ class LabelledRows:
             weight[train] = 1.0 if self.weight is None else self.weight[train]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # stopped early on purpose
-            estimator.fit(seen, ranked(y, weight) if by_rank else y, known, sample_weight=weight)
+            estimator.fit(seen, y, known, sample_weight=weight, **how)
         return np.asarray(estimator.predict(X[test]))
 
     @cached_property
@@ -268,10 +249,6 @@ class LabelledRows:
         found = parts.per_query(held_out[rows])
         values = found.values[found.counted]
         return Figure(float(whole(held_out[rows])), values, np.full(values.size, 1 / max(values.size, 1)))
-
-    def constant_figure(self) -> Figure:
-        """Return the figure of scores that are all the same."""
-        return self.figure(np.zeros(self.n_rows if self.scored is None else self.scored[0].size))
 
     def describe(self) -> str:
         """Say what scored."""
@@ -316,18 +293,19 @@ class ListedPairs:
         """Rows to fit."""
         return int(self.columns.X.shape[0])
 
-    def fit(
-        self, estimator: Ranker, X: Matrix, scored: Matrix | None = None, *, by_rank: bool = False
-    ) -> Ranker:
+    @property
+    def by_rank(self) -> ListedPairs:
+        """The same: pairs have no labels."""
+        return self
+
+    def fit(self, estimator: Ranker, X: Matrix, scored: Matrix | None = None) -> Ranker:
         """Fit all pairs."""
         if self.scored is None or scored is None:
             return self._fit(estimator, X, slice(None))
         weight = () if self.scored.weight is None else (self.scored.weight,)
         return self._fit(estimator, X, slice(None), eval_set=(scored, _edges(self.scored), *weight))
 
-    def held_out(
-        self, estimator: Ranker, model: Ranker, X: Matrix, scored: Matrix | None, *, by_rank: bool = False
-    ) -> Floats:
+    def held_out(self, estimator: Ranker, model: Ranker, X: Matrix, scored: Matrix | None) -> Floats:
         """Return the difference of each pair's scores, by a model that did not see it."""
         if self.scored is not None and scored is not None:
             return _difference(model.predict(scored), self.scored, slice(None))
@@ -340,7 +318,7 @@ class ListedPairs:
         return found
 
     def assembled(self, parts: Sequence[Floats]) -> Floats | None:
-        """Return `held_out` from the scores that each split gives to all rows."""
+        """Return `held_out` from the scores that each split gives to all rows; None where they are not all here."""
         if self.scored is not None:
             return _difference(parts[0], self.scored, slice(None))
         if self.cv is None or len(parts) != len(self.cv):
@@ -395,16 +373,15 @@ class ListedPairs:
         share = total[is_there] / total.sum()
         return Figure(float((share * values).sum()), values, share)
 
-    def constant_figure(self) -> Figure:
-        """Return the figure of scores that are all the same."""
-        return self.figure(np.zeros(self.tested_weight.size))
-
     def describe(self) -> str:
         """Say what scored."""
         n_pairs = int((self.tested_weight > 0).sum())
         if self.scored is not None:
             return f"an evaluation set of {n_pairs:,} pairs"
         return f"{self.cv_description}, {'all ' if n_pairs == len(self.pairs) else ''}{n_pairs:,} pairs"
+
+
+Problem: TypeAlias = LabelledRows | ListedPairs
 
 
 def _edges(pairs: Preferences) -> Ints:

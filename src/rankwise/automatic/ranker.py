@@ -355,10 +355,9 @@ class AutoRanker(CalibratedRanker):
         self.metric_, self.cv_ = problem.metric, problem.describe()
         self.best_estimator_ = chosen.model
         self.best_score_ = chosen.figure.value
-        self.candidates_ = candidate_table(search, chosen)
-        if self.encoder_ is not None:
-            self.candidates_ = self.candidates_.limited_to(_exportable_after(self.encoder_))
-        elif hasattr(self, "feature_names_in_"):
+        targets = TARGETS if self.encoder_ is None else _exportable_after(self.encoder_)
+        self.candidates_ = candidate_table(search, chosen, targets)
+        if self.encoder_ is None and hasattr(self, "feature_names_in_"):
             _name_columns(self.best_estimator_, self.feature_names_in_)
         coded = problem.columns.coded
         if coded is not None and chosen.candidate.is_coded:

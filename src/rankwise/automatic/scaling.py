@@ -99,7 +99,7 @@ Scaler: TypeAlias = QueryScaler | RankScaler | StandardScaler
 
 
 def scalers_of(scaling: str, X: Matrix) -> list[Scaler]:
-    """Return the transformers, not fitted, that a name of `rankwise.automatic.candidates.SCALINGS` stands for."""
+    """Return the transformers, not fitted, that the name of a scaling stands for."""
     if scaling == "none":
         return []
     if scaling == "standard":

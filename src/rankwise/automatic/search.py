@@ -50,11 +50,8 @@ _CLOSE = 4.0  # standard errors within which a candidate may be part of a mean
 _DRAWS = 200  # of units, that repeat the choice
 _BASES = (1000, 500, 200)  # rows of reduced sets, the most accurate first
 _KERNEL_ALPHAS = tuple(4.0**power for power in range(-6, 4))
-_LEAVES, _LEARNING_RATE, _TREES = (
-    (8, 20, 50),
-    0.06,
-    300,
-)  # of boosted trees; early stopping needs about so many
+_LEAVES, _TREES = (8, 31), 200  # of boosted trees; early stopping needs about so many
+_TREES_SHARE = 0.25  # of the budget that boosted trees may take, whatever the others took
 YARDSTICK = "boosted trees"
 # A candidate, its estimator of one fit, held-out scores, and the ranker of all rows if there is one already.
 Found = tuple[Candidate, BaseEstimator, Floats, BaseEstimator | None]
@@ -176,8 +173,8 @@ class Search:
         with ProgressLine("choosing") as self._progress:
             self._try_linear()
             self._try_additive()
-            self._try_kernels()
             self._try_trees()
+            self._try_kernels()
             self._try_means()
             self._try_rivals()
             if not self.trials:
@@ -243,9 +240,8 @@ class Search:
     def is_close(self, trial: Trial, best: Trial, errors: float) -> bool:
         """Tell whether a trial is within a given number of standard errors of the best."""
         difference, error = paired_difference(trial.figure, best.figure)
-        return (
-            trial is best or abs(difference) <= errors * error
-        )  # False where the standard error is not known
+        # False where the standard error is not known.
+        return trial is best or abs(difference) <= errors * error
 
     def is_ahead(self, trial: Trial, other: Trial) -> bool:
         """Tell whether a trial is better than another by more than a standard error of the difference."""
@@ -295,8 +291,8 @@ class Search:
             )
             return
         scalings = [self._of_table]
-        if self._of_table != "none" and self._is_wanted(AVERAGE, default=self.prefer == "accuracy"):
-            scalings.append("none")  # the models of a mean take the same columns
+        if self._of_table != "none" and self._is_wanted(AVERAGE, default=False):
+            scalings.append("none")  # for a mean with linear models and kernels
         linear = [trial for trial in self.trials if trial.candidate.needs_queries]
         if linear and self.chosen is linear[0]:
             scalings.append(linear[0].candidate.scaling)
@@ -321,33 +317,42 @@ class Search:
         return levels[-1 if found is None else found]
 
     def _try_kernels(self) -> None:
-        """Try both kernels on the largest reduced set that fits in the budget."""
+        """Try both kernels on few basis rows, and the better one on the largest reduced set that fits in the budget."""
         if not self._is_wanted("kernel", default=self.prefer == "accuracy"):
             return
         basis = self.fixed.get("basis")
-        sizes = _BASES if basis is None else (int(str(basis)),)
+        *larger, least = _BASES if basis is None else (int(str(basis)),)
         for kernel, scaling in KERNELS.items():
-            if self._is_sparse and kernel != "rbf":
-                continue
-            affordable = [one for one in sizes if self.size.kernel(one) <= self._room()]
-            used = (affordable or sizes[-1:])[0]
-            options = (("kernel", kernel), ("basis", used if used < self.size.n_rows else None))
-            self._try(
-                Candidate("kernel", "none" if self._is_sparse else scaling, options), self.size.kernel(used)
-            )
+            if not self._is_sparse or kernel == "rbf":
+                self._try_kernel(kernel, "none" if self._is_sparse else scaling, least)
+        affordable = [n for n in larger if self.size.kernel(n, 1) <= self._room()]
+        tried = [trial for trial in self.trials if trial.candidate.form == "kernel"]
+        if tried and affordable and least < self.size.n_rows:
+            best = self.best(tried)
+            options = dict(best.candidate.options)
+            gamma = best.estimator.get_params()["gamma"]
+            self._try_kernel(options["kernel"], best.candidate.scaling, affordable[0], {"gamma": gamma})
+
+    def _try_kernel(
+        self, kernel: str, scaling: str, basis: int, settings: Mapping[str, Any] | None = None
+    ) -> None:
+        options = (("kernel", kernel), ("basis", basis if basis < self.size.n_rows else None))
+        n_gammas = 2 if settings is None else 1
+        self._try(Candidate("kernel", scaling, options), self.size.kernel(basis, n_gammas), settings)
 
     def _try_trees(self) -> None:
-        """Try boosted trees of three sizes; or, as a yardstick that is never chosen, a hundred trees of one size."""
+        """Try boosted trees; or, as a yardstick that is never chosen, a hundred trees of one size."""
         problem, seed, threads = self.problem, self.random_state, self.n_threads
+        size, share = self._table_size, _TREES_SHARE * self.budget
         if self._is_wanted("trees", default=self.prefer == "accuracy") and not self._is_sparse:
-            for n_leaves in _LEAVES:
-                options = (("n_leaves", n_leaves), ("learning_rate", _LEARNING_RATE))
-                cost = self._table_size.trees(_TREES, n_leaves)
-                self._try(Candidate("trees", self._of_table, options), cost)
-        if not self.has_yardstick or self.methods is not None or self.time_limit is not None:
+            cost = sum(size.trees(_TREES, n_leaves) for n_leaves in _LEAVES)
+            cost += size.n_folds * size.trees(_TREES, _LEAVES[-1])
+            self._try(Candidate("trees", self._of_table), cost, reserved=share)
+        has_trees = any(trial.candidate.form == "trees" for trial in self.trials)
+        if not self.has_yardstick or self.methods is not None or self.time_limit is not None or has_trees:
             return
-        cost = self._table_size.trees(100, 31)
-        if not isinstance(problem, LabelledRows) or self._is_sparse or cost > self.budget / 4:
+        cost = (1 + size.n_folds) * size.trees(100, 31)
+        if not isinstance(problem, LabelledRows) or self._is_sparse or cost > share:
             reason = (
                 "more than a quarter of the budget" if isinstance(problem, LabelledRows) else "listed pairs"
             )
@@ -412,12 +417,20 @@ class Search:
 
     # --- one candidate ---
 
-    def _try(self, candidate: Candidate, cost: float, settings: Mapping[str, Any] | None = None) -> None:
-        """Try a candidate, if it fits in the budget and can run where it must."""
+    def _try(
+        self,
+        candidate: Candidate,
+        cost: float,
+        settings: Mapping[str, Any] | None = None,
+        *,
+        reserved: float = 0.0,
+    ) -> None:
+        """Try a candidate, if it fits in the budget, or in its reserved part, and can run where it must."""
         if self.target is not None and self.target not in exportable_to(candidate):
             return
         is_asked = self.methods is not None and self.time_limit is None
-        if self.trials and not is_asked and cost > self._room():
+        room = self._room() if self.time_limit is not None else max(self._room(), reserved)
+        if self.trials and not is_asked and cost > room:
             self._skip(candidate.describe(), cost)
             return
         self._show(candidate)
@@ -463,9 +476,7 @@ class Search:
         self.problem.fit(selector, X, scored)
         del selector.watch
         estimator, search = METHODS[candidate.method].fixed(selector), watch.search
-        if search is None:  # the squared loss knows all alphas at once
-            held_out = self.problem.held_out(clone(estimator), selector, X, scored)
-            return [(candidate, estimator, held_out, selector)]
+        assert search is not None
         only_curves, best = Candidate("curves", candidate.scaling), search.best
         found = self.problem.assembled(search.held_out[best.key])
         if found is None:
@@ -488,38 +499,42 @@ class Search:
 
         On the features ``Z`` the model is linear: a fold takes one matrix ``Z'LZ`` and a factor for each alpha.
         """
-        problem, by_rank = self.problem, self._learns_ranks(candidate)
+        problem = self.problem.by_rank
         _, X, scored = problem.columns.get(candidate.scaling)
         estimator, weight = self._selector("kernel", parameters), problem.columns.weight
         name, basis = str(estimator.kernel), self.size.n_rows if estimator.basis is None else estimator.basis
         rows = choose_basis(basis, Kernel(name), X, self.random_state, weight)
-        gammas: Any = self.fixed.get("gamma", gammas_of(name, self.size.n_columns))
+        given = parameters.get("gamma", self.fixed.get("gamma"))
+        gammas: Any = gammas_of(name, self.size.n_columns) if given is None else given
         tried = []
         for gamma in np.atleast_1d(gammas):
             width = resolve_gamma(gamma.item(), X, weight)
             features = FeatureMap.of_basis(Kernel(name, {"gamma": width}), X[rows])
             Z, Z_scored = features.transform(X), None if scored is None else features.transform(scored)
             selector = self._selector("rls", {"alphas": _KERNEL_ALPHAS, "prior": np.zeros(Z.shape[1])})
-            problem.fit(selector, Z, Z_scored, by_rank=by_rank)
+            problem.fit(selector, Z, Z_scored)
             linear = METHODS["rls"].fixed(selector)
-            held_out = problem.held_out(linear, selector, Z, Z_scored, by_rank=by_rank)
+            held_out = problem.held_out(linear, selector, Z, Z_scored)
             own = clone(estimator).set_params(gamma=width, alpha=linear.alpha)
             tried.append((self.loss(problem.figure(held_out)), own, held_out))
         _, chosen, held_out = min(tried, key=lambda one: one[0])
         return [(candidate, chosen, held_out, None)]
 
     def _grow_trees(self, candidate: Candidate, parameters: dict[str, Any]) -> list[Found]:
-        """Grow trees without each fold, stopping early; the number for all rows follows from theirs."""
-        _, X, scored = self.problem.columns.get(candidate.scaling)
-        trees = self._selector("trees", parameters)
-        model = self.problem.fit(trees, X) if scored is not None else trees
-        held_out = self.problem.held_out(trees, model, X, scored)
-        return [(candidate, METHODS["trees"].fixed(trees), held_out, None)]
-
-    def _learns_ranks(self, candidate: Candidate) -> bool:
-        """Whether labels are replaced by their ranks: for kernels, if the metric counts pairs."""
-        counts_pairs = isinstance(self.problem, LabelledRows) and self.problem.metric.takes_weights
-        return counts_pairs and candidate.method == "kernel"
+        """Choose the size and the number of trees on one fold, and grow them without each fold."""
+        problem = self.problem
+        assert isinstance(problem, LabelledRows)
+        _, X, scored = problem.columns.get(candidate.scaling)
+        tried = []
+        for n_leaves in _LEAVES:
+            trees = self._selector("trees", parameters | {"n_leaves": n_leaves})
+            first, figure = problem.stopped_early(trees, X, scored)
+            tried.append((self.loss(figure), trees, first))
+        _, trees, first = min(tried, key=lambda one: one[0])
+        fixed = METHODS["trees"].fixed(trees)
+        held_out = first if scored is not None else problem.held_out(clone(fixed), trees, X, None, [first])
+        own = replace(candidate, options=(("n_leaves", trees.n_leaves),))
+        return [(own, fixed, held_out, None if scored is None else trees)]
 
     def _selector(self, method: str, parameters: dict[str, Any]) -> Any:
         """Make the estimator that chooses the regularisation of a method."""
@@ -547,8 +562,8 @@ class Search:
             return replace(trial, ranker=mean_of([self._fitted(part).model for part in parts], spreads))
         self._progress.update(f"fitting {trial.candidate.describe()} to all rows")
         _, X, _ = self.problem.columns.get(trial.candidate.scaling)
-        by_rank = self._learns_ranks(trial.candidate)
-        trial.ranker = self.problem.fit(clone(trial.estimator), X, by_rank=by_rank)
+        problem = self.problem.by_rank if trial.candidate.form == "kernel" else self.problem
+        trial.ranker = problem.fit(clone(trial.estimator), X)
         return trial
 
     # --- budget ---

@@ -6,8 +6,7 @@ execute nothing, and `predict` walks through them.
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-from typing import ClassVar, Never, Self
+from typing import Any, ClassVar, Never, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -17,14 +16,17 @@ from threadpoolctl import threadpool_limits
 
 from rankwise.arrays import ArrayLike, Floats, Ints, Labels, MatrixLike
 from rankwise.automatic.scaling import ranked
+from rankwise.data.queries import Queries
 from rankwise.data.validation import check_numbers, check_qid, check_weights
 from rankwise.estimators.fitted import RankingMixin, refuse_unknown
 
 __all__ = ["BoostedTrees"]
 
-_MOST_TREES = 600
-_PATIENCE = 20  # trees without a gain after which growing stops
+_STAGES = (40, 60, 90, 135, 200, 300, 450)  # numbers of trees that an evaluation set chooses from
+_PATIENCE = 2  # stages without a gain after which growing stops
 _BLOCK = 1 << 16  # rows times trees that are walked through at a time
+# Numbers in X up to which one thread grows trees: more of them wait for each other longer than they work.
+_FEW_ENTRIES = 1 << 20
 
 
 class BoostedTrees(RankingMixin, BaseEstimator):  # type: ignore[misc]
@@ -32,10 +34,9 @@ class BoostedTrees(RankingMixin, BaseEstimator):  # type: ignore[misc]
 
     Parameters
     ----------
-    n_trees : int or None, default=100
-        None grows trees until a tenth of the rows, held out, no longer improves.
+    n_trees : int, default=100
+        With an evaluation set, at most about so many as that set wants.
     n_leaves : int, default=31
-    learning_rate : float, default=0.1
     random_state : int, default=0
     n_threads : int, default=None
 
@@ -69,16 +70,14 @@ class BoostedTrees(RankingMixin, BaseEstimator):  # type: ignore[misc]
 
     def __init__(
         self,
-        n_trees: int | None = 100,
+        n_trees: int = 100,
         *,
         n_leaves: int = 31,
-        learning_rate: float = 0.1,
         random_state: int = 0,
         n_threads: int | None = None,
     ) -> None:
         self.n_trees = n_trees
         self.n_leaves = n_leaves
-        self.learning_rate = learning_rate
         self.random_state = random_state
         self.n_threads = n_threads
 
@@ -88,6 +87,7 @@ class BoostedTrees(RankingMixin, BaseEstimator):  # type: ignore[misc]
         y: Labels,
         qid: ArrayLike | None = None,
         sample_weight: ArrayLike | None = None,
+        eval_set: tuple[Any, ...] | None = None,
         **unknown: Never,
     ) -> Self:
         """Grow the trees.
@@ -96,33 +96,52 @@ class BoostedTrees(RankingMixin, BaseEstimator):  # type: ignore[misc]
         ----------
         X, y, qid, sample_weight
             As in `RankRLS.fit`.
+        eval_set : tuple (X, y) or (X, y, qid), optional
+            Rows whose squared error chooses the number of trees, in place of `n_trees`.
         """
         refuse_unknown("fit", unknown)
         rows = np.asarray(self._check_rows(X, reset=True))
         queries, weight = check_qid(qid, len(rows)), check_weights(sample_weight, len(rows))
-        target = ranked(check_numbers("y", y, len(rows)).reshape(-1), weight)
-        share = np.ones(len(rows)) if weight is None else weight
-        total = np.bincount(queries.codes, share)
-        mean = np.bincount(queries.codes, share * target) / np.where(total > 0, total, 1.0)
-        grower = HistGradientBoostingRegressor(
-            max_iter=_MOST_TREES if self.n_trees is None else int(self.n_trees),
-            max_leaf_nodes=self.n_leaves,
-            learning_rate=self.learning_rate,
-            early_stopping=self.n_trees is None,
-            n_iter_no_change=_PATIENCE,
-            random_state=self.random_state,
-        )
-        counted = rows if weight is None else rows[weight > 0]
-        rows = np.where(np.isnan(counted).all(axis=0), 0.0, rows)  # scikit-learn cannot bin empty columns
-        limit = nullcontext() if self.n_threads is None else threadpool_limits(self.n_threads)
-        with limit:
-            grower.fit(rows, target - mean[queries.codes], sample_weight=weight)
-        self._keep_nodes(grower)
+        target = _target(check_numbers("y", y, len(rows)).reshape(-1), queries, weight)
+        is_small = rows.size <= _FEW_ENTRIES
+        with threadpool_limits(1 if is_small else self.n_threads):
+            # A column without any value splits nothing, and scikit-learn fails on it.
+            counted = rows if weight is None else rows[weight > 0]
+            filled = np.where(np.isnan(counted).all(axis=0), 0.0, rows)
+            if eval_set is None:
+                self._keep_nodes(self._grower().fit(filled, target, sample_weight=weight), self.n_trees)
+            else:
+                self._stop_early(filled, target, weight, *eval_set)
         self.fitted_with_qid_, self.n_queries_ = qid is not None, len(queries)
         return self
 
-    def _keep_nodes(self, grower: HistGradientBoostingRegressor) -> None:
-        trees = [trees[0].nodes for trees in grower._predictors]  # noqa: SLF001 - there is no public way
+    def _grower(self) -> HistGradientBoostingRegressor:
+        return HistGradientBoostingRegressor(
+            max_iter=self.n_trees,
+            max_leaf_nodes=self.n_leaves,
+            early_stopping=False,
+            random_state=self.random_state,
+        )
+
+    def _stop_early(
+        self, X: Floats, target: Floats, weight: Floats | None, X_scored: MatrixLike, y: Labels, *qid: Any
+    ) -> None:
+        """Grow trees in stages, and keep those of the stage with the least squared error inside queries."""
+        rows = np.asarray(self._check_rows(X_scored, reset=False))
+        queries = check_qid(qid[0] if qid else None, len(rows))
+        wanted = _target(check_numbers("y of eval_set", y, len(rows)).reshape(-1), queries, None)
+        grower = self._grower().set_params(warm_start=True)
+        best, least, worse = 0, np.inf, 0
+        for n_trees in _STAGES:
+            grower.set_params(max_iter=n_trees).fit(X, target, sample_weight=weight)
+            error = float(np.mean(_centred(wanted - grower.predict(rows), queries, None) ** 2))
+            best, least, worse = (n_trees, error, 0) if error < least else (best, least, worse + 1)
+            if worse == _PATIENCE:
+                break
+        self._keep_nodes(grower, best)
+
+    def _keep_nodes(self, grower: HistGradientBoostingRegressor, n_trees: int) -> None:
+        trees = [trees[0].nodes for trees in grower._predictors[:n_trees]]  # noqa: SLF001 - there is no public way
         nodes = np.concatenate(trees)
         first = np.cumsum([0, *(len(tree) for tree in trees)])
         shift = np.repeat(first[:-1], np.diff(first))
@@ -152,13 +171,28 @@ class BoostedTrees(RankingMixin, BaseEstimator):  # type: ignore[misc]
         return scores
 
     def _leaves(self, rows: Floats) -> Floats:
-        """Walk all rows through all trees at once, one level at a time, and add up their leaves."""
-        at = np.tile(self.roots_, (len(rows), 1))
-        while True:
-            feature = self.features_[at]
-            is_inner = feature >= 0
-            if not is_inner.any():
-                return np.asarray(self.values_[at].sum(axis=1) + self.baseline_)
-            value = np.take_along_axis(rows, np.maximum(feature, 0), axis=1)
-            goes_left = np.where(np.isnan(value), self.missing_left_[at] > 0, value <= self.thresholds_[at])
-            at = np.where(is_inner, self.children_[at, np.where(goes_left, 0, 1)], at)
+        """Walk rows through all trees at once, one level at a time, and add up their leaves."""
+        at = np.tile(self.roots_, len(rows))
+        row = np.repeat(np.arange(len(rows)), self.roots_.size)
+        walking = np.flatnonzero(self.features_[at] >= 0)
+        while walking.size:
+            node = at[walking]
+            value = rows[row[walking], self.features_[node]]
+            goes_left = np.where(
+                np.isnan(value), self.missing_left_[node] > 0, value <= self.thresholds_[node]
+            )
+            at[walking] = node = self.children_[node, np.where(goes_left, 0, 1)]
+            walking = walking[self.features_[node] >= 0]
+        return np.asarray(self.values_[at].reshape(len(rows), -1).sum(axis=1) + self.baseline_)
+
+
+def _target(y: Floats, queries: Queries, weight: Floats | None) -> Floats:
+    """Return the ranks of labels, less the mean of their query."""
+    return _centred(ranked(y, weight), queries, weight)
+
+
+def _centred(values: Floats, queries: Queries, weight: Floats | None) -> Floats:
+    share = np.ones(values.size) if weight is None else weight
+    total = np.bincount(queries.codes, share)
+    mean = np.bincount(queries.codes, share * values) / np.where(total > 0, total, 1.0)
+    return np.asarray(values - mean[queries.codes])

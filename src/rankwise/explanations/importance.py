@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike, RandomSource, shape_of
+from rankwise.arrays import ArrayLike, Floats, Ints, Labels, MatrixLike, RandomSource, shape_of
 from rankwise.data.containers import as_rows
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_count, check_level, check_numbers, check_qid, read_seed
@@ -93,8 +93,9 @@ def feature_importance(
 ) -> FeatureImportance:
     """Shuffle each column inside queries and measure how much worse the ranking becomes.
 
-    A column that the model does not use has importance 0. If two columns carry the same information, shuffling one of
-    them loses little.
+    A column that loses nothing so, as one with a single value in each query, is exchanged between queries. A column
+    that the model does not use has importance 0. If two columns carry the same information, shuffling one of them loses
+    little.
 
     Parameters
     ----------
@@ -133,18 +134,27 @@ def feature_importance(
     queries, labels = check_qid(qid, shape_of(X)[0]), check_numbers("y", y, shape_of(X)[0])
     sign = 1.0 if metric.greater_is_better else -1.0
     names = view.names(shape_of(X)[1], feature_names)
-    rng = np.random.default_rng(read_seed(random_state))
+    seed = read_seed(random_state)
+    inside, between = np.random.default_rng(seed), np.random.default_rng(seed + 1)
 
     evaluator = metric.prepare(labels, queries)
 
     def scored(rows: MatrixLike) -> Floats:
         return sign * evaluator.per_query(view.predict(view.numbers(rows), qid)).values
 
+    def lost(
+        column: int, draw: Callable[[Queries, np.random.Generator], Ints], rng: np.random.Generator
+    ) -> Any:
+        sources = [draw(queries, rng) for _ in range(n_repeats)]
+        return [(base - scored(_with_rows_of(X, column, source)))[counts] for source in sources]
+
     base, counts, shares = scored(X), evaluator.counted, evaluator.shares
     losses = np.empty((len(names), int(counts.sum())))
     repeats = np.empty((len(names), n_repeats))
     for column in range(len(names)):
-        found = [(base - scored(_shuffled(X, column, queries, rng)))[counts] for _ in range(n_repeats)]
+        found = lost(column, _shuffled, inside)
+        if len(queries) > 1 and not np.any(found):
+            found = lost(column, _exchanged, between)
         losses[column] = np.mean(found, axis=0)
         repeats[column] = np.average(found, axis=1, weights=shares)
     sample, weight = (losses, shares) if losses.shape[1] > 1 else (repeats, np.ones(n_repeats))
@@ -160,11 +170,22 @@ def feature_importance(
     )
 
 
-def _shuffled(X: Any, column: int, queries: Queries, rng: np.random.Generator) -> Any:
-    """Return the rows with one column shuffled inside each query."""
+def _shuffled(queries: Queries, rng: np.random.Generator) -> Ints:
+    """Return for each row another one of its query."""
     order = queries.order[np.lexsort((rng.random(queries.n_rows), queries.codes[queries.order]))]
     source = np.empty(queries.n_rows, dtype=np.int64)
     source[queries.order] = order
+    return source
+
+
+def _exchanged(queries: Queries, rng: np.random.Generator) -> Ints:
+    """Return for the rows of each query one row of another."""
+    _, first = np.unique(queries.codes, return_index=True)
+    return np.asarray(rng.permutation(first)[queries.codes])
+
+
+def _with_rows_of(X: Any, column: int, source: Ints) -> Any:
+    """Return the rows with one column taken from other rows."""
     if sp.issparse(X):
         wide = X.tocsc(copy=True)
         values = wide[:, [column]].toarray()[source]
