@@ -1,13 +1,11 @@
 """Several at once on one name, one model or one store: processes, threads, forks, joblib's workers."""
 
-import io
 import multiprocessing
 import os
 import subprocess
 import sys
 import threading
 import time
-from pathlib import Path
 
 import joblib
 import numpy as np
@@ -114,36 +112,6 @@ def test_forked_workers_and_stores(campaign, tmp_path):
 
 
 # --- files that go away, pipes that end ---
-
-
-def test_a_store_that_is_removed_or_replaced_stays_with_those_who_have_it(campaign, tmp_path):
-    problem = make_problem(3, rows=200, features=6, queries=10)
-    block = (problem.X, problem.y, problem.qid)
-    save_store([block], tmp_path / "store", regroup=True)
-    store = open_store(tmp_path / "store")
-    expected = _fit_in_worker(store.X, store.y, store.qid)
-    save_store([(problem.X * 2, problem.y, problem.qid)], tmp_path / "store", regroup=True)
-    np.testing.assert_array_equal(_fit_in_worker(store.X, store.y, store.qid), expected)
-    campaign.count("replaced")
-    for path in (tmp_path / "store").iterdir():
-        path.unlink()
-    Path(tmp_path / "store").rmdir()
-    np.testing.assert_array_equal(_fit_in_worker(store.X, store.y, store.qid), expected)
-    campaign.count("removed")
-
-
-def test_a_model_cut_anywhere_in_a_pipe_is_refused(campaign):
-    stream = io.BytesIO()
-    RankRLS().fit(np.eye(3), [0, 1, 2]).save(stream)
-    content = stream.getvalue()
-    for _ in campaign.faults(8):
-        read, write = os.pipe()
-        with os.fdopen(read, "rb") as reader:
-            os.write(write, content[: int(campaign.rng.integers(len(content)))])
-            os.close(write)
-            with pytest.raises(rankwise.exceptions.ModelFileError, match="Hint: "):
-                rankwise.load(reader)
-        campaign.count("cut")
 
 
 def test_commands_whose_input_ends_or_stalls(server, rows, campaign, tmp_path):
