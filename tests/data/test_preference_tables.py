@@ -80,9 +80,9 @@ def test_what_is_wrong_with_items_is_named(files):
         load_preferences(pairs, items, weight="how_much")
     with pytest.raises(InvalidInputError, match=r"no column 'id', which was named as item_id"):
         load_preferences(pairs, pa.table({"a": [1]}))
-    items.write_text("id,a\n007,1\n08,2\n007,3\n")
-    with pytest.raises(InvalidInputError, match=r"Item '007' comes twice, in rows \[0, 2\]"):
-        load_preferences(pairs, items)
     pairs.write_text("winner,loser\n")
     with pytest.raises(NoPairsError):
+        load_preferences(pairs, items)
+    items.write_text("id,a\n007,1\n08,2\n007,3\n")
+    with pytest.raises(InvalidInputError, match=r"Item '007' comes twice, in rows \[0, 2\]"):
         load_preferences(pairs, items)
