@@ -24,6 +24,7 @@ from sklearn.preprocessing import (
 )
 
 from rankwise import AdditiveRanker, KernelRankRLS, RankRLS, RankSVM
+from rankwise.model_selection import fit_ranker
 from rankwise.preprocessing import QueryScaler
 
 N_ROWS = 120
@@ -137,25 +138,9 @@ KERNELS = {
 
 
 def fit(steps, ranker, X, y, qid):
-    """Fit step by step, so that queries reach what scales by them."""
-    inner, parts = X, []
-    for number, step in enumerate(steps):
-        if isinstance(step, QueryScaler):
-            inner = step.fit(inner, qid=qid).transform(inner, qid=qid)
-        else:
-            inner = step.fit(inner).transform(inner)
-        parts.append((f"step{number}", step))
-    ranker.fit(inner, y, qid)
-    return Pipeline([*parts, ("ranker", ranker)]) if parts else ranker
-
-
-def predict(model, X, qid):
-    """Return the scores of a pipeline, queries included."""
-    if not isinstance(model, Pipeline):
-        return model.predict(X)
-    for _, step in model.steps[:-1]:
-        X = step.transform(X, qid=qid) if isinstance(step, QueryScaler) else step.transform(X)
-    return model.steps[-1][1].predict(X)
+    """Fit a pipeline; queries reach what scales by them."""
+    parts = [(f"step{number}", step) for number, step in enumerate(steps)]
+    return fit_ranker(Pipeline([*parts, ("ranker", ranker)]) if parts else ranker, X, y, qid)
 
 
 @cache

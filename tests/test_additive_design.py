@@ -15,7 +15,7 @@ from making_blocks import make_blocks, make_folds
 from rankwise import _core
 from rankwise.additive.fitting import MOST_BINS, pair_histograms
 from rankwise.data import open_store, save_store
-from rankwise.design import AdditiveDesign, additive, as_design, comparing_design, gram
+from rankwise.design import AdditiveDesign, additive, gram
 from rankwise.design.additive import coded_gram
 from rankwise.design.terms import Curve, Surface, Terms, predict
 
@@ -289,17 +289,6 @@ def test_gram_matrices_from_codes(monkeypatch, coupling, kind, weighted, instruc
     np.testing.assert_allclose(found, by_rows, rtol=1e-10, atol=1e-10 * np.abs(by_rows).max())
 
 
-def test_which_gram_matrices_come_from_codes():
-    X, blocks = values(3000), make_blocks(np.arange(3000) // 100, np.arange(3000) % 5, "all")
-    many, few = plain_terms(n_knots=12), plain_terms(n_knots=2)
-    assert coded_gram(AdditiveDesign.encode(X, many), blocks) is not None
-    with_surface = Terms(many.curves, (Surface(many.curves[0], many.curves[1]),))
-    others = make_blocks(np.arange(3000) // 100, np.arange(3000) % 5, "relative")
-    assert coded_gram(AdditiveDesign.encode(X, with_surface), blocks) is None
-    assert coded_gram(AdditiveDesign.encode(X, few), blocks) is None
-    assert coded_gram(AdditiveDesign.encode(X, many), others) is None
-
-
 @pytest.mark.parametrize("coupling", ["all", "others"])
 @pytest.mark.parametrize("kind", ["small", "one"])
 @pytest.mark.parametrize("chunks", CHUNKS, indirect=True)
@@ -382,13 +371,6 @@ def test_codes_take_four_bytes():
     assert AdditiveDesign.encode(X, terms).nbytes < 1.01 * X.nbytes
 
 
-def test_encoding_by_row_blocks(monkeypatch):
-    X, terms = values(333), every_kind_of_term()
-    whole = AdditiveDesign.encode(X, terms).codes
-    monkeypatch.setattr(additive, "ENCODED_ROWS", 50)
-    assert np.array_equal(AdditiveDesign.encode(X, terms).codes, whole)
-
-
 def test_encoding_from_a_store(tmp_path, monkeypatch):
     X = sp.random(300, 6, density=0.4, random_state=1, format="csr", dtype=np.float32)
     save_store([(X, np.zeros(300), np.arange(300) // 10)], tmp_path / "rows.store")
@@ -405,14 +387,6 @@ def test_column_offsets_move_codes_by_rounding_only():
     moved = Terms(tuple(Curve(c.column, c.knots + 1000.0) for c in terms.curves))
     E, shifted = (AdditiveDesign.encode(x, t).matrix() for x, t in ((X, terms), (X + 1000.0, moved)))
     np.testing.assert_allclose(shifted, E, rtol=0, atol=1e-8)
-
-
-def test_it_is_a_design_that_is_never_shifted():
-    design = AdditiveDesign.encode(values(10), plain_terms())
-    assert as_design(design) is design
-    assert comparing_design(design) is design
-    design.dot(np.zeros(design.shape[1]))
-    assert design.reads == 1
 
 
 def test_terms_are_pickled_without_compiled_arrays():
@@ -440,27 +414,3 @@ def test_pair_statistics(n_threads):
         H = np.bincount(cells, h, MOST_BINS**2).reshape(shape)
         np.testing.assert_allclose(sum_g[p], G, **EXACT)
         np.testing.assert_allclose(sum_h[p], H, **EXACT)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"first": -1},
-        {"rows": 1000},
-        {"columns": 1},
-        {"decoded": 99},
-        {"shift": np.array([0], dtype=np.int32)},
-        {"side_start": np.zeros(0, dtype=np.int64)},
-        {"surface_sides": np.array([9, 9], dtype=np.int32)},
-        {"instructions": "none"},
-    ],
-    ids=str,
-)
-def test_the_kernels_refuse_arrays_that_disagree(change, monkeypatch):
-    arguments = {}
-    monkeypatch.setattr(_core, "Additive", lambda **own: arguments.update(own))
-    AdditiveDesign.encode(values(20), every_kind_of_term())
-    monkeypatch.undo()
-    _core.Additive(**arguments)
-    with pytest.raises((ValueError, TypeError)):
-        _core.Additive(**{**arguments, **change})

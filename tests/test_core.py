@@ -1,632 +1,208 @@
 """The compiled module refuses arrays of another type, axis or length, whichever function they are given to.
 
 Arrays inside kernels are trusted, so a wrong shape would read or write outside them, and a converted output would be
-filled and thrown away. `CASES` holds a valid call of every function of the module; each of its
-arrays is spoilt in turn.
+filled and thrown away. What the library passes to every function is recorded; each of its arrays is spoilt in turn.
 """
 
 from __future__ import annotations
 
-import os
+import io
 import signal
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from rankwise import _core
-from rankwise.design import additive, cells, gram, terms
-from rankwise.design.terms import Curve, Surface, Terms
+from rankwise import AdditiveRanker, AdditiveRankerCV, RankRLS, RankRLSCV, RankSVM, _core, metrics
+from rankwise.data import load_svmlight, save_svmlight
+from rankwise.design import additive, csr, gram
+from rankwise.design.terms import predict
 
-M, Q, N, K = 6, 2, 3, 2  # rows, queries, columns, vectors
-
-
-def ids(*values: int) -> np.ndarray:
-    return np.array(values, dtype=np.int64)
-
-
-def small(*values: int) -> np.ndarray:
-    return np.array(values, dtype=np.int32)
-
-
-def reals(*shape: int) -> np.ndarray:
-    return np.random.default_rng(0).normal(size=shape)
-
-
-@dataclass
-class Case:
-    """A valid call.
-
-    `free` names axes, as (argument, axis), whose length nothing else tells: what the function takes the length from.
-    """
-
-    call: Callable[..., Any]
-    arguments: dict[str, Any]
-    outputs: tuple[str, ...] = ()
-    free: tuple[tuple[str, int], ...] = ()
-
-
-def block_arguments(coupling: str = "others") -> dict[str, Any]:
-    return {
-        "order": ids(0, 2, 4, 1, 3, 5),
-        "query_start": ids(0, 3, 6),
-        "segment_start": ids(0, 1, 3, 5, 6),
-        "query_segment": ids(0, 2, 4),
-        "degree": np.ones(4),
-        "scale": np.ones(Q),
-        "coupling": coupling,
-        "row_weight": np.ones(M),
-        "level_value": np.arange(4.0),
-    }
-
-
-def blocks(coupling: str = "others") -> _core.Blocks:
-    return _core.Blocks(**block_arguments(coupling))
-
-
-def fold_arguments() -> dict[str, Any]:
-    return {
-        "fold": small(0, 1, 0, 1, -1, 0),
-        "degree": np.ones((4, K)),
-        "scale": np.ones((Q, K)),
-        "held_out": np.zeros(M),
-    }
-
-
-def plan_arguments() -> dict[str, Any]:
-    return {
-        "chunk_start": ids(0, 3, 6),
-        "chunk_query": ids(0, 1),
-        "chunk_large": ids(-1, -1),
-        "chunk_work": ids(0, 3, 6),
-        "large_query": ids(),
-        "large_start": ids(0),
-        "colsum": np.zeros(0),
-    }
-
-
-def matrix_arguments() -> dict[str, Any]:
-    return {
-        "values": np.arange(1.0, M + 1),
-        "ids": small(0, 1, 2, 0, 1, 2),
-        "start": np.arange(M + 1, dtype=np.int64),
-    }
-
-
-def query_arguments() -> dict[str, Any]:
-    codes = [_core.counting_code("brute"), _core.counting_code("levels")]
-    return {
-        "start": ids(0, 3, 6),
-        "counting": np.array(codes, dtype=np.uint8),
-        "n_levels": small(3, 3),
-        "rank": small(0, 1, 2, 2, 0, 1),
-        "weight": np.ones(M),
-        "scale": np.ones(Q),
-    }
-
-
-def point_arguments() -> dict[str, Any]:
-    return {
-        "score": np.zeros(M),
-        "order": small(0, 1, 2, 0, 1, 2),
-        "sorted_score": np.zeros(M),
-        "sorted_rank": small(0, 1, 2, 2, 0, 1),
-    }
-
-
-def grouping() -> dict[str, Any]:
-    return {"rows": ids(0, 2, 4, 1, 3, 5), "offsets": ids(0, 3, 6)}
-
-
-def top_metric(call: Callable[..., Any], sums: np.ndarray) -> Case:
-    arguments = {
-        **grouping(),
-        "scores": reals(M, K),
-        "values": np.full(M, 0.5),
-        "discount_sums": sums,
-        "k": 3,
-        "stable": False,
-        "out": np.zeros((K, Q)),
-        "n_threads": 1,
-    }
-    return Case(call, arguments, ("out",))
-
-
-def text_block() -> np.ndarray:
-    return np.frombuffer(b"1 qid:1 1:0.5\n" + bytes(_core.TEXT_PADDING), dtype=np.uint8).copy()
-
-
-def append_to(rows: Any) -> Case:
-    arguments = {
-        "block": text_block(),
-        "size": text_block().size - _core.TEXT_PADDING,
-        "base": 1,
-        "base_is_sure": True,
-        "last_column": 9,
-        "missing": "error",
-        "n_threads": 1,
-    }
-    return Case(rows.append, arguments)
-
-
-def with_matrix(call: Callable[..., Any], **arguments: Any) -> dict[str, Any]:
-    order = list(argument_names(call))
-    both = {**matrix_arguments(), **arguments, "n_threads": 1, "disk": None}
-    return {name: both[name] for name in order}
-
-
-def argument_names(call: Callable[..., Any]) -> list[str]:
-    """Return the names of the arguments, from the first line of the docstring that nanobind writes."""
-    signature = str(call.__doc__).splitlines()[0]
-    inner = signature[signature.index("(") + 1 :]
-    names = []
-    depth = 0
-    for part in inner.replace("[", " [ ").replace("]", " ] ").split():
-        depth += (part == "[") - (part == "]")
-        if depth == 0 and part.endswith(":"):
-            names.append(part[:-1].lstrip("("))
-    return names
-
-
-DISCOUNTS = np.array([0.0, 1.0, 1.6, 2.1])
-
-CASES: dict[str, Callable[[], Case]] = {
-    "Blocks": lambda: Case(_core.Blocks, block_arguments()),
-    "Folds": lambda: Case(_core.Folds, fold_arguments(), free=(("degree", 0), ("scale", 0))),
-    "Plan": lambda: Case(_core.Plan, plan_arguments(), free=(("colsum", 0), ("large_query", 0))),
-    "RankedQueries": lambda: Case(_core.RankedQueries, query_arguments()),
-    "SortedScores": lambda: Case(_core.SortedScores, point_arguments()),
-    "counting_code": lambda: Case(_core.counting_code, {"name": "levels"}),
-    "laplacian": lambda: Case(
-        _core.laplacian,
-        {
-            "blocks": blocks(),
-            "folds": _core.Folds(**fold_arguments()),
-            "F": reals(M, K),
-            "out": np.zeros((M, K)),
-            "n_threads": 1,
-        },
-        ("out",),
-    ),
-    "csr_dot": lambda: Case(
-        _core.csr_dot,
-        with_matrix(_core.csr_dot, rank=small(0, 1, 2), V=reals(N, K), out=np.zeros((M, K))),
-        ("out",),
-    ),
-    "csr_transposed_dot": lambda: Case(
-        _core.csr_transposed_dot,
-        with_matrix(_core.csr_transposed_dot, rank=small(0, 1, 2), U=reals(M, K), out=np.zeros((N, K))),
-        ("out",),
-    ),
-    "csr_fused": lambda: Case(
-        _core.csr_fused,
-        with_matrix(
-            _core.csr_fused,
-            rank=small(0, 1, 2),
-            blocks=blocks(),
-            folds=_core.Folds(**fold_arguments()),
-            plan=_core.Plan(**plan_arguments()),
-            V=reals(N, K),
-            out=np.zeros((N, K)),
-        ),
-        ("out",),
-    ),
-    "csr_gram_diagonal": lambda: Case(
-        _core.csr_gram_diagonal,
-        with_matrix(_core.csr_gram_diagonal, blocks=blocks(), out=np.zeros(N)),
-        ("out",),
-        (("out", 0),),
-    ),
-    "csr_weighted_sum": lambda: Case(
-        _core.csr_weighted_sum,
-        with_matrix(
-            _core.csr_weighted_sum,
-            blocks=blocks(),
-            folds=_core.Folds(**fold_arguments()),
-            first=0,
-            last=3,
-            out=np.zeros((N, K)),
-        ),
-        ("out",),
-        (("out", 0),),
-    ),
-    "count_columns": lambda: Case(
-        _core.count_columns,
-        {"ids": small(0, 1, 1), "out": np.zeros(N, dtype=np.int64), "n_threads": 1},
-        ("out",),
-        (("ids", 0), ("out", 0)),
-    ),
-    "rename_columns": lambda: Case(
-        _core.rename_columns,
-        {
-            "ids": small(0, 1, 1),
-            "rank": small(2, 1, 0),
-            "out": np.zeros(3, dtype=np.uint16),
-            "n_threads": 1,
-        },
-        ("out",),
-        (("rank", 0),),
-    ),
-    "dense_gram": lambda: Case(
-        _core.dense_gram,
-        {
-            "X": reals(M, N),
-            "blocks": blocks(),
-            "pull": np.zeros((M, 1)),
-            "out": np.zeros((N, N)),
-            "rhs": np.zeros((N, 1)),
-            "buffer_rows": 8,
-            "n_stripes": 1,
-            "dsyrk": gram._DSYRK,
-            "n_threads": 1,
-        },
-        ("out", "rhs"),
-    ),
-    "centre_queries": lambda: Case(
-        _core.centre_queries,
-        {
-            "blocks": blocks(),
-            "first": 0,
-            "last": 2,
-            "Z": reals(M, N),
-            "sums": np.zeros((4, N)),
-            "n_threads": 1,
-        },
-        ("Z", "sums"),
-    ),
-    "shift_rows": lambda: Case(
-        _core.shift_rows,
-        {
-            "blocks": blocks(),
-            "first": 0,
-            "last": 6,
-            "shift": np.zeros(N),
-            "Z": reals(M, N),
-            "sums": np.zeros((4, N)),
-            "origin": 0,
-        },
-        ("Z", "sums"),
-    ),
-    "couple_relative": lambda: Case(
-        _core.couple_relative,
-        {
-            "blocks": blocks("relative"),
-            "first": 0,
-            "last": 2,
-            "sums": reals(4, N),
-            "out": np.zeros((4, N)),
-            "n_threads": 1,
-        },
-        ("out",),
-    ),
-    "sort_scores": lambda: Case(
-        _core.sort_scores,
-        {
-            "queries": _core.RankedQueries(**query_arguments()),
-            "score": reals(M),
-            "presorted_from": 100,
-            "order": np.zeros(M, dtype=np.int32),
-            "sorted_score": np.zeros(M),
-            "sorted_rank": np.zeros(M, dtype=np.int32),
-            "n_threads": 1,
-        },
-        ("order", "sorted_score", "sorted_rank"),
-    ),
-    "violation_counts": lambda: Case(
-        _core.violation_counts,
-        {
-            "queries": _core.RankedQueries(**query_arguments()),
-            "point": _core.SortedScores(**point_arguments()),
-            "margin": 1.0,
-            "won": np.zeros(M),
-            "lost": np.zeros(M),
-            "n_threads": 1,
-        },
-        ("won", "lost"),
-    ),
-    "violation_laplacian": lambda: Case(
-        _core.violation_laplacian,
-        {
-            "queries": _core.RankedQueries(**query_arguments()),
-            "point": _core.SortedScores(**point_arguments()),
-            "margin": 1.0,
-            "won": np.ones(M),
-            "lost": np.ones(M),
-            "V": reals(M, K),
-            "out": np.zeros((M, K)),
-            "n_threads": 1,
-        },
-        ("out",),
-    ),
-    "smoothed_violations": lambda: Case(
-        _core.smoothed_violations,
-        {
-            "queries": _core.RankedQueries(**query_arguments()),
-            "point": _core.SortedScores(**point_arguments()),
-            "margin": 1.0,
-            "delta": 0.5,
-            "won": np.zeros(M),
-            "lost": np.zeros(M),
-            "excess": np.zeros(M),
-            "n_threads": 1,
-        },
-        ("won", "lost", "excess"),
-    ),
-    "preference_laplacian": lambda: Case(
-        _core.preference_laplacian,
-        {
-            "start": ids(0, 1, 2),
-            "neighbour": small(1, 0),
-            "weight": np.ones(2),
-            "F": reals(2, K),
-            "out": np.zeros((2, K)),
-            "n_threads": 1,
-        },
-        ("out",),
-    ),
-    "count_ridge_pairs": lambda: Case(
-        _core.count_ridge_pairs,
-        {
-            "across": reals(M, M),
-            "first_row": 0,
-            "first_column": 0,
-            "label": reals(M),
-            "diagonal": np.ones(M),
-            "residual": reals(M),
-            "root_share": np.full(M, 0.4),
-            "weighted": False,
-            "rounding": 1e-12,
-        },
-        free=(("across", 0), ("across", 1)),
-    ),
-    "level_pairs": lambda: Case(
-        _core.level_pairs,
-        {
-            **grouping(),
-            "labels": np.arange(6.0),
-            "weights": np.ones(M),
-            "levels": np.zeros(M, dtype=np.int32),
-            "n_levels": np.zeros(Q, dtype=np.int64),
-            "totals": np.zeros((Q, 2)),
-            "n_threads": 1,
-        },
-        ("levels", "n_levels", "totals"),
-    ),
-    "count_pairs": lambda: Case(
-        _core.count_pairs,
-        {
-            **grouping(),
-            "scores": reals(M, K),
-            "levels": small(0, 1, 2, 0, 1, 2),
-            "n_levels": ids(3, 3),
-            "weights": np.ones(M),
-            "out": np.zeros((K, Q, 3)),
-            "n_threads": 1,
-        },
-        ("out",),
-    ),
-    "best_gains": lambda: Case(
-        _core.best_gains,
-        {
-            **grouping(),
-            "values": np.arange(6.0),
-            "discount_sums": DISCOUNTS,
-            "k": 3,
-            "out": np.zeros(Q),
-            "n_threads": 1,
-        },
-        ("out",),
-    ),
-    "discounted_gain": lambda: top_metric(_core.discounted_gain, DISCOUNTS),
-    "mean_normalised_gain": lambda: top_metric(_core.mean_normalised_gain, DISCOUNTS),
-    "relevant_at_top": lambda: top_metric(_core.relevant_at_top, np.zeros(0)),
-    "summed_precision": lambda: top_metric(_core.summed_precision, np.zeros(0)),
-    "reciprocal_rank": lambda: top_metric(_core.reciprocal_rank, np.zeros(0)),
-    "expected_reciprocal_rank": lambda: top_metric(_core.expected_reciprocal_rank, np.zeros(0)),
-    "TextRows32": lambda: append_to(_core.TextRows32()),
-    "TextRows64": lambda: append_to(_core.TextRows64()),
-    "write_svmlight": lambda: Case(
-        _core.write_svmlight,
-        {
-            "values": np.ones(2),
-            "columns": small(0, 1),
-            "start": ids(0, 1, 2),
-            "labels": np.ones(2),
-            "run_start": ids(0, 1),
-            "run_text": b"ab",
-            "run_text_end": ids(1, 2),
-            "base": 1,
-            "n_threads": 1,
-        },
-    ),
-    "compressed_misfit": lambda: Case(
-        _core.compressed_misfit,
-        {"start": ids(0, 1, 2), "indices": small(0, 1), "limit": 2, "n_threads": 1},
-        free=(("start", 0), ("indices", 0)),  # it answers with what is wrong
-    ),
-    "values_fit": lambda: Case(
-        _core.values_fit, {"values": np.ones(3), "limit": 2.0, "n_threads": 1}, free=(("values", 0),)
-    ),
-    "DirectFiles": lambda: Case(
-        _core.DirectFiles, {"values": os.dup(0), "ids": os.dup(0), "values_begin": 0, "ids_begin": 0}
-    ),
-    "Disk": lambda: Case(_core.Disk, {"files": None, "first": 0, "window": 4}),
+FUNCTIONS = sorted(name for name in dir(_core) if not name.startswith("_") and callable(getattr(_core, name)))
+WITHOUT_ARRAYS = {"DirectFiles", "Disk", "TextRows32", "TextRows64", "counting_code", "widest_instructions"}
+# Axes whose length nothing else tells: what a function takes the length from, or rows that may be fewer than there is
+# room for. `compressed_misfit` answers with what is wrong.
+FREE = {
+    "Folds": {("degree", 0), ("scale", 0)},
+    "csr_gram_diagonal": {(4, 0)},
+    "csr_weighted_sum": {(7, 0)},
+    "count_columns": {(0, 0), (1, 0)},
+    "rename_columns": {(1, 0)},
+    "count_ridge_pairs": {(0, 0), (0, 1)},
+    "compressed_misfit": {(0, 0), (1, 0)},
+    "values_fit": {(0, 0)},
+    "Additive": {("codes", 2)},
+    "additive_encode": {(0, 0), (3, 2)},
+    "additive_encode_csr": {(2, 0), (6, 2)},
 }
 
 
 class Recorder:
-    """Stands in for the compiled module, and keeps the arguments of the first call of each function."""
+    """Stands in for the compiled module, and keeps what each function gets: of its calls that with most arrays."""
 
-    def __init__(self, calls: dict[str, dict[str, Any]]) -> None:
-        self.calls = calls
+    def __init__(self):
+        self.calls = {}
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name):
         real = getattr(_core, name)
 
-        def call(*given: Any, **named: Any) -> Any:
-            names = argument_names(real) if given else []
-            self.calls.setdefault(name, {**dict(zip(names, given, strict=False)), **named})
+        def call(*given, **named):
+            arguments = {at: copied(value) for at, value in [*enumerate(given), *named.items()]}
+            if n_arrays(arguments) >= max(1, n_arrays(self.calls.get(name, {}))):
+                self.calls[name] = arguments
             return real(*given, **named)
 
-        return call
+        return call if callable(real) else real
 
 
-def additive_calls() -> dict[str, dict[str, Any]]:
-    """Return valid arguments for the kernels of additive models: those of a small design."""
-    calls: dict[str, dict[str, Any]] = {}
-    curves = [Curve(0, np.array([0.0, 0.5, 1.0])), Curve(1, np.array([0.0, 1.0]))]
-    X = np.random.default_rng(0).uniform(size=(M, 2))
-    both = Terms(tuple(curves), (Surface(curves[0], curves[1]),))
-    modules = (additive, cells, terms)
-    try:
-        for module in modules:
-            module._core = Recorder(calls)
-        for rows in (X, sp.csr_matrix(X)):
-            design = additive.AdditiveDesign.encode(rows, both)
-            terms.predict(rows, both, np.zeros((both.n_values, K)))
-        design.dot(np.zeros((design.shape[1], K)))
-        design.tdot(np.zeros((M, K)))
-        design.matrix()
-    finally:
-        for module in modules:
-            module._core = _core
-    n = design.cells.n_entries
-    shared = {"blocks": blocks(), "folds": _core.Folds(**fold_arguments()), "n_parts": 1, "n_threads": 1}
-    calls["additive_fused"] = {
-        "X": design.compiled,
-        **shared,
-        "plan": _core.Plan(**plan_arguments()),
-        "V": np.zeros((n, K)),
-        "out": np.zeros((n, K)),
-    }
-    calls["additive_weighted_sum"] = {
-        "X": design.compiled,
-        **shared,
-        "first": 0,
-        "last": 3,
-        "out": np.zeros((n, K)),
-    }
-    of_curves = additive.AdditiveDesign.encode(X, Terms(tuple(curves)))
-    n = of_curves.cells.n_entries
-    calls["additive_squares"] = {
-        "X": of_curves.compiled,
-        "weight": np.ones(M),
-        "out": np.zeros((n, n)),
-        "n_threads": 1,
-    }
-    calls["additive_sums_of_units"] = {
-        "X": of_curves.compiled,
-        "rows": np.arange(M),
-        "weight": np.ones(M),
-        "start": ids(0, 2, M),
-        "out": np.zeros((2, n)),
-        "n_threads": 1,
-    }
-    return calls
+def copied(value):
+    return value.copy(order="K") if isinstance(value, np.ndarray) else value
 
 
-# Rows of X and of the codes may be fewer than there is room for.
-ADDITIVE_FREE: dict[str, tuple[tuple[str, int], ...]] = {
-    "Additive": (("codes", 2),),
-    "additive_encode": (("X", 0), ("out", 0), ("out", 2)),
-    "additive_encode_csr": (("start", 0), ("out", 0), ("out", 2)),
-}
-for _name, _arguments in additive_calls().items():
-    CASES[_name] = lambda name=_name, given=_arguments: Case(
-        getattr(_core, name),
-        {key: value.copy() if isinstance(value, np.ndarray) else value for key, value in given.items()},
-        tuple({"out"} & set(given)),
-        ADDITIVE_FREE.get(name, ()),
+def arrays_of(arguments):
+    return {at: value for at, value in arguments.items() if isinstance(value, np.ndarray)}
+
+
+def n_arrays(arguments):
+    return len(arrays_of(arguments))
+
+
+def exercise():
+    """Do what calls every function of the compiled module."""
+    rng = np.random.default_rng(0)
+    X, y, qid = rng.normal(size=(61, 7)), rng.integers(0, 4, size=61).astype(float), np.arange(61) // 12
+    weight, S = rng.random(61) + 0.5, sp.random(61, 9, density=0.5, random_state=0, format="csr")
+    for rows in (X, S):
+        RankRLS(solver="direct").fit(rows, y, qid, weight)
+        RankRLS(solver="direct", ties="exclude", cost="relative").fit(rows, y, qid, weight)
+        RankRLS(solver="eigen", ties="exclude").fit(rows, y, qid, weight)
+        RankRLSCV([0.1, 1.0], cv="leave-query-out", ties="exclude").fit(rows, y, qid, weight)
+        RankSVM(0.1).fit(rows, y, qid, weight)
+    for ids in (qid, None):
+        RankRLS(solver="cg", precondition="jacobi", penalty_power=0.25).fit(S, y, ids, weight)
+        RankRLSCV([0.1, 1.0], cv=3).fit(S, y, ids, weight)
+        RankSVM(0.1, loss="squared_hinge").fit(S, y, ids, weight)
+        AdditiveRanker(loss="squared", interactions=0).fit(X, y, ids, weight)
+        AdditiveRankerCV([0.1], loss="squared", interactions=0, cv=2).fit(X, y, ids, weight)
+    curves = AdditiveRanker(interactions=1).fit(X, y, qid, weight)
+    for rows in (X, sp.csr_matrix(X)):
+        additive.AdditiveDesign.encode(rows, curves.terms_)
+        predict(rows, curves.terms_, np.zeros((curves.terms_.n_values, 2)))
+    RankRLSCV([0.1, 1.0], cv="leave-pair-out", method="tikhonov").fit(X[:20], rng.normal(size=20))
+    RankRLS().fit_pairs(X, [[0, 1], [2, 3], [3, 1]], weight=[1.0, 2.0, 3.0])
+    for name in (
+        "pairwise_error",
+        "ndcg",
+        "mean_ndcg",
+        "precision",
+        "average_precision",
+        "reciprocal_rank",
+        "err",
+    ):
+        options = {"max_grade": 3} if name == "err" else {}
+        getattr(metrics, name)(y, X[:, 0], qid, **options)
+    metrics.pairwise_error(y, X[:, 0], qid, sample_weight=weight)
+    text = io.BytesIO()
+    save_svmlight(S, y, text, qid=qid)
+    load_svmlight(io.BytesIO(text.getvalue()))
+
+
+@pytest.fixture(scope="module")
+def calls():
+    """Arguments of a valid call of every function that takes arrays, by name or place."""
+    recorder = Recorder()
+    with pytest.MonkeyPatch.context() as patch:
+        for name, module in list(sys.modules.items()):
+            if name.startswith("rankwise.") and getattr(module, "_core", None) is _core:
+                patch.setattr(module, "_core", recorder)
+        patch.setattr(gram, "BLOCK_SIZE", 70)
+        patch.setattr(csr, "MANY_NONZEROS", 0)
+        patch.setattr(additive, "CHUNK_ROWS", 48)
+        patch.setattr(additive, "CHUNK_WORK", 1 << 9)
+        patch.setattr(additive, "PART_WORK", 1 << 11)
+        exercise()
+    found = recorder.calls
+    # Sums of queries that are cut, as products of matrices and of codes ask for them.
+    values, ids, start, blocks = (found["csr_gram_diagonal"][at] for at in range(4))
+    folds, out = found["additive_fused"][2], np.zeros((9, 2))
+    found["csr_weighted_sum"] = dict(
+        enumerate([values, ids, start, blocks, None, 0, 3, out[:, :1].copy(), 1, None])
     )
-_BINS = np.random.default_rng(0).integers(16, size=(N, M)).astype(np.uint8)
-CASES["pair_histograms"] = lambda: Case(
-    _core.pair_histograms,
-    {
-        "bins": _BINS,
-        "g": reals(M),
-        "h": np.ones(M),
-        "first": ids(0, 1),
-        "second": ids(1, 2),
-        "out": np.zeros((2, 512)),
-        "n_threads": 1,
-    },
-    ("out",),
-)
-CASES["widest_instructions"] = lambda: Case(_core.widest_instructions, {})
+    codes, blocks, _, _, table = (found["additive_fused"][at] for at in range(5))
+    found["additive_weighted_sum"] = dict(enumerate([codes, blocks, folds, 0, 3, np.zeros_like(table), 1, 1]))
+    found["append"] = {"block": text_block(), "size": text_block().size - _core.TEXT_PADDING, **TEXT_OPTIONS}
+    return found
 
 
-def spoilable() -> list[tuple[str, str]]:
-    return [
-        (name, argument)
-        for name, make in CASES.items()
-        for argument, value in make().arguments.items()
-        if isinstance(value, np.ndarray)
-    ]
+TEXT_OPTIONS = {"base": 1, "base_is_sure": True, "last_column": 9, "missing": "error", "n_threads": 1}
 
 
-def test_every_function_of_the_module_is_in_the_table():
-    public = {name for name in dir(_core) if not name.startswith("_") and callable(getattr(_core, name))}
-    assert public == set(CASES)
+def text_block(text=b"1 qid:1 1:0.5\n"):
+    return np.frombuffer(text + bytes(_core.TEXT_PADDING), dtype=np.uint8).copy()
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_the_calls_of_the_table_are_valid(name):
-    case = CASES[name]()
-    case.call(**case.arguments)
+def call(name, arguments, **changed):
+    """Call a function by what was recorded, but for one argument; some have a place in place of a name."""
+    function = _core.TextRows64().append if name == "append" else getattr(_core, name)
+    arguments = {at: copied(value) for at, value in arguments.items()}
+    for at, value in changed.items():
+        arguments[next(own for own in arguments if str(own) == at)] = value
+    places = [at for at in arguments if isinstance(at, int)]
+    return function(*[arguments.pop(at) for at in places], **arguments)
 
 
-@pytest.mark.parametrize(("name", "argument"), spoilable())
-def test_other_types_and_axes_are_refused(name, argument):
-    case = CASES[name]()
-    given = case.arguments[argument]
-    spoilt = [given.astype(np.complex64), given[None]]
-    if given.dtype.itemsize > 1:
-        spoilt.append(given.astype(given.dtype.newbyteorder()))
-    if given.dtype == np.float64 and argument not in {"values", "X"}:
-        spoilt.append(given.astype(np.float32))  # which those two take
-    if (
-        given.size > 1 and argument not in {"X", "scores"}
-    ) or argument in case.outputs:  # those may have any strides
-        spoilt.append(np.repeat(given, 2, axis=-1)[..., ::2])
-    for array in spoilt:
-        before = array.copy()
-        with pytest.raises(TypeError):
-            case.call(**{**case.arguments, argument: array})
-        np.testing.assert_array_equal(array, before)
+def test_every_function_of_the_module_is_recorded(calls):
+    assert set(calls) - {"append"} == set(FUNCTIONS) - WITHOUT_ARRAYS
 
 
-@pytest.mark.parametrize(("name", "argument"), spoilable())
-def test_other_lengths_are_refused(name, argument):
-    given = CASES[name]().arguments[argument]
-    for axis in range(given.ndim):
-        if (argument, axis) in CASES[name]().free or given.shape[axis] == 0:
-            continue
-        case = CASES[name]()
-        shorter = np.ascontiguousarray(np.delete(given, -1, axis=axis))
-        with pytest.raises(ValueError, match=r"\w"):
-            case.call(**{**case.arguments, argument: shorter})
+NAMES = [*sorted(set(FUNCTIONS) - WITHOUT_ARRAYS), "append"]
+# Rows and scores may have any strides.
+STRIDED = {
+    **dict.fromkeys(["additive_predict", "additive_encode", "dense_gram"], 0),
+    **dict.fromkeys(["count_pairs", "discounted_gain", "mean_normalised_gain", "relevant_at_top"], 2),
+    **dict.fromkeys(["summed_precision", "reciprocal_rank", "expected_reciprocal_rank"], 2),
+}
 
 
-@pytest.mark.parametrize("name", ["csr_fused", "csr_gram_diagonal", "csr_weighted_sum"])
-def test_blocks_of_more_rows_than_the_matrix_are_refused(name):
-    case = CASES[name]()
-    fewer = {"values": np.ones(M - 1), "ids": np.zeros(M - 1, dtype=np.int32), "start": np.arange(M)}
+@pytest.mark.parametrize("name", NAMES)
+def test_other_types_and_axes_are_refused(name, calls):
+    call(name, calls[name])
+    for at, given in arrays_of(calls[name]).items():
+        spoilt = [np.zeros(given.shape, dtype=np.complex64), given[None]]
+        if given.dtype.itemsize > 1:
+            spoilt.append(given.astype(given.dtype.newbyteorder()))
+        if given.size > 1 and at != STRIDED.get(name):
+            spoilt.append(np.repeat(given, 2, axis=-1)[..., ::2])
+        for array in spoilt:
+            with pytest.raises(TypeError):
+                call(name, calls[name], **{str(at): array})
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_other_lengths_are_refused(name, calls):
+    for at, given in arrays_of(calls[name]).items():
+        for axis in range(given.ndim):
+            if (at, axis) in FREE.get(name, ()) or given.shape[axis] == 0:
+                continue
+            shorter = np.ascontiguousarray(np.delete(given, -1, axis=axis))
+            with pytest.raises(ValueError, match=r"\w"):
+                call(name, calls[name], **{str(at): shorter})
+
+
+def test_blocks_of_more_rows_than_the_matrix_are_refused(calls):
+    fewer = {0: np.ones(60), 1: np.zeros(60, dtype=np.int32), 2: np.arange(61, dtype=np.int32)}
     with pytest.raises(ValueError, match="rows that are not there"):
-        case.call(**{**case.arguments, **fewer})
+        call("csr_gram_diagonal", {**calls["csr_gram_diagonal"], **fewer})
 
 
-def test_an_output_that_would_be_converted_stays_as_it_is():
-    case = CASES["violation_counts"]()
-    out = np.full(M, -1.0, dtype=np.float32)
+def test_an_output_that_would_be_converted_stays_as_it_is(calls):
+    out = np.full(61, -1.0, dtype=np.float32)
     with pytest.raises(TypeError):
-        case.call(**{**case.arguments, "won": out})
+        _core.violation_counts(*{**calls["violation_counts"], 3: out}.values())
     assert (out == -1.0).all()
 
 
@@ -634,29 +210,26 @@ def test_an_output_that_would_be_converted_stays_as_it_is():
     ("name", "argument", "value"),
     [
         ("Blocks", "coupling", "some"),
-        ("counting_code", "name", "guess"),
-        ("TextRows64", "missing", "maybe"),
-        ("RankedQueries", "counting", np.array([1, 9], dtype=np.uint8)),
-        ("RankedQueries", "n_levels", np.array([3, 9], dtype=np.int32)),
-        ("Blocks", "order", ids(0, 2, 4, 1, 3, -1)),
-        ("Blocks", "query_start", ids(0, 7, 6)),
-        ("Disk", "window", 0),
-        ("discounted_gain", "k", 0),
-        ("centre_queries", "last", 3),
+        ("append", "missing", "maybe"),
+        ("RankedQueries", "counting", np.full(6, 9, dtype=np.uint8)),
+        ("Blocks", "order", np.full(20, -1)),
+        ("Blocks", "query_start", np.array([0, 77, 6, 7, 8, 9, 20])),
+        ("discounted_gain", "5", 0),
+        ("centre_queries", "2", 99),
     ],
 )
-def test_values_outside_an_enumeration_or_a_range_are_refused(name, argument, value):
-    case = CASES[name]()
+def test_values_outside_an_enumeration_or_a_range_are_refused(name, argument, value, calls):
     with pytest.raises(ValueError, match=r"\w"):
-        case.call(**{**case.arguments, argument: value})
+        call(name, calls[name], **{argument: value})
 
 
 def test_enumerations_cross_by_name():
     assert len({_core.counting_code(name) for name in ("no_pairs", "brute", "levels", "fenwick")}) == 4
-    rows = _core.TextRows64()
-    case = append_to(rows)
-    text = np.frombuffer(b"x 1:0.5\n" + bytes(_core.TEXT_PADDING), dtype=np.uint8).copy()
-    assert rows.append(**{**case.arguments, "block": text, "size": 8})[0] == "label"
+    for wrong in (lambda: _core.counting_code("guess"), lambda: _core.Disk(None, 0, 0)):
+        with pytest.raises(ValueError, match=r"\w"):
+            wrong()
+    block = text_block(b"x 1:0.5\n")
+    assert _core.TextRows64().append(block, 8, **TEXT_OPTIONS)[0] == "label"
 
 
 # Each would take a minute or more, in little memory.
@@ -719,9 +292,9 @@ def test_ctrl_c_ends_a_kernel_inside_its_call(call):
         assert process.wait() == 0
 
 
-def test_a_kernel_of_another_thread_is_not_interrupted():
+def test_a_kernel_of_another_thread_is_not_interrupted(calls):
     """Signals are for the main thread; elsewhere kernels run to their end."""
-    case = CASES["csr_dot"]()
+    out = np.full((61, 1), np.nan)
     with ThreadPoolExecutor(1) as pool:
-        pool.submit(case.call, **case.arguments).result()
-    assert np.isfinite(case.arguments["out"]).all()
+        pool.submit(_core.csr_dot, *{**calls["csr_dot"], 5: out}.values()).result()
+    assert np.isfinite(out).all()

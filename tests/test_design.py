@@ -1,8 +1,5 @@
 """Every storage gives the same answers."""
 
-import signal
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -188,34 +185,6 @@ def test_what_the_one_pass_does_not_take(monkeypatch, values, odd):
     assert design.gram_system(blocks, np.zeros(ROWS)) is None
     expected = X.T @ laplacian_matrix(blocks) @ X
     np.testing.assert_allclose(design.gram_matrix(blocks), expected, rtol=1e-11, atol=1e-9)
-
-
-def test_an_interrupt_ends_the_one_pass(monkeypatch):
-    """The handler of a signal is called while the kernel works, and what it raises comes out."""
-    monkeypatch.setattr(gram, "BLOCK_SIZE", 1 << 17)
-    X = np.ones((3000, 500))
-    order = np.tile(np.arange(3000), 400)  # the same rows again and again: minutes of work in little memory
-    blocks = replace(
-        make_blocks(np.zeros(3000), np.zeros(3000), "all"),
-        order=order,
-        query_start=np.array([0, order.size]),
-        segment_start=np.array([0, order.size]),
-    )
-    asked = []
-
-    def interrupt(*_):
-        asked.append(True)
-        raise KeyboardInterrupt
-
-    before = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, 0.05)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            as_design(X, n_threads=2).gram_matrix(blocks)
-    finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
-    assert asked == [True]
 
 
 @pytest.mark.parametrize("weighted", [False, True])

@@ -140,13 +140,6 @@ def test_curves_of_chosen_alphas(model):
         assert line.get_markevery() == [np.argmin(row)]
 
 
-def test_the_chosen_alpha_is_among_the_default_curves(model):
-    display = ConvergenceDisplay.from_estimator(model)
-    assert model.alpha_ in drawn(display)
-    assert drawn(display)[0] == 0
-    assert len(display.lines_) == 7
-
-
 @pytest.mark.parametrize("method", ["hybrid", "tikhonov", "early-stopping"])
 def test_the_chosen_alpha_and_iteration_are_marked(method):
     fitted = RankRLSCV(cv=3, method=method).fit(X, Y)

@@ -1,10 +1,8 @@
 """A matrix on disk serves every linear estimator as one in memory does, and is never loaded."""
 
-import copy
 import errno
 import gc
 import os
-import pickle
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +18,7 @@ from rankwise import RankRLS, RankRLSCV, RankSVM, RankSVMCV, _core
 from rankwise.data import mapped, open_store, save_store
 from rankwise.data.queries import encode_queries, one_query
 from rankwise.design import CsrDesign, OperatorDesign, as_design, csr
-from rankwise.design.fused import in_row_order, is_scattered
+from rankwise.design.fused import in_row_order
 from rankwise.objectives import parts
 from rankwise.pairs.blocks import COUPLINGS, laplacian
 from rankwise.pairs.labels import label_graph
@@ -133,60 +131,11 @@ def test_a_file_that_ends_too_early_is_left_to_the_mapping(data, store, tmp_path
     assert_array_equal(design.dot(np.ones(300)), as_design(data[0], 2).dot(np.ones(300)))
 
 
-def test_windows_are_as_wide_as_the_widest_chunk_where_there_is_room(data, store, monkeypatch):
-    """Levels that mix the rows of a query, of more entries than a window."""
-    X, y, _ = data
-    qid = np.arange(y.size) // 1000  # 30,000 entries each
-    blocks = label_graph(np.round(3 * y), encode_queries(qid), ties="exclude").blocks
-    v = np.random.default_rng(7).normal(size=(300, 5))
-    expected = as_design(X, 2).gram_product(blocks)(v)
-    for room in (10**6, 10**9):  # too little and enough for the buffers; X always counts as too large
-        monkeypatch.setattr(
-            mapped.MemoryBudget, "allows", lambda _, n_bytes, room=room: 5 * 10**6 < n_bytes < room
-        )
-        design = as_design(store.X, 2)
-        if not design.disk.is_direct:
-            pytest.skip("this file system has no O_DIRECT")
-        product = design.gram_product(blocks)
-        assert (product.disk.window > design.disk.window) == (room == 10**9)
-        assert_array_equal(product(v), expected)
-
-
-def test_parts_that_fit_in_memory_are_left_to_the_page_cache(store, monkeypatch):
-    monkeypatch.setattr(mapped.MemoryBudget, "allows", lambda _, n_bytes: n_bytes < 10**6)
-    design = as_design(store.X)
-    if not design.disk.is_direct:
-        pytest.skip("this file system has no O_DIRECT")
-    assert not design.rows(slice(1000, 2000)).disk.is_direct
-    assert design.rows(slice(0, 5990)).disk.is_direct
-
-
 def test_labels_go_to_other_processes(store):
     """As joblib sends them: by the file that they are mapped from, if they are."""
     y, query_start = Parallel(n_jobs=2)(delayed(np.array)(part) for part in (store.y, store.query_start))
     assert_array_equal(y, store.y)
     assert_array_equal(query_start, store.query_start)
-
-
-@pytest.mark.usefixtures("reading")
-def test_arrays_put_into_the_matrix_are_the_ones_that_count(data, store):
-    X = copy.copy(store.X)
-    X.data = X.data * 3
-    expected = (data[0] * 3).toarray()
-    assert as_design(X).disk is None
-    assert_array_equal(pickle.loads(pickle.dumps(X)).toarray(), expected)
-    assert_allclose(as_design(X, 2).dot(np.ones(300)), expected.astype(np.float64) @ np.ones(300), rtol=1e-12)
-    assert_array_equal(X.toarray(), expected)
-
-
-def test_names_of_columns_on_disk_are_kept(data, store):
-    design = as_design(store.X)
-    blocks = label_graph(data[1], encode_queries(data[2])).blocks
-    design.relabel_columns()
-    product = design.gram_product(blocks)
-    assert isinstance(design.prepared[1], np.memmap)
-    v = np.random.default_rng(5).normal(size=300)
-    assert_allclose(product(v), as_design(data[0]).gram_product(blocks)(v), rtol=1e-9)
 
 
 @pytest.mark.skipif(not hasattr(os, "O_DIRECT"), reason="this system has no O_DIRECT")
@@ -250,13 +199,6 @@ def test_queries_in_the_order_of_rows_are_the_same_pairs(coupling):
         assert_array_equal(first, np.sort(first))
         f = rng.normal(size=40)
         assert_allclose(laplacian(moved, f), laplacian(blocks, f), rtol=1e-12, atol=1e-12)
-
-
-def test_rows_from_all_over_are_told():
-    order = np.arange(1000)
-    starts = np.arange(0, 1001, 100)
-    assert not is_scattered(order, starts)
-    assert is_scattered(np.random.default_rng(0).permutation(1000), starts)
 
 
 @pairwise(

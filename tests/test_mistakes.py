@@ -195,6 +195,14 @@ def test_kinds_of_mistakes():
 
 
 @each
+def test_every_parameter_is_checked(model):
+    """By a value that nobody could mean; an error names the parameter, and ends in a hint."""
+    for name in model.get_params(deep=False).keys() - {"estimate"}:  # which is true or false, as anything is
+        with pytest.raises(InvalidInputError, match=rf"(?s)({name}|Unknown metric).*Hint: \S"):
+            clone(model).set_params(**{name: object()}).fit(X, Y, QID)
+
+
+@each
 def test_query_ids_under_another_name(model):
     for name in ("group", "groups", "query_id", "qids"):
         said = rf"has no argument '{name}'. Hint: pass the query id of each row as qid; .*np.repeat"

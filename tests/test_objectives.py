@@ -20,7 +20,7 @@ from rankwise.objectives import (
     WithoutColumns,
     prior_scale,
 )
-from rankwise.objectives.parts import RunningMean, part_rows, parts_of, row_parts
+from rankwise.objectives.parts import parts_of
 from rankwise.pairs.labels import label_graph
 from rankwise.pairs.preferences import preference_graph
 from rankwise.pairs.violations import ViolationSweep
@@ -209,47 +209,6 @@ def test_what_cannot_be_cut_is_one_part():
     reads = design.reads
     list(parts_of(squared(problem, design), 7))
     assert design.reads == reads + 1
-
-
-def test_how_many_rows_a_part_has():
-    def rows(nnz, n):
-        return part_rows(SimpleNamespace(nnz=nnz, shape=(n, 3)))
-
-    assert rows(0, 0) == rows(10, 10) == 20_000
-    assert rows(1000 * 8388, 1000) == 2000  # 2**24 / 8388
-    assert rows(10**9, 1) == 1
-
-
-def test_means_of_rows_that_come_in_parts():
-    nothing = RunningMean.empty(2, ())
-    assert nothing.joined(nothing)[0] is nothing
-    first = RunningMean(2.0, np.array([1.0, 2.0]), np.array(3.0))
-    mean, gap, label_gap = nothing.joined(first)
-    assert mean.weight == 2.0
-    np.testing.assert_array_equal(mean.row, first.row)
-    np.testing.assert_array_equal(gap, [0.0, 0.0])
-    second = RunningMean(6.0, np.array([5.0, 2.0]), np.array(7.0))
-    mean, gap, label_gap = first.joined(second)
-    assert (mean.weight, mean.label) == (8.0, 6.0)
-    np.testing.assert_allclose(mean.row, [4.0, 2.0])
-    np.testing.assert_allclose(np.outer(gap, gap), 2 * 6 / 8 * np.outer([4, 0], [4, 0]))
-    np.testing.assert_allclose(gap * label_gap, 2 * 6 / 8 * np.array([4, 0]) * 4)
-
-
-def test_rows_that_go_on_where_others_ended():
-    problem = make_problem(9, queries=1, weighted=True)
-    problem.qid = None
-    H, b = explicit(problem)
-    before, parts = RunningMean.empty(5, ()), []
-    for rows in (slice(0, 15), slice(15, 40)):
-        design = as_design(problem.X[rows])
-        for part, mean in row_parts(design, problem.y[rows], problem.sample_weight[rows], 10, before):
-            parts.append(part)
-            before = mean
-    assert len(parts) == 5
-    np.testing.assert_allclose(sum(part.product(np.eye(5)) for part in parts), H, atol=1e-10)
-    np.testing.assert_allclose(sum(part.rhs for part in parts), b, atol=1e-10)
-    assert before.weight == pytest.approx(problem.sample_weight.sum())
 
 
 # --- rows that pass by ---

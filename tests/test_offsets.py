@@ -309,13 +309,6 @@ def test_columns_that_are_constant_say_nothing_where_there_are_no_others(model, 
     assert_array_equal(model(0.01, prior=prior).fit(X, y, qid, weight).coef_, prior)
 
 
-def test_a_linear_model_predicts_by_the_columns_as_they_are():
-    X, C = moved(FAR_OFF)
-    model = RankRLS().fit(X, rows()[1], QID)
-    assert_allclose(model.predict(X), X @ model.coef_, rtol=1e-14)
-    assert_allclose(model.score(X, rows()[1], QID), model.score(C, rows()[1], QID))
-
-
 def test_gamma_does_not_see_where_columns_are():
     X, C = moved(FAR_OFF)
     weight = np.random.default_rng(1).integers(0, 3, QID.size)

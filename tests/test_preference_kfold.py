@@ -68,15 +68,6 @@ def test_groups_stay_together():
         assert train.size + test.size == len(pairs)
 
 
-def test_the_seed_decides():
-    pairs, _ = draw(2)
-    folds = [
-        [test.tolist() for _, test in PreferenceKFold(3, random_state=seed).split(pairs)]
-        for seed in (0, 0, 1)
-    ]
-    assert folds[0] == folds[1] != folds[2]
-
-
 BAD = [
     ({"by": "rows"}, [[0, 1]], InvalidInputError, "by='rows' is not an option"),
     ({"n_splits": 1}, [[0, 1]], InvalidInputError, "n_splits=1 makes no folds"),

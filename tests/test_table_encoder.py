@@ -10,7 +10,6 @@ import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
 
-import rankwise
 from optional import polars as pl
 from rankwise import AutoRanker
 from rankwise.exceptions import InvalidInputError
@@ -159,25 +158,6 @@ def test_mistakes():
     with pytest.raises(InvalidInputError, match="different lengths"):
         TableEncoder().fit(pd.DataFrame({"v": [[1.0], [1.0, 2.0]] * 5}))
     assert clone(encoder).get_params() == encoder.get_params()
-
-
-def test_the_automatic_choice_takes_tables_and_keeps_what_was_done():
-    data = make(200)
-    rng = np.random.default_rng(0)
-    y = np.array([(country == "FI") + 0.1 * rng.normal() for country in data["country"]])
-    qid = np.arange(200) // 10
-    model = AutoRanker(methods=["rls"]).fit(pd.DataFrame(data), y, qid=qid)
-    assert model.score(pl.DataFrame(data, strict=False), y, qid=qid) > 0.9
-    assert model.n_features_in_ == 10
-    file = io.BytesIO()
-    model.save(file)
-    again = rankwise.load(io.BytesIO(file.getvalue()))
-    np.testing.assert_array_equal(
-        again.predict(pd.DataFrame(data), qid), model.predict(pd.DataFrame(data), qid)
-    )
-    assert again.encoder_.describe() == model.encoder_.describe()
-    plain = AutoRanker(methods=["rls"]).fit(pd.DataFrame({"a": rng.normal(size=200)}), y, qid=qid)
-    assert plain.encoder_ is None
 
 
 def test_what_is_left_out_says_why_truly():

@@ -1,7 +1,5 @@
 """What a search chose can be explained, exported and reported on without being taken out of it."""
 
-import numpy as np
-import pandas as pd
 import pytest
 import sklearn
 from sklearn.model_selection import GridSearchCV
@@ -32,14 +30,3 @@ def test_a_search_is_looked_at_through_what_it_chose():
         assert why.total == pytest.approx(search.best_estimator_.predict(X)[5])
         assert rankwise.export(search, "json") == rankwise.export(search.best_estimator_, "json")
         assert Report(search, X, PROBLEM.y, qid).scores == pytest.approx(search.best_estimator_.predict(X))
-
-
-def test_one_that_encodes_a_table_is_explained_in_the_columns_of_the_table():
-    rng = np.random.default_rng(0)
-    table = pd.DataFrame({"a": rng.normal(size=60), "b": rng.choice(["x", "y"], size=60)})
-    model = rankwise.AutoRanker(methods=["rls"]).fit(table, table["a"])
-    assert rankwise.explain(model, table, rows=[0])[0].total == pytest.approx(model.predict(table)[0])
-    encoded = model.encoder_.transform(table)
-    assert rankwise.explain(model.best_estimator_, encoded, rows=[0])[0].total == pytest.approx(
-        model.predict(table)[0]
-    )

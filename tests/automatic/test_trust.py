@@ -16,7 +16,7 @@ from matplotlib import pyplot as plt
 import rankwise
 from rankwise import AdditiveRanker, AutoRanker
 from rankwise.automatic.ranker import _widening
-from rankwise.displays import CandidatesDisplay, CurvesDisplay
+from rankwise.displays import CurvesDisplay
 from rankwise.metrics import get_metric, per_query
 from rankwise.model_selection import QueryKFold
 
@@ -71,15 +71,6 @@ def test_constant_scores_of_duels_and_of_an_evaluation_set():
     model.fit(X[half], y[half], qid=qid[half], eval_set=held_out)
     expected = get_metric("ndcg@10")(y[~half], np.zeros((~half).sum()), qid[~half])
     assert model.candidates_.constant == pytest.approx(expected)
-
-
-def test_the_picture_has_a_line_at_constant_scores():
-    pytest.importorskip("matplotlib").use("Agg")
-    X, y, qid = noise(0)
-    model = AutoRanker("pairwise_error", methods=["rls"], cv=3).fit(X, y, qid=qid)
-    axes = CandidatesDisplay.from_estimator(model).ax_
-    assert "A constant score has pairwise_error 0.5000." in axes.get_title()
-    assert any(np.allclose(line.get_xdata(), 0.5) for line in axes.get_lines())
 
 
 # --- the interval of the expected score ---

@@ -294,17 +294,6 @@ def test_errors_and_arguments_are_escaped(capsys):
     assert "\x1b" not in err
 
 
-def test_names_as_long_as_they_can_be(capsys, monkeypatch, files, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    for _ in range(2):
-        assert call(capsys, "predict", files / "t.rw", files / "rows.txt", "-o", "n" * 255, "-f")[0] == 0
-        assert call(capsys, "convert", files / "rows.txt", "-o", "n" * 249 + ".store", "-f")[0] == 0
-    assert len(list(tmp_path.iterdir())) == 2
-    code, _, err = call(capsys, "fit", files / "rows.txt", "-o", "n" * 300)
-    assert code in {1, 2}
-    assert "File name too long" in err
-
-
 def test_ids_that_text_cannot_hold(capsys, tmp_path):
     (tmp_path / "rows.csv").write_text("label,qid,id,a\n1,a b,x,2\n0,a b,y,3\n")
     code, _, err = call(capsys, "convert", tmp_path / "rows.csv", "-o", tmp_path / "rows.txt")

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from optional import polars as pl
 from rankwise import RankRLS
-from rankwise.data import pairs_from_clicks, save_store, validation
-from rankwise.data.containers import check_magnitude, check_sparse, is_moderate, is_plain, readable
+from rankwise.data import pairs_from_clicks, save_store
+from rankwise.data.containers import check_sparse, is_moderate, readable
 from rankwise.data.store import open_store, reopen_store
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import ndcg
@@ -56,13 +56,6 @@ def test_every_sound_matrix_is_taken(kind, container):
     np.testing.assert_allclose(RankRLS().fit(matrix, Y, QID).coef_, expected, rtol=1e-9)
     check_sparse("X", type(matrix)((0, 3)))
     check_sparse("X", type(matrix)((3, 0)))
-
-
-def test_more_entries_than_the_pointers_tell_of_are_passed_over():
-    matrix = sp.csr_matrix(X)
-    matrix.data = np.concatenate([matrix.data, [5.0]])
-    matrix.indices = np.concatenate([matrix.indices, [-7]]).astype(np.int32)
-    np.testing.assert_allclose(RankRLS().fit(matrix, Y, QID).coef_, RankRLS().fit(X, Y, QID).coef_, rtol=1e-9)
 
 
 def test_sparse_arrays_of_other_dimensions_are_refused():
@@ -124,47 +117,6 @@ def test_values_that_are_not_finite_are_seen(dtype, bad, size):
         assert not is_moderate(changed)
         with pytest.raises(InvalidInputError, match=r"NaN|infinity"):
             RankRLS().fit(np.column_stack([np.arange(size + 1), np.append(changed, 1)]), np.arange(size + 1))
-
-
-@pytest.mark.parametrize("container", [sp.csr_matrix, sp.csr_array])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_a_plain_matrix_needs_no_further_look(monkeypatch, container, dtype):
-    rng = np.random.default_rng(0)
-    X, y = container(rng.normal(size=(40, 3)).astype(dtype)), rng.integers(0, 3, size=40)
-    thorough = RankRLS().fit(X.tocsc(), y)
-    frame = pd.DataFrame(X.toarray(), columns=["a", "b", "c"])
-    model = RankRLS().fit(frame, y)
-    monkeypatch.setattr(validation, "validated", None)
-    model.fit(X, y)
-    np.testing.assert_array_equal(model.coef_, thorough.coef_)
-    assert model.n_features_in_ == 3
-    assert not hasattr(model, "feature_names_in_")
-
-
-def test_what_is_not_plain_is_looked_at_thoroughly(tmp_path):
-    rng = np.random.default_rng(0)
-    X, y = sp.csr_matrix(rng.normal(size=(40, 3))), rng.normal(size=40)
-    assert is_plain(X, y, 2)
-    assert not is_plain(X.astype(np.int64), y, 2)
-    assert not is_plain(X, y[:39], 2)
-    assert not is_plain(X.tocsc(), y, 2)
-    assert not is_plain(X[:1], y[:1], 2)
-    assert not is_plain(sp.csr_matrix((40, 0)), y, 2)
-    save_store([(X, y, np.zeros(40))], tmp_path / "rows")
-    assert not is_plain(open_store(tmp_path / "rows").X, y, 2)
-    X.data[5] = np.nan
-    assert not is_plain(X, y, 2)
-    with pytest.raises(InvalidInputError, match="NaN"):
-        RankRLS().fit(X, y)
-
-
-def test_what_is_moderate():
-    assert is_moderate(np.array([1e150, -1e150, 0.0, 5e-324]))
-    assert not is_moderate(np.array([1.0, np.nextafter(1e150, 2e150)]))
-    assert is_moderate(np.array([np.finfo(np.float32).max], dtype=np.float32))
-    assert not is_moderate(np.arange(3))  # not known yet
-    assert not is_moderate(np.ones((4, 4))[::2, ::2])
-    check_magnitude(np.array([1.0, 1e150]))
 
 
 def test_a_mask_without_entries_gives_the_plain_array():

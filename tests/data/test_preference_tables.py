@@ -53,40 +53,36 @@ def test_agrees_with_looking_each_id_up(seed, kind, tmp_path):
     assert table.weight is None
 
 
-def test_what_is_wrong_is_named(files):
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            "winner,loser\n007,08\nmilk,8\n" + "tea,08\n" * 9,
+            r"pairs.csv, column 'winner', row 2 \(line 4\): the table of items lacks 'tea' \(9 comparisons\)",
+        ),
+        ("winner,loser\n007,\n", r"column 'loser', row 0 \(line 2\): the loser is missing"),
+        ("winner,loser,magnitude\n007,08,x\n", r"column 'magnitude', row 0 \(line 2\): 'x' is not a number"),
+        ("winner,loser,magnitude\n007,08,-1\n", r"row 0 \(line 2\): a number is negative. Hint: swap"),
+        ("winner,loser\n007,007\n", "is preferred to itself"),
+        ("winer,loser\n007,08\n", r"no column 'winner'.*did you mean 'winer'"),
+    ],
+)
+def test_what_is_wrong_with_comparisons_is_named(content, message, files):
     pairs, items = files
-    pairs.write_text("winner,loser\n007,08\nmilk,8\n" + "tea,08\n" * 9)
-    with pytest.raises(
-        InvalidInputError,
-        match=r"pairs.csv, column 'winner', row 2 \(line 4\): the table of items lacks 'tea' \(9 comparisons\)",
-    ):
+    pairs.write_text(content)
+    with pytest.raises(InvalidInputError, match=message):
         load_preferences(pairs, items)
-    pairs.write_text("winner,loser\n007,\n")
-    with pytest.raises(InvalidInputError, match=r"column 'loser', row 0 \(line 2\): the loser is missing"):
-        load_preferences(pairs, items)
-    pairs.write_text("winner,loser,magnitude\n007,08,x\n")
-    with pytest.raises(InvalidInputError, match=r"column 'magnitude', row 0 \(line 2\): 'x' is not a number"):
-        load_preferences(pairs, items)
-    pairs.write_text("winner,loser,magnitude\n007,08,-1\n")
-    with pytest.raises(InvalidInputError, match=r"magnitude of pair 0 is negative.*Hint: swap"):
-        load_preferences(pairs, items)
-    pairs.write_text("winner,loser\n007,007\n")
-    with pytest.raises(InvalidInputError, match="prefers row 0 to itself"):
-        load_preferences(pairs, items)
+
+
+def test_what_is_wrong_with_items_is_named(files):
+    pairs, items = files
+    with pytest.raises(InvalidInputError, match=r"no column 'how_much', which was named as weight"):
+        load_preferences(pairs, items, weight="how_much")
+    with pytest.raises(InvalidInputError, match=r"no column 'id', which was named as item_id"):
+        load_preferences(pairs, pa.table({"a": [1]}))
     pairs.write_text("winner,loser\n")
     with pytest.raises(NoPairsError):
         load_preferences(pairs, items)
-    pairs.write_text("winer,loser\n007,08\n")
-    with pytest.raises(InvalidInputError, match=r"no column 'winner'.*did you mean 'winer'"):
-        load_preferences(pairs, items)
-    pairs.write_text("winner,loser\n007,08\n")
-    with pytest.raises(InvalidInputError, match=r"no column 'how_much', which was named as weight"):
-        load_preferences(pairs, items, weight="how_much")
     items.write_text("id,a\n007,1\n08,2\n007,3\n")
-    with pytest.raises(
-        InvalidInputError,
-        match=r"Item '007' comes twice, in rows \[0, 2\]",
-    ):
+    with pytest.raises(InvalidInputError, match=r"Item '007' comes twice, in rows \[0, 2\]"):
         load_preferences(pairs, items)
-    with pytest.raises(InvalidInputError, match=r"no column 'id', which was named as item_id"):
-        load_preferences(pairs, pa.table({"a": [1]}))

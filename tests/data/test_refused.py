@@ -9,11 +9,9 @@ import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 
-from rankwise import AdditiveRanker, RankRLS, RankSVM
+from rankwise import RankRLS
 from rankwise.data import (
-    iter_table,
     load_preferences,
-    load_run,
     load_svmlight,
     load_table,
     open_store,
@@ -30,10 +28,6 @@ from rankwise.preprocessing import TableEncoder
 
 X = np.array([[1.0, 2.0], [3.0, 4.0]])
 TABLE = pd.DataFrame({"label": [1, 0], "qid": ["a", "a"], "f": [1.5, 2.5]})
-
-
-def huge():
-    return sp.csr_matrix(([1.0], [0], [0, 1, 1]), shape=(2, 2**31 - 2))
 
 
 def pairs_of(items):
@@ -61,24 +55,6 @@ def test_what_is_not_meant_is_refused_with_a_remedy(call, said):
     assert refusal.value.hint
 
 
-def test_sparse_rows_that_no_array_can_hold_have_no_curves():
-    with pytest.raises(InvalidInputError, match="does not fit into memory as an array"):
-        AdditiveRanker().fit(huge(), [0, 1])
-
-
-@pytest.mark.parametrize("ranker", [RankRLS(), RankSVM()])
-def test_rows_of_zeros_are_rows(ranker):
-    assert (ranker.fit(sp.csr_matrix((3, 2)), [0, 1, 2]).coef_ == 0).all()
-
-
-def test_lists_have_the_length_of_training():
-    table = pd.DataFrame({"e": [[1.0, 2.0], [3.0, 4.0], [0.0, 1.0]]})
-    encoder = TableEncoder().fit(table)
-    assert encoder.transform(table).shape[0] == 3
-    with pytest.raises(InvalidInputError, match="have 3 numbers, and 2 in training"):
-        encoder.transform(pd.DataFrame({"e": [[1.0, 2.0, 3.0]]}))
-
-
 def test_flags_and_moments_with_gaps_are_read_as_such():
     east = dt.timezone(dt.timedelta(hours=2))
     moments = [dt.datetime(2024, 1, 2, 1, tzinfo=east), None, dt.datetime(2024, 1, 1, 23, tzinfo=dt.UTC)]
@@ -93,13 +69,6 @@ def test_flags_and_moments_with_gaps_are_read_as_such():
 
 
 # --- files ---
-
-
-def test_empty_chunks_of_a_table_are_passed_by():
-    table = pa.Table.from_pandas(TABLE, preserve_index=False)
-    chunked = pa.concat_tables([table, table[:0], table])
-    parts = list(iter_table(chunked, label="label", qid="qid", block_rows=1))
-    assert np.concatenate([part[1] for part in parts]).tolist() == [1.0, 0.0, 1.0, 0.0]
 
 
 def test_missing_numbers_of_embeddings_are_zeros_where_asked(tmp_path):
@@ -120,10 +89,6 @@ def test_numbers_that_a_table_has_as_floats_name_the_same_items():
                 load_preferences(duels, items, **arguments)
 
 
-def test_blank_lines_of_a_run_are_passed_by():
-    assert load_run(io.BytesIO(b"\nq1 Q0 a 1 0.9 x\n  \nq1 Q0 b 2 0.4 x\n\n")) == {"q1": {"a": 0.9, "b": 0.4}}
-
-
 def test_duplicates_of_a_sparse_matrix_are_added_up_in_tables(tmp_path):
     twice = sp.csr_matrix((np.array([1.0, 2.0, 4.0]), np.array([1, 1, 0]), np.array([0, 2, 3])), shape=(2, 3))
     save_table(twice, [0, 1], tmp_path / "rows.parquet", qid=["a", "a"])
@@ -136,14 +101,6 @@ def test_ids_beyond_signed_numbers_come_back_from_a_store(tmp_path):
     ids = np.array([2**64 - 1, 2**64 - 1, 3], dtype=np.uint64)
     save_store([(np.eye(3), np.arange(3.0), ids)], tmp_path / "rows.store")
     assert open_store(tmp_path / "rows.store").qid.tolist() == [str(2**64 - 1)] * 2 + ["3"]
-
-
-def test_a_table_that_goes_while_it_is_read_is_an_error_of_the_system(tmp_path):
-    TABLE.to_parquet(tmp_path / "rows.parquet")
-    found = iter_table(tmp_path / "rows.parquet", label="label", qid="qid")
-    (tmp_path / "rows.parquet").unlink()
-    with pytest.raises(OSError, match="parquet"):
-        list(found)
 
 
 # --- summaries ---
@@ -164,8 +121,3 @@ def test_columns_of_nothing_vary_nowhere(monkeypatch):
     assert constant_inside_queries(sp.csr_matrix(constant), queries) == [1]
     monkeypatch.setattr("rankwise.data.summary._LOOKED_AT", 5)
     assert constant_inside_queries(constant, queries) == []
-
-
-def test_rows_to_explain_are_whole_numbers():
-    with pytest.raises(TypeError, match="integer"):
-        explain(RankRLS().fit(X, [0, 1]), X, rows=[0.5])

@@ -11,8 +11,6 @@ from scipy.optimize import minimize
 from hats import hat_matrix
 from oracles import label_pairs
 from rankwise import AdditiveRanker, AdditiveRankerCV, RankSVM
-from rankwise.additive import fitting as additive_fitting
-from rankwise.additive.fitting import AdditiveFit
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import get_metric
 from rankwise.selection.result import Selection
@@ -248,41 +246,11 @@ def test_few_columns_are_left_of_many_where_that_helps():
     np.testing.assert_allclose(same.predict(X), model.predict(X), atol=0.02)
 
 
-def test_curves_are_thinned_out_with_an_alpha_of_the_grid():
-    X, y, qid = many_columns()
-    y = np.random.default_rng(2).permutation(y)  # nothing is to be learnt
-    model = AdditiveRankerCV(cv=3, n_knots=4, interactions=0, random_state=2)
-    results = model.fit(X, y, qid=qid).cv_results_
-    is_plain = (results["adaptive"] == 0) & (results["selective"] == 0)
-    assert results["alpha"][is_plain][np.argmin(results["score"][is_plain])] > 0.1
-    assert set(results["alpha"][results["selective"] > 0]) == {0.1}
-
-
 def test_curves_are_not_thinned_out_where_surfaces_are_wanted():
     X, y, qid = many_columns(columns=4)
     model = AdditiveRankerCV(cv=3, n_knots=4, surface_knots=3, interactions=[2]).fit(X, y, qid=qid)
     assert len(model.interactions_) == 2
     assert set(model.cv_results_["selective"]) == {0}
-
-
-def test_many_rows_choose_their_pairs_by_some(monkeypatch):
-    X, y, qid = make(rows=600)
-    seen = []
-    fitted = AdditiveFit.rank_pairs
-    monkeypatch.setattr(
-        AdditiveFit, "rank_pairs", lambda fit, coef: (seen.append(fit._blueprint.X), fitted(fit, coef))[1]
-    )
-    monkeypatch.setattr(additive_fitting, "SAMPLED_ROWS", 150)
-    weight = np.linspace(0.5, 1, 60)
-    for options in ({"qid": qid}, {"qid": qid, "sample_weight": np.repeat(weight, 10)}, {}):
-        model = AdditiveRanker(interactions=1, tol=1e-8).fit(X, y, **options)
-        rows = np.flatnonzero((X[:, None] == seen.pop()[None]).all(axis=2).any(axis=1))
-        assert rows.size == 150
-        if options:  # whole queries
-            assert (np.bincount(qid[rows])[np.unique(qid[rows])] == 10).all()
-        assert model.interactions_.tolist() == [[1, 2]]
-        listed = AdditiveRanker(interactions=[(1, 2)], tol=1e-8).fit(X, y, **options)
-        np.testing.assert_allclose(model.predict(X), listed.predict(X), atol=1e-3)
 
 
 def test_monotone_curves_are_monotone_to_the_last_bit():
@@ -402,19 +370,6 @@ def test_finer_knots_are_tried_while_they_help():
     assert model.best_score_ < only.best_score_
 
 
-@pytest.mark.parametrize("loss", ["squared_hinge", "squared"])
-def test_one_number_of_knots_may_be_tried_in_vain(loss):
-    rng = np.random.default_rng(0)
-    X = rng.uniform(-1, 1, size=(500, 2))
-    y = np.sin(12 * X[:, 0]) + X[:, 1]
-    options = {"cv": 3, "interactions": 0, "adaptive": 0, "loss": loss}
-    once = AdditiveRankerCV(n_knots=[16, 4, 32], **options).fit(X, y)
-    assert once.n_knots_ == 32
-    twice = AdditiveRankerCV(n_knots=[16, 4, 6, 32], **options).fit(X, y)
-    assert twice.n_knots_ == 16
-    assert set(twice.cv_results_["n_knots"]) == {16, 4, 6}
-
-
 def test_more_surfaces_are_tried_once_grids_are_finer():
     X, y, qid = make(rows=1000)
     y = y + np.sin(8 * X[:, 0]) * np.sin(8 * X[:, 1]) + X[:, 0] * X[:, 2]
@@ -524,11 +479,6 @@ def test_columns_are_listed_in_any_way():
 
 
 WRONG = {
-    "n_knots": {"n_knots": 1},
-    "interactions": {"interactions": -1},
-    "adaptive": {"adaptive": -1},
-    "selective": {"selective": 1.5},
-    "losses": {"loss": np.zeros(2)},
     "no pair": {"interactions": [(1, 1)]},
     "unknown column": {"categorical": ["kind"]},
     "far column": {"categorical": [5]},
@@ -537,11 +487,6 @@ WRONG = {
     "monotone pair": {"monotone": {0: 1}, "interactions": [(0, 1)]},
     "monotone hinge": {"monotone": {0: 1}, "loss": "hinge"},
     "monotone category": {"monotone": {3: 1}, "categorical": [3]},
-    "alpha": {"alpha": 0},
-    "penalty": {"penalty": "smooth"},
-    "loss": {"loss": "logistic"},
-    "tol": {"tol": 1.0},
-    "fraction": {"validation_fraction": 1.0},
 }
 
 

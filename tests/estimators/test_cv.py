@@ -120,17 +120,6 @@ def test_folds_that_divide_queries_equal_refits(basis, weighted, qid):
         assert error == pytest.approx(expected, abs=1e-9)
 
 
-@pytest.mark.parametrize("loss", ["hinge", "squared_hinge", "logistic"])
-@pytest.mark.parametrize("cv", [2, 3])
-def test_columns_that_say_nothing_score_all_alike(loss, cv):
-    X = np.full((12, 3), -372.67)
-    if loss == "logistic":
-        model = RankSVMCV(loss=loss, cv=cv).fit_pairs(X, np.array([[at + 1, at] for at in range(11)]))
-    else:
-        model = RankSVMCV(loss=loss, cv=cv).fit(X, np.arange(12) % 3)
-    assert np.ptp(model.predict(X)) == 0.0
-
-
 def test_alphas_that_are_lost_beside_the_columns():
     """Without the query that the first column is of, only alpha is left of its equation, and rounding takes that."""
     X = np.zeros((8, 2))

@@ -116,16 +116,3 @@ def test_bad_input(options, message):
     X, y, qid = data()
     with pytest.raises(InvalidInputError, match=message):
         KernelRankRLSCV(**options).fit(X, y, qid)
-
-
-def indefinite(size):
-    Q = np.linalg.qr(np.random.default_rng(0).normal(size=(size, size)))[0]
-    K = (Q * np.linspace(-0.5, 2, size)) @ Q.T
-    return (K + K.T) / 2
-
-
-@pytest.mark.parametrize("options", [{}, {"solver": "cg"}, {"basis": 30}], ids=str)
-def test_an_indefinite_kernel_is_told_by_every_road(options):
-    _, y, qid = data()
-    with pytest.warns(UserWarning, match=r"indefinite .* go down to -0\.\d+, .* left out. Hint: "):
-        KernelRankRLSCV("precomputed", alphas=ALPHAS, **options).fit(indefinite(80), y, qid)

@@ -5,7 +5,6 @@ import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import polynomial_kernel, rbf_kernel
 
 from all_pairs import pairwise
@@ -84,18 +83,6 @@ def test_explicit_preferences(how):
     pairs = Pairs(edges[:, 0], edges[:, 1], weight, magnitude, 40)
     model = KernelRankRLS(gamma=0.3, alpha=0.1, **how).fit_pairs(problem.X, edges, magnitude, weight)
     np.testing.assert_allclose(model.predict(problem.X), explicit_scores(K, pairs, 0.1), atol=1e-8)
-
-
-@pytest.mark.parametrize("settings", [{}, {"ties": "exclude"}])
-@pytest.mark.parametrize("how", [{}, {"basis": 20}, {"solver": "cg", "tol": 1e-13}])
-def test_several_outputs(settings, how):
-    problem = make_problem(3)
-    Y = np.column_stack([problem.y, make_problem(4).y])
-    model = KernelRankRLS(**settings, **how).fit(problem.X, Y, problem.qid)
-    assert model.dual_coef_.shape == (2, 20 if "basis" in how else 40)
-    for c in range(2):
-        one = KernelRankRLS(**settings, **how).fit(problem.X, Y[:, c], problem.qid)
-        np.testing.assert_allclose(model.predict(problem.X)[:, c], one.predict(problem.X), atol=1e-8)
 
 
 @pytest.mark.parametrize(
@@ -194,28 +181,18 @@ def test_alpha_zero_interpolates():
     np.testing.assert_allclose(np.diff(model.predict(X)), np.diff(y), atol=1e-8)
 
 
-def test_stopping_short_warns():
-    problem = make_problem(12)
-    with pytest.warns(ConvergenceWarning, match="Hint: raise max_iter"):
-        fit(problem, alpha=1e-6, solver="cg", max_iter=1)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"gamma": 0}, "gamma=0 is not a positive"),
         ({"gamma": -1.0}, "gamma=-1.0"),
         ({"gamma": "scaled"}, "did you mean 'scale'"),
-        ({"kernel": "rfb"}, "did you mean 'rbf'"),
         ({"basis": 41}, "between 1 and 40.*Hint: use for example"),
         ({"basis": 0}, "basis=0"),
         ({"basis": ("kmean", 5)}, "did you mean 'kmeans'"),
         ({"basis": [1, 1, 2]}, "names a row twice"),
         ({"basis": [1, 40]}, "from 0 to 39"),
         ({"basis": [0.5]}, "from 0 to 39"),
-        ({"alpha": -1}, "'alpha' parameter"),
-        ({"solver": "newton"}, "'solver' parameter"),
-        ({"memory_limit": -1}, "'memory_limit' parameter"),
     ],
 )
 def test_bad_parameters(options, message):

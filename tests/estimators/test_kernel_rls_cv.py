@@ -10,7 +10,7 @@ from rankwise import KernelRankRLS, KernelRankRLSCV
 from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError
 from rankwise.kernels.basis import choose_basis
-from rankwise.metrics import get_metric, pairwise_error
+from rankwise.metrics import get_metric
 from rankwise.pairs.labelled import units_of_rows
 from strategies import make_problem
 
@@ -104,18 +104,6 @@ def test_leave_pair_out(query_weight):
         assert model.cv_errors_[a] == pytest.approx(np.mean(outcomes), abs=1e-12)
 
 
-def test_several_outputs_choose_their_own_alpha():
-    X, Y, qid = data(3, outputs=3)
-    for settings in ({}, {"ties": "exclude"}):
-        model = KernelRankRLSCV(alphas=ALPHAS, gamma=0.5, **settings).fit(X, Y, qid)
-        assert model.cv_errors_.shape == (3, 3)
-        for c in range(3):
-            one = KernelRankRLSCV(alphas=ALPHAS, gamma=0.5, **settings).fit(X, Y[:, c], qid)
-            np.testing.assert_allclose(model.cv_errors_[:, c], one.cv_errors_)
-            assert model.alpha_[c] == one.alpha_
-            np.testing.assert_allclose(model.dual_coef_[c], one.dual_coef_, atol=1e-9)
-
-
 def test_gamma_is_searched_around_the_decomposition():
     X, y, qid = data(4)
     gammas = [0.01, 0.5, 20.0]
@@ -170,16 +158,6 @@ def test_pooled_auc_of_refits(settings, weighted):
     assert model.best_score_ == model.cv_errors_.max()
 
 
-def test_rows_that_weigh_nothing_do_not_judge():
-    X, y, qid = data(6)
-    weight = np.where(np.arange(60) % 5 == 0, 0.0, 1.0)
-    model = KernelRankRLSCV(alphas=ALPHAS, gamma=0.5).fit(X, y, qid, sample_weight=weight)
-    kept = weight > 0
-    without = KernelRankRLSCV(alphas=ALPHAS, gamma=0.5).fit(X[kept], y[kept], qid[kept])
-    np.testing.assert_allclose(model.cv_errors_, without.cv_errors_)
-    np.testing.assert_allclose(model.predict(X), without.predict(X), atol=1e-9)
-
-
 @pytest.mark.parametrize(
     ("options", "with_qid", "rows", "message"),
     [
@@ -199,10 +177,3 @@ def test_bad_input(options, with_qid, rows, message):
     X, y = np.arange(2.0 * rows).reshape(rows, 2), np.arange(rows) % 4
     with pytest.raises(InvalidInputError, match=message):
         KernelRankRLSCV(**options).fit(X, y, np.arange(rows) // 5 if with_qid else None)
-
-
-def test_the_choice_helps():
-    X, y, qid = data(7, rows=200, queries=20)
-    train = qid % 2 == 0
-    model = KernelRankRLSCV(gamma=[0.01, 0.1, 1.0]).fit(X[train], y[train], qid[train])
-    assert pairwise_error(y[~train], model.predict(X[~train]), qid[~train]) < 0.35

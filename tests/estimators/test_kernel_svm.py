@@ -8,7 +8,6 @@ from sklearn.metrics.pairwise import rbf_kernel
 from all_pairs import pairwise
 from oracles import label_pairs
 from rankwise import KernelRankSVM, KernelRankSVMCV, RankSVM
-from rankwise.exceptions import InvalidInputError, MemoryLimitError
 from rankwise.metrics import pairwise_error, preference_error
 from strategies import make_problem
 
@@ -87,18 +86,6 @@ def test_a_large_penalty_still_ranks(kernel, loss, alpha):
     actual = 2 * alpha * model.predict(problem.X)
     differences = pairs.incidence @ np.column_stack([actual, expected])
     np.testing.assert_allclose(differences[:, 0], differences[:, 1], atol=1e-2 * np.abs(differences).max())
-
-
-def test_bad_input():
-    problem = make_problem(3, rows=80)
-    with pytest.raises(InvalidInputError, match="kernel"):
-        KernelRankSVM("rbv").fit(problem.X, problem.y)
-    with pytest.raises(InvalidInputError, match="'alpha' parameter"):
-        KernelRankSVM(alpha=0).fit(problem.X, problem.y)
-    with pytest.raises(InvalidInputError, match="basis"):
-        KernelRankSVM(basis=81).fit(problem.X, problem.y)
-    with pytest.raises(MemoryLimitError, match="basis="):
-        KernelRankSVM(memory_limit=1000).fit(problem.X, problem.y)
 
 
 # --- choosing alpha ---------------------------------------------------------------------------------------

@@ -14,7 +14,6 @@ from rankwise.holdout import leave_pair_out
 from rankwise.holdout.leave_pair_out import refusal
 from rankwise.permutation import permutation_test
 from rankwise.selection import plan as selection_plan
-from terminal import make_terminal, on_screen
 
 ALPHAS = [0.01, 1.0, 10.0]
 ROWS = 14
@@ -226,18 +225,6 @@ def test_the_memory_that_is_asked_for_is_about_what_is_taken(options, levels, n_
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert asked[-1] / 2.5 < peak < 2 * asked[-1]
-
-
-@pytest.mark.parametrize("settings", [{}, {"cost": "unit"}])
-@pytest.mark.parametrize("kind", ["linear", "kernel"])
-def test_a_terminal_shows_how_long_it_takes(kind, settings, monkeypatch):
-    X, y = data(3)
-    terminal = make_terminal(monkeypatch)
-    chooser(kind, cv="leave-pair-out", **settings).fit(X, y)
-    shown = on_screen(terminal.getvalue())
-    whole = f"leave-pair-out: [##########] {ROWS * (ROWS - 1) // 2} pairs, about 0 s left (0 s)"
-    assert whole in shown
-    assert shown[-1] == ""
 
 
 def test_many_pairs_are_told_of_before_they_are_scored(monkeypatch):

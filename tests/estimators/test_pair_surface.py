@@ -179,30 +179,7 @@ def test_listing_the_pairs_of_labels_gives_the_surface_of_the_labels(method, spa
     close(pairs.coef_, labels.coef_)
 
 
-def test_few_judging_pairs_are_a_fixed_choice(monkeypatch):
-    data = Drawn(6)
-    whole = RankRLSCV(GRID).fit_pairs(data.X, *data.lists)
-    monkeypatch.setattr("rankwise.estimators.base.SCORED_ENTRIES", 80)
-    model, again = (RankRLSCV(GRID).fit_pairs(data.X, *data.lists) for _ in range(2))
-    assert model.best_score_ == again.best_score_
-    assert model.best_score_ != whole.best_score_
-
-
 # --- early stopping ----------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("convert", STORAGES)
-def test_early_stopping_watches_an_evaluation_set(convert):
-    train, validation = Drawn(7), Drawn(8)
-    model = RankRLS(0.0, early_stopping=True)
-    model.fit_pairs(
-        convert(train.X), *train.lists, eval_set=(convert(validation.X), validation.pairs, validation.weight)
-    )
-    kept = model.history_[model.best_iteration_ - 1]
-    assert kept == min(model.history_)
-    assert 1 - model.score_pairs(validation.X, validation.pairs, validation.weight) == pytest.approx(kept)
-    assert model.n_iter_ == len(model.history_)
-    close(model.coef_, cg(0.0, model.best_iteration_, train.X, *train.lists).coef_)
 
 
 def test_early_stopping_holds_a_share_of_the_pairs_out():
@@ -244,23 +221,6 @@ def test_nothing_of_an_earlier_fit_lingers(estimator):
 
 
 X4, PAIRS = np.array([[0.0], [1.0], [2.0], [3.0]]), [[1, 0], [3, 2], [2, 0], [3, 1]]
-BAD_EVAL_SETS = [
-    (X4, InvalidInputError, r"tuple \(X, pairs\)"),
-    ((X4, []), NoPairsError, "list of pairs is empty"),
-    ((X4, PAIRS, np.zeros(4)), NoPairsError, "zero for every pair"),
-    ((X4, [[0, 4]]), InvalidInputError, "rows are numbered from 0 to 3"),
-    ((X4, [0.0, 1.0, 2.0, 1.0]), InvalidInputError, "shape"),
-    ((np.ones((4, 2)), PAIRS), InvalidInputError, "features"),
-    ((X4, PAIRS, [-1.0, 1.0, 1.0, 1.0]), InvalidInputError, "negative"),
-]
-
-
-@pytest.mark.parametrize(("eval_set", "error", "message"), BAD_EVAL_SETS)
-@pytest.mark.parametrize("estimator", [RankRLS(early_stopping=True), RankRLSCV()])
-def test_bad_eval_sets(estimator, eval_set, error, message):
-    with pytest.raises(error, match=message) as caught:
-        estimator.fit_pairs(X4, PAIRS, eval_set=eval_set)
-    assert "Hint: " in str(caught.value)
 
 
 @pytest.mark.parametrize("eval_set", [None, (X4, PAIRS)])

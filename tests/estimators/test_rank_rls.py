@@ -58,26 +58,6 @@ def test_queries_without_pairs_count_only_with_ties(ties):
     assert same == (ties == "exclude")
 
 
-@pytest.mark.parametrize("solver", ["direct", "eigen", "cg"])
-@pytest.mark.parametrize("settings_", [{}, {"ties": "exclude"}, {"query_weight": "equal", "cost": "unit"}])
-def test_several_outputs(solver, settings_):
-    problem = make_problem(3, weighted=True)
-    other = make_problem(4)
-    Y = np.column_stack([problem.y, other.y])
-    model = RankRLS(solver=solver, **TIGHT, **settings_).fit(problem.X, Y, problem.qid, problem.sample_weight)
-    assert model.coef_.shape == (2, 5)
-    assert model.predict(problem.X).shape == Y.shape
-    assert model.rank(problem.X, problem.qid).shape == Y.shape
-    singles = []
-    for column in range(2):
-        one = RankRLS(solver=solver, **TIGHT, **settings_)
-        one.fit(problem.X, Y[:, column], problem.qid, problem.sample_weight)
-        np.testing.assert_allclose(model.coef_[column], one.coef_, atol=1e-10)
-        singles.append(one.score(problem.X, Y[:, column], problem.qid))
-        assert model.n_pairs_[column] == one.n_pairs_
-    assert model.score(problem.X, Y, problem.qid) == pytest.approx(np.mean(singles))
-
-
 def test_ranks_are_one_based_and_shared_by_ties():
     model = RankRLS(alpha=0.0).fit([[0.0], [1.0], [2.0]], [0, 1, 2])
     X = np.array([[3.0], [1.0], [3.0], [0.0], [7.0], [2.0]])
@@ -92,10 +72,9 @@ def test_shifting_a_query_changes_nothing(seed, ties):
     problem = make_problem(seed % 5)
     rng = np.random.default_rng(seed)
     expected = fit(problem, ties=ties).coef_
-    problem.y = problem.y + rng.normal(size=20)[problem.qid]
+    problem.y = problem.y + rng.integers(-8, 9, size=20)[problem.qid]  # whole numbers, which keep ties
     problem.X = problem.X + rng.normal(size=(20, 5))[problem.qid]
-    if ties == "include":  # shifted labels keep their ties only up to rounding
-        np.testing.assert_allclose(fit(problem, ties=ties).coef_, expected, atol=1e-9)
+    np.testing.assert_allclose(fit(problem, ties=ties).coef_, expected, atol=1e-9)
 
 
 def test_query_importance_multiplies_the_weight_of_its_pairs():
@@ -104,42 +83,6 @@ def test_query_importance_multiplies_the_weight_of_its_pairs():
     pairs = label_pairs(problem.y, problem.qid, query_importance=importance)
     model = RankRLS(**TIGHT).fit(problem.X, problem.y, problem.qid, query_importance=importance)
     np.testing.assert_allclose(model.coef_, solve_rankrls(problem.X, pairs, 1.0), atol=1e-10)
-
-
-def _reverse_rows(X):
-    X = X.copy()
-    for a, b in zip(X.indptr[:-1], X.indptr[1:], strict=True):
-        X.indices[a:b] = X.indices[a:b][::-1].copy()
-        X.data[a:b] = X.data[a:b][::-1].copy()
-    X.has_sorted_indices = False
-    return X
-
-
-def _split_entries(X):
-    """Every entry stored twice, half each: legal, and not canonical."""
-    return sp.csr_matrix((np.repeat(X.data / 2, 2), np.repeat(X.indices, 2), 2 * X.indptr), shape=X.shape)
-
-
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda X: sp.csr_matrix(
-            (X.data, X.indices.astype(np.int64), X.indptr.astype(np.int64)), shape=X.shape
-        ),
-        _reverse_rows,
-        _split_entries,
-        lambda X: X.astype(np.float32).astype(np.float64),
-        lambda X: sp.hstack([X, sp.csr_matrix((X.shape[0], 3))]).tocsr()[:, : X.shape[1]],
-    ],
-)
-@pytest.mark.parametrize("solver", ["direct", "cg"])
-def test_unusual_csr(damage, solver):
-    problem = make_problem(7)
-    X = sp.csr_matrix(np.where(np.abs(problem.X) > 0.5, np.round(problem.X, 2).astype(np.float32), 0))
-    X = X.astype(np.float64)
-    expected = RankRLS(solver=solver, **TIGHT).fit(X.toarray(), problem.y, problem.qid)
-    actual = RankRLS(solver=solver, **TIGHT).fit(damage(X), problem.y, problem.qid)
-    np.testing.assert_allclose(actual.coef_, expected.coef_, atol=1e-10)
 
 
 def test_a_linear_operator_is_enough():
@@ -154,53 +97,10 @@ def test_a_linear_operator_is_enough():
         by_products.predict(aslinearoperator(problem.X[:, :2]))
 
 
-def test_twenty_rows_are_enough():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(20, 3))
-    assert RankRLS().fit(X, X[:, 0]).score(X, X[:, 0]) > 0.9
-
-
 # --- bad input: one clear error each, ending in a remedy -------------------------------------------------------
 
 X4 = np.array([[0.0, 1.0], [1.0, 0.0], [2.0, 2.0], [0.5, 3.0]])
 Y4 = np.array([0.0, 1.0, 2.0, 1.0])
-
-
-def with_value(array, value):
-    array = array.copy()
-    array.flat[1] = value
-    return array
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ({"X": with_value(X4, np.nan)}, "NaN"),
-        ({"X": with_value(X4, np.inf)}, "infinity"),
-        ({"X": sp.csr_matrix(with_value(X4, np.nan))}, "NaN"),
-        ({"y": with_value(Y4, np.nan)}, "NaN"),
-        ({"y": with_value(Y4, -np.inf)}, "infinity"),
-        ({"y": Y4[:3]}, "inconsistent"),
-        ({"y": ["a", "b", "c", "d"]}, "convert"),
-        ({"sample_weight": [1, 1, np.nan, 1]}, "NaN"),
-        ({"sample_weight": [1, 1, -1, 1]}, "negative"),
-        ({"sample_weight": [0, 0, 0, 0]}, "zero everywhere"),
-        ({"qid": [1, 1, 2]}, "3 entries, but X has 4 rows"),
-        ({"qid": [1, 1, None, 2]}, "missing"),
-        ({"qid": [1, 1, np.nan, 2]}, "missing"),
-        ({"query_importance": {0: -1}}, "is negative"),
-        ({"X": X4[:0], "y": Y4[:0]}, "0 sample"),
-        ({"X": X4[:1], "y": Y4[:1]}, "1 sample"),
-        ({"X": X4[:, :0]}, "0 feature"),
-        ({"X": X4[:, 0]}, "1D array|Expected 2D"),
-        ({"X": [["a", "b"]] * 4}, "convert"),
-        ({"X": X4 * 1j}, "[Cc]omplex"),
-    ],
-)
-def test_bad_data(arguments, message):
-    data = {"X": X4, "y": Y4, **arguments}
-    with pytest.raises(InvalidInputError, match=rf"(?s)({message}).*Hint: ."):
-        RankRLS().fit(**data)
 
 
 @pytest.mark.parametrize(
@@ -224,20 +124,6 @@ def test_every_output_needs_a_pair():
 def test_weights_that_leave_nothing_to_order():
     with pytest.raises(NoPairsError):
         RankRLS().fit(X4, Y4, sample_weight=[0, 1, 0, 1])
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"alpha": np.nan}, "'alpha' parameter of RankRLS .*Got nan instead. Hint: "),
-        ({"tol": -1e-3}, "'tol' parameter"),
-        ({"n_threads": 1.5}, "'n_threads' parameter"),
-        ({"precondition": "ssor"}, "'jacobi'"),
-    ],
-)
-def test_bad_parameters(parameters, message):
-    with pytest.raises(InvalidInputError, match=message):
-        RankRLS(**parameters).fit(X4, Y4)
 
 
 @pytest.mark.parametrize("labels", [[0, 1, 2], [[0, 1], [1, 0], [2, 2], [0, 0]], [[0, 1, 2, 0]]])
@@ -286,9 +172,3 @@ def test_near_ties_in_the_relative_cost_warn():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         RankRLS(cost="relative", ties="exclude").fit(X4, Y4)
-
-
-def test_a_zero_column_gets_a_zero_coefficient():
-    X = np.column_stack([X4, np.zeros(4)])
-    for solver in ("direct", "cg"):
-        assert RankRLS(solver=solver).fit(X, Y4).coef_[2] == 0

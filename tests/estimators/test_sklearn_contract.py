@@ -182,14 +182,6 @@ def test_containers_give_the_same_model(convert, problem):
     np.testing.assert_allclose(model.predict(convert(problem.X)), expected.predict(problem.X), atol=1e-9)
 
 
-def test_feature_names(problem):
-    frame = pd.DataFrame(problem.X, columns=["bm25", "length", "clicks", "age"])
-    model = RankRLS().fit(frame, problem.y, qid=problem.qid)
-    assert model.feature_names_in_.tolist() == ["bm25", "length", "clicks", "age"]
-    with pytest.raises(ValueError, match="feature names"):
-        model.predict(frame[["length", "bm25", "clicks", "age"]])
-
-
 def test_score_is_the_concordance(problem):
     weight = np.random.default_rng(0).integers(1, 4, size=200)
     model = RankRLS().fit(problem.X, problem.y, qid=problem.qid)

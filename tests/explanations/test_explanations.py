@@ -9,13 +9,14 @@ import pytest
 import scipy.sparse as sp
 
 import rankwise
-from formulas import NAMES, case, predict, rows, with_gaps
+from formulas import NAMES, case, rows, with_gaps
 from oracles import pairwise_error
 from rankwise import RankRLS
 from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.explanations.importance import _shuffled, _with_rows_of
 from rankwise.metrics import get_metric
+from rankwise.model_selection import predict_scores
 
 
 def summed(why):
@@ -25,7 +26,7 @@ def summed(why):
 @pytest.mark.parametrize("name", NAMES)
 def test_contributions_add_up_to_the_score_and_to_differences(name):
     model, X, _, qid = case(name)
-    scores = predict(model, X, qid)
+    scores = predict_scores(model, X, qid)
     # Relative to what is added up: where large terms cancel, so do their rounding errors in predict.
     for why, score in zip(rankwise.explain(model, X, qid), scores, strict=True):
         size = max(abs(why.constant), *(abs(part.contribution) for part in why.parts), abs(score))

@@ -1,18 +1,17 @@
 """Products of two columns of a table go along with the model: exported, explained, or refused with a way out."""
 
-import json
 from collections import Counter
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
-from sklearn.pipeline import Pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rankwise
 from exported import insert_statements, run, run_all
-from exporters.test_tables import needs_queries, scores
+from exporters.test_tables import needs_queries
 from rankwise import AdditiveRanker, AutoRanker, AverageRanker, KernelRankRLS, RankRLS
 from rankwise.exceptions import InvalidInputError
 from rankwise.exporters import TARGETS
@@ -20,6 +19,7 @@ from rankwise.formula.folding import folded
 from rankwise.formula.formula import Column, Formula, Product, Table, Term
 from rankwise.formula.reading import formula_of, rows_for
 from rankwise.formula.steps import Affine, Fill, IsMissing, Levels, QueryScale, clip, curve
+from rankwise.model_selection import fit_ranker, predict_scores
 from rankwise.preprocessing import QueryScaler, TableEncoder
 from rankwise.report import Report
 
@@ -108,16 +108,7 @@ MODELS = {
 
 def fitted(own, steps):
     table, y, qid = shop()
-    X = own.fit(table, qid=qid).transform(table)
-    steps, parts = [clone(step) for step in steps], [("table", own)]
-    for at, step in enumerate(steps[:-1]):
-        X = (
-            step.fit(X, qid=qid).transform(X, qid=qid)
-            if isinstance(step, QueryScaler)
-            else step.fit_transform(X)
-        )
-        parts.append((f"step{at}", step))
-    return Pipeline([*parts, ("rank", steps[-1].fit(X, y, qid))])
+    return fit_ranker(clone(make_pipeline(own, *steps)), table, y, qid)
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +129,7 @@ def test_crossed_tables_round_trip(models, target, tmp_path):
         made = rankwise.export(model, target, whole_query=True)
         table, qid = known_and_fresh()
         cases.append((made, as_given(table), qid, needs_queries(model)))
-        wanted.append(scores(model, table, qid))
+        wanted.append(predict_scores(model, table, qid))
     all_close(target, cases, wanted, tmp_path)
 
 
@@ -154,7 +145,7 @@ def test_postgresql(models, name, postgresql):
     rows = insert_statements(as_given(table), qid)
     script = f"BEGIN;\n{rows}SELECT score FROM ({made}) AS s ORDER BY number;\nROLLBACK;\n"
     found = np.array([float(line) for line in postgresql(script).split()])
-    wanted = scores(models[name], table, qid)
+    wanted = predict_scores(models[name], table, qid)
     np.testing.assert_allclose(found, wanted, rtol=0, atol=1e-9 * max(1.0, np.abs(wanted).max()))
 
 
@@ -165,7 +156,7 @@ def test_vespa_takes_crossed_numbers(tmp_path):
     for steps in (MODELS["standardised"], MODELS["query min-max"], [AdditiveRanker(alpha=0.01)]):
         model = fitted(numbers(), steps)
         cases.append((rankwise.export(model, "vespa"), rows, qid, needs_queries(model)))
-        wanted.append(scores(model, table, qid))
+        wanted.append(predict_scores(model, table, qid))
     all_close("vespa", cases, wanted, tmp_path)
 
 
@@ -183,7 +174,7 @@ def test_a_mean_of_models_with_crosses_round_trips(tmp_path):
 def test_explanations_add_up_and_name_the_crosses(models, name):
     model = models[name]
     for table, qid in (shop()[::2], fresh()):
-        wanted = scores(model, table, qid)
+        wanted = predict_scores(model, table, qid)
         size = max(1.0, np.abs(wanted).max())
         rows, seen = [0, 4, 13, 30, 31], set()
         for row, why in zip(rows, rankwise.explain(model, table, qid, rows=rows), strict=True):
@@ -260,15 +251,6 @@ def product_of(first, second, *steps):
     return Column(Product(first, second), steps)
 
 
-def test_a_product_is_what_it_says():
-    X = np.array([[2.0, 3.0], [np.nan, 5.0], [-1.0, np.nan]])
-    column = product_of(Column(0, (Fill(4.0),)), Column(1, (Affine(1.0), Fill(0.5))), Affine(scale=10.0))
-    assert Table(X).values(column).tolist() == [40.0, 160.0, -5.0]
-    assert column.inputs == (0, 1)
-    assert Formula(("a", "b"), (False, False), terms=(Term(1.0, column),)).weights is None
-    assert Fill in Formula(("a", "b"), (False, False), terms=(Term(1.0, column),)).kinds
-
-
 def test_levels_of_a_crossed_category_become_one_table(models):
     """As many products as the first side has columns; else databases would run out of columns."""
     formula = folded(formula_of(models["standardised"]))
@@ -286,7 +268,7 @@ def test_levels_of_a_crossed_category_become_one_table(models):
     }
     table, qid = fresh()
     rows = rows_for(models["standardised"], table)
-    wanted = scores(models["standardised"], table, qid)
+    wanted = predict_scores(models["standardised"], table, qid)
     np.testing.assert_allclose(formula.evaluate(rows), wanted, rtol=0, atol=1e-11 * np.abs(wanted).max())
 
 
@@ -367,15 +349,6 @@ def test_a_side_may_be_scaled_inside_queries(target, tmp_path):
     with pytest.raises(InvalidInputError, match="goes on"):
         rankwise.export(Formula(("x0", "x1"), (False, False), terms=(Term(1.0, product_of(
             Column(0, (QueryScale("minmax"),)), Column(1))),)), "vespa")  # fmt: skip
-
-
-def test_json_says_what_is_multiplied(models):
-    document = json.loads(rankwise.export(models["linear"], "json"))
-    inputs = [term["column"]["input"] for term in document["terms"]]
-    crossed = [one for one in inputs if isinstance(one, dict)]
-    assert all(one["kind"] == "Product" for one in crossed)
-    sides = {tuple(document["names"][one[side]["input"]] for side in ("first", "second")) for one in crossed}
-    assert ("price", "season") in sides
 
 
 def test_every_target_takes_crosses_or_says_why_not():

@@ -11,12 +11,13 @@ from sklearn.preprocessing import OrdinalEncoder, StandardScaler
 
 import rankwise
 from exported import columns_of, insert_statements, run, run_all
-from formulas import CURVES, KERNELS, NAMES, QUERIES, case, fit, predict, rows, with_gaps
+from formulas import CURVES, KERNELS, NAMES, QUERIES, case, fit, rows, with_gaps
 from rankwise import AdditiveRanker, KernelRankRLS, RankRLS
 from rankwise.exceptions import InvalidInputError, MissingPackageError
 from rankwise.exporters import TARGETS
 from rankwise.formula.formula import Column, Formula, Surface, Term
 from rankwise.formula.steps import Fill, Levels, Power, curve, stairs
+from rankwise.model_selection import predict_scores
 from rankwise.preprocessing import QueryScaler
 from real_data import NEEDS_REAL_DATA, ohsumed
 
@@ -69,7 +70,13 @@ def test_whole_pipelines_round_trip(target, tmp_path):
                 rankwise.export(model, target, **arguments)
             continue
         whole = name in QUERIES or name == "filled, then by query"
-        cases[name] = rankwise.export(model, target, **arguments), X, qid, whole, predict(model, X, qid)
+        cases[name] = (
+            rankwise.export(model, target, **arguments),
+            X,
+            qid,
+            whole,
+            predict_scores(model, X, qid),
+        )
     all_agree(target, cases, tmp_path, 1e-9)
 
 
@@ -268,7 +275,7 @@ def test_what_is_filled_elsewhere_can_go_to_an_engine():
     model, X, _, qid = case("filled")
     whole = np.where(np.isnan(X), 1.0, X).astype(np.float32)
     found = run("solr", rankwise.export(model, "solr", filled=True), whole, qid, False, None)
-    alike(found, predict(model, whole.astype(float), qid), qid, 1e-3)
+    alike(found, predict_scores(model, whole.astype(float), qid), qid, 1e-3)
 
 
 @pytest.mark.parametrize("target", ["solr", "elasticsearch-ltr", "opensearch-ltr"])
@@ -366,7 +373,13 @@ def test_queries_are_scaled_with_missing_values_and_at_any_scale(target, tmp_pat
     cases = {}
     for method in ("minmax", "standard", "rank"):
         model = fit([QueryScaler(method), SimpleImputer(add_indicator=True)], RankRLS(), X, y, qid)
-        cases[method] = rankwise.export(model, target, whole_query=True), X, qid, True, predict(model, X, qid)
+        cases[method] = (
+            rankwise.export(model, target, whole_query=True),
+            X,
+            qid,
+            True,
+            predict_scores(model, X, qid),
+        )
     for scale in (1e-200, 1e200):
         far = rows()[0] * scale
         model = fit([QueryScaler("standard")], RankRLS(), far, y, qid)
@@ -375,7 +388,7 @@ def test_queries_are_scaled_with_missing_values_and_at_any_scale(target, tmp_pat
             far,
             qid,
             True,
-            predict(model, far, qid),
+            predict_scores(model, far, qid),
         )
     all_agree(target, cases, tmp_path, 1e-9)
 
@@ -397,7 +410,7 @@ def test_columns_may_be_called_as_we_call_what_is_in_between(tmp_path):
     for target in ("sqlite", "duckdb"):
         made = rankwise.export(model, target, feature_names=names)
         found = run(target, made, pd.DataFrame(X, columns=names), qid, True, tmp_path)
-        agree(found, predict(model, X, qid), 1e-9)
+        agree(found, predict_scores(model, X, qid), 1e-9)
 
 
 @pytest.mark.parametrize(
@@ -423,7 +436,7 @@ def test_no_name_of_the_table_is_taken_for_what_is_in_between(names, target):
     made = rankwise.export(model, target, **names)
     whole = f'WITH "{table}" AS (SELECT {renamed} FROM main."rows") SELECT number, "{scores}" AS score FROM ({made})'
     found = run(target, whole, pd.DataFrame(X, columns=["c0", "c1", "c2", "c3"]), qid, True, None)
-    agree(found, predict(model, X, qid), 1e-9)
+    agree(found, predict_scores(model, X, qid), 1e-9)
 
 
 @pytest.mark.parametrize("target", ["sqlite", "duckdb", "postgresql"])
@@ -515,7 +528,7 @@ def test_postgresql(name, postgresql):
         f"BEGIN;\n{insert_statements(X, qid)}SELECT score FROM ({made}) AS s ORDER BY number;\nROLLBACK;\n"
     )
     found = np.array([float(line) for line in postgresql(script).split()])
-    agree(found, predict(model, X, qid), 1e-9)
+    agree(found, predict_scores(model, X, qid), 1e-9)
 
 
 # --- real data ---
@@ -538,7 +551,7 @@ def test_ohsumed_is_ordered_as_predict_orders_it(target, steps, tmp_path, real_r
     chain = STEPS_OF_OHSUMED[steps][0]
     model = fit(chain, RankRLS(1.0), X, y, qid)
     made = rankwise.export(model, target, whole_query=True, filled=steps == "imputer")
-    found, wanted = run(target, made, X, qid, steps == "query", tmp_path), predict(model, X, qid)
+    found, wanted = run(target, made, X, qid, steps == "query", tmp_path), predict_scores(model, X, qid)
     rounding = 1e-4 if target in SINGLE else 1e-10
     alike(found, wanted, qid, rounding)
     for query in np.unique(qid):

@@ -20,6 +20,7 @@ from all_pairs import pairwise
 from exported import insert_statements, run
 from rankwise import RankRLS
 from rankwise.exceptions import RankwiseError
+from rankwise.model_selection import fit_ranker, predict_scores
 from rankwise.preprocessing import QueryScaler, TableEncoder
 
 DATABASES = ["sqlite", "duckdb", "postgresql"]
@@ -233,23 +234,7 @@ def of_queries(method):
     table = pd.DataFrame({"colour": rng.choice(["red", "blue"], 60), "x": rng.normal(size=60).round(1)})
     qid, y = np.arange(60) // 10, rng.integers(0, 3, 60)
     steps = [("table", TableEncoder()), *([("scale", QueryScaler(method))] if method else [])]
-    model = Pipeline([*steps, ("rank", RankRLS())])
-    model.steps[-1][1].fit(encoded(model, table, qid), y, qid)
-    return model, table, qid
-
-
-def encoded(model, X, qid):
-    for _, step in model.steps[:-1]:
-        X = (
-            step.fit_transform(X, qid=qid)
-            if not hasattr(step, "n_features_in_")
-            else transformed(step, X, qid)
-        )
-    return X
-
-
-def transformed(step, X, qid):
-    return step.transform(X, qid=qid) if isinstance(step, QueryScaler) else step.transform(X)
+    return fit_ranker(Pipeline([*steps, ("rank", RankRLS())]), table, y, qid), table, qid
 
 
 METHODS = [None, "minmax", "standard", "rank"]
@@ -271,7 +256,7 @@ def test_the_answer_has_the_columns_of_the_table_and_the_score(target, method, r
     assert {len(row) for row in found} == {len(columns) + 1}
     found = sorted(found, key=lambda row: int(row[1]))
     assert [int(row[1]) for row in found] == list(range(len(table)))
-    wanted = model.steps[-1][1].predict(encoded(model, table, qid))
+    wanted = predict_scores(model, table, qid)
     np.testing.assert_allclose([float(row[-1]) for row in found], wanted, atol=1e-12)
 
 

@@ -15,6 +15,7 @@ from rankwise import AdditiveRanker, AutoRanker, KernelRankRLS, RankRLS
 from rankwise.exceptions import InvalidInputError
 from rankwise.formula.formula import Column, Formula, Term
 from rankwise.formula.steps import Levels
+from rankwise.model_selection import fit_ranker, predict_scores
 from rankwise.preprocessing import QueryScaler, TableEncoder
 
 TARGETS = ["python", "javascript", "c", "onnx", "sqlite", "duckdb"]
@@ -90,31 +91,8 @@ RANKERS = {
 
 def fitted(name):
     table, y, qid = shop()
-    model = RANKERS[name]()
-    if isinstance(model, AutoRanker):
-        return model.fit(table, y, qid=qid)
-    if isinstance(model, AdditiveRanker):
-        return model.fit(table.drop(columns="vector"), y, qid=qid)
-    X = table
-    for _, step in model.steps[:-1]:
-        X = (
-            step.fit(X, qid=qid).transform(X, qid=qid)
-            if isinstance(step, QueryScaler)
-            else step.fit(X).transform(X)
-        )
-    model.steps[-1][1].fit(X, y, qid)
-    return model
-
-
-def scores(model, table, qid):
-    if isinstance(model, AutoRanker):
-        return model.predict(table, qid=qid) if needs_queries(model.best_estimator_) else model.predict(table)
-    if isinstance(model, AdditiveRanker):
-        return model.predict(table)
-    X = table
-    for _, step in model.steps[:-1]:
-        X = step.transform(X, qid=qid) if isinstance(step, QueryScaler) else step.transform(X)
-    return model.steps[-1][1].predict(X)
+    X = table.drop(columns="vector") if name == "tables of curves" else table
+    return fit_ranker(RANKERS[name](), X, y, qid)
 
 
 def needs_queries(model):
@@ -139,7 +117,7 @@ def test_tables_round_trip(models, target, tmp_path):
         (known, _, own), (new, other) = shop(), fresh()
         table, qid = pd.concat([known[:120], new], ignore_index=True), np.append(own[:120], 1000 + other)
         cases.append((made, in_order(as_given(table, model), table), qid, whole))
-        wanted.append(scores(model, table, qid))
+        wanted.append(predict_scores(model, table, qid))
     for found, own in zip(run_all(target, cases, tmp_path), wanted, strict=True):
         np.testing.assert_allclose(found, own, rtol=0, atol=1e-9 * max(1.0, np.abs(own).max()))
 
@@ -155,7 +133,7 @@ def in_order(given, table):
 def test_explanations_are_of_the_columns_of_the_table(models, name):
     model = models[name]
     table, qid = fresh()
-    wanted = scores(model, table, qid)
+    wanted = predict_scores(model, table, qid)
     for row, why in zip((0, 4, 8), rankwise.explain(model, table, qid, rows=[0, 4, 8]), strict=True):
         total = sum(part.contribution for part in why.parts) + why.constant
         assert abs(total - wanted[row]) <= 1e-12 * max(1.0, np.abs(wanted).max())
@@ -176,7 +154,7 @@ def test_json_says_what_becomes_of_each_column(models):
         for step in term["column"]["steps"]:
             values = [apply(step, value) for value in values]
         total += term["weight"] * np.array(values, dtype=float)
-    np.testing.assert_allclose(total, scores(models["linear"], *fresh()), atol=1e-9)
+    np.testing.assert_allclose(total, predict_scores(models["linear"], *fresh()), atol=1e-9)
 
 
 def apply(step, value):

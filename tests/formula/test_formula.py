@@ -21,7 +21,7 @@ from sklearn.preprocessing import (
 )
 from sklearn.tree import DecisionTreeRegressor
 
-from formulas import NAMES, PLAIN, case, fit, predict, rows
+from formulas import NAMES, PLAIN, case, fit, rows
 from rankwise import KernelRankRLS, RankRLS
 from rankwise.automatic.scaling import RankScaler
 from rankwise.exceptions import InvalidInputError
@@ -31,6 +31,7 @@ from rankwise.formula.reading import formula_of
 from rankwise.formula.steps import Affine, curve
 from rankwise.formula.transformers import columns_after
 from rankwise.formula.view import ModelView
+from rankwise.model_selection import predict_scores
 from rankwise.preprocessing import TableEncoder
 
 
@@ -43,15 +44,15 @@ def test_a_formula_scores_as_predict_does(name):
     model, X, _, qid = case(name)
     formula = formula_of(model)
     for one in (formula, folded(formula)):
-        close(one.evaluate(X, qid), predict(model, X, qid))
-    close(raw(formula).evaluate(X, qid), predict(model, X, qid), 1e-9)
+        close(one.evaluate(X, qid), predict_scores(model, X, qid))
+    close(raw(formula).evaluate(X, qid), predict_scores(model, X, qid), 1e-9)
 
 
 @pytest.mark.parametrize("name", PLAIN)
 def test_values_that_training_did_not_have(name):
     model, X, _, qid = case(name)
     beyond = (X - X.mean(0)) * 3 + X.mean(0)
-    close(folded(formula_of(model)).evaluate(beyond, qid), predict(model, beyond, qid))
+    close(folded(formula_of(model)).evaluate(beyond, qid), predict_scores(model, beyond, qid))
 
 
 def test_unseen_categories_and_new_gaps():
@@ -59,7 +60,7 @@ def test_unseen_categories_and_new_gaps():
     X = X.copy()
     X.loc[3, "brand"] = "never seen"
     X.loc[4:20, "price"] = np.nan
-    close(folded(formula_of(model)).evaluate(X, qid), predict(model, X, qid))
+    close(folded(formula_of(model)).evaluate(X, qid), predict_scores(model, X, qid))
 
 
 GAPS_OF_CATEGORIES = {

@@ -4,7 +4,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 
@@ -108,13 +108,6 @@ def test_groups_of_queries(settings, kind, features, weighted, folds):
                 centred_inside(refit, qid, weight, judged),
                 atol=1e-8,
             )
-
-
-@given(st.lists(st.integers(-3, 6), max_size=12))
-def test_a_group_of_rows_for_each_code_that_occurs(codes):
-    found = groups_of(np.array(codes, dtype=np.int64))
-    expected = [np.flatnonzero(np.array(codes) == code).tolist() for code in sorted(set(codes)) if code >= 0]
-    assert [rows.tolist() for rows in found] == expected
 
 
 @pytest.mark.parametrize("has_leverage", [False, True])
@@ -300,26 +293,6 @@ def test_rows_have_the_group_of_their_own_pairs(found):
         assert factored(graph, group)[0].is_square != is_divided
 
 
-def test_what_has_converged_in_lockstep_is_solved_to_the_last_digits():
-    """Outputs of any size, groups of one row among others, and a group without any leverage."""
-    rng = np.random.default_rng(0)
-    Z, target = rng.normal(size=(400, 6)), rng.normal(size=(400, 3)) * [1e-9, 1.0, 1e9]
-    groups = np.split(np.arange(400), np.cumsum(rng.integers(1, 7, size=90)))
-    groups = [rows for rows in groups if 0 < rows.size <= 6]
-    Z[groups[3]] = 0.0
-    target[groups[4]] = 0.0
-    decomposition = PrimalHoldOut.with_vectors(Z)[0]
-    residual = decomposition.residual(target, ALPHAS)
-    found, converged = solve_in_lockstep(decomposition, groups, ALPHAS, residual)
-    assert converged.all()
-    rows = np.concatenate(groups)
-    for own in groups:
-        inside = decomposition.inside(own, ALPHAS)
-        at = np.flatnonzero(np.isin(rows, own))
-        error = np.abs(inside @ found[:, at] - residual[:, own]).max(axis=1)
-        assert (error <= 1e-13 * np.abs(residual[:, own]).max(axis=1)).all()
-
-
 def test_a_row_that_alone_determines_a_column_is_left_to_others_in_lockstep():
     """Its system is singular to the last digit where alpha is nothing beside the column: no step leads anywhere."""
     rng = np.random.default_rng(0)
@@ -335,28 +308,6 @@ def test_a_row_that_alone_determines_a_column_is_left_to_others_in_lockstep():
     assert np.isfinite(found).all()
 
 
-def test_what_has_not_converged_in_lockstep_says_so(monkeypatch):
-    """After any number of steps those groups alone are said to have converged that have."""
-    rng = np.random.default_rng(0)
-    Z, target = rng.normal(size=(60, 6)), rng.normal(size=(60, 1))
-    groups = list(np.arange(60).reshape(12, 5))
-    decomposition = PrimalHoldOut.with_vectors(Z)[0]
-    residual = decomposition.residual(target, ALPHAS)
-    seen = set()
-    for steps in range(9):
-        monkeypatch.setattr(groups_module, "_STEPS", steps)
-        found, converged = solve_in_lockstep(decomposition, groups, ALPHAS, residual)
-        for at, rows in enumerate(groups):
-            own = slice(5 * at, 5 * at + 5)
-            exact = np.linalg.solve(decomposition.inside(rows, ALPHAS), residual[:, rows])
-            is_exact = np.abs(found[:, own] - exact).max() <= 1e-12 * np.abs(exact).max()
-            assert is_exact or not converged[at]
-        seen |= set(converged.tolist())
-        assert steps > 0 or not converged.any()
-    assert seen == {False, True}
-    assert converged.all()  # five rows take five steps, and rounding a few more
-
-
 def test_small_groups_beside_a_large_one():
     rng = np.random.default_rng(0)
     Z, target = rng.normal(size=(LARGE_MATRIX + 30, 4)), rng.normal(size=LARGE_MATRIX + 30)
@@ -368,17 +319,3 @@ def test_small_groups_beside_a_large_one():
         for alpha, own in zip(ALPHAS, found[:, rows, 0], strict=True):
             model = Ridge(alpha=alpha, fit_intercept=False).fit(Z[rest], target[rest])
             np.testing.assert_allclose(own, target[rows] - model.predict(Z[rows]), atol=1e-8)
-
-
-@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(0, 2)), min_size=1, max_size=12))
-def test_rows_have_a_group_where_no_two_groups_share_one(found):
-    found = [(i, j, group) for i, j, group in found if i != j]
-    assume(found)
-    winner, loser, group = np.array(found).T
-    graph = preference_graph(winner, loser, 6)
-    groups_of_row = [set(group[(winner == row) | (loser == row)].tolist()) for row in range(6)]
-    factor, of_row = factored(graph, group)
-    if len(found) < 6 or any(len(own) > 1 for own in groups_of_row):
-        assert not factor.is_square
-    else:
-        assert of_row.tolist() == [min(own, default=-1) for own in groups_of_row]

@@ -5,18 +5,15 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from all_pairs import pairwise
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
 from rankwise.exceptions import MemoryLimitError
 from rankwise.fitting.problem import KernelProblem
 from rankwise.holdout import leave_pair_out
-from rankwise.holdout.compared_pairs import _survey
 from rankwise.holdout.leave_pair_out import PairForm, pair_forms, refusal
 from rankwise.holdout.spaces import (
     ColumnSpace,
     KernelSpace,
-    _demand,
     _of_features,
     exact_bytes,
 )
@@ -25,7 +22,6 @@ from rankwise.pairs.factor import LabelFactor
 from rankwise.pairs.labelled import LabelPairs
 from rankwise.pairs.labels import label_graph
 from rankwise.pairs.listed import PreferencePairs
-from rankwise.pairs.pairs import ComparedRows
 from rankwise.pairs.plan import Plan
 from rankwise.pairs.preferences import preference_graph
 from rankwise.runtime import memory
@@ -42,40 +38,6 @@ def compared(y, weight=None, **options):
 
 def bytes_of(*shapes):
     return sum(np.empty(shape).nbytes for shape in shapes)
-
-
-UNEVEN = np.array([1.0, 2.0, 1.0, 3.0, 1.0, 1.5, 1.0])
-
-
-@pairwise(
-    cost=["magnitude", "unit"], query_weight=["size", "pairs", "equal"], weight=[None, np.full(7, 2.0), UNEVEN],
-    y=[np.arange(7), [0, 1, 1, 2, 5, 5, 5]], rank=[3, 50], n_alphas=[1, 4],
-)  # fmt: skip
-def test_where_every_two_rows_are_compared(cost, query_weight, weight, y, rank, n_alphas):
-    """A product of the coordinates for each pair of rows, and two more with the steps of its labels."""
-    (form,) = pair_forms(compared(y, weight, cost=cost, query_weight=query_weight), rank, n_alphas)
-    rank = min(rank, 7)  # no more coordinates than rows
-    sizes = np.unique(y, return_counts=True)[1]
-    changes_alpha_alike = query_weight == "size" or (
-        weight is not UNEVEN and (query_weight == "pairs" or len(set(sizes)) == 1)
-    )
-    nodes = 1 if changes_alpha_alike else leave_pair_out._NODES
-    n_products = {"magnitude": 1, "unit": 3}[cost]
-    price = 0
-    for _ in range(n_alphas * nodes):
-        for _ in range(7 * 7):
-            price += n_products * rank + 20  # and what becomes of them
-    # "auto" asks about rows alone where that is all that leave-pair-out ever takes.
-    assert form.price == (0 if cost == "magnitude" and nodes == 1 else price)
-    assert form.n_bytes == bytes_of(*[(7, rank)] * 3 * n_products)
-    assert form.description == f"would take about {form.price:.0e} operations"
-
-
-@pytest.mark.parametrize("query_weight", ["pairs", "equal"])
-def test_the_nodes_that_are_counted_are_about_those_that_there_are(query_weight):
-    rng = np.random.default_rng(0)
-    ranking = ComparedRows(rng.normal(size=1000), rng.uniform(0.5, 2, 1000), "magnitude", query_weight)
-    assert abs(_survey(ranking)[1].nodes.size - leave_pair_out._NODES) <= 1
 
 
 def test_rows_that_weigh_nothing_take_nothing():
@@ -110,20 +72,6 @@ def test_what_does_not_fit_is_refused(monkeypatch):
     assert refusal(forms, is_asked_for=True) is None
     forms.append(form(n_bytes=8.5 * GIB))
     assert refusal(forms, is_asked_for=True) == "would take 8.5 GiB of memory"
-
-
-def test_what_auto_affords():
-    """A weighted 1500 rows, with a kernel of them and the usual grid of alphas."""
-    rng, n_alphas = np.random.default_rng(0), 21
-
-    def refused(n_rows, weight=None, **options):
-        y = rng.permutation(n_rows) % 3 + 0.0
-        forms = pair_forms(compared(y, weight, **options), n_rows, n_alphas)
-        return refusal(forms, is_asked_for=False)
-
-    assert refused(100, ties="exclude").startswith("has no closed form for ties='exclude'")
-    assert refused(1500, rng.lognormal(size=1500), query_weight="pairs") is None
-    assert "operations" in refused(3000, rng.lognormal(size=3000), query_weight="pairs")
 
 
 def peak_of(work):
@@ -186,12 +134,6 @@ def test_pairs_of_explicit_columns_ask_for_what_they_take(n_rows, n_columns, sha
     decompose(asked)
     with pytest.raises(MemoryLimitError, match=rf"from {n_units} rows or pairs.*0\.00 GiB.*Hint: use cv=5"):
         decompose(asked - 1)
-
-
-def test_the_memory_that_is_missing_is_said_in_gib():
-    asked = bytes_of(*[(3000, 4000)] * 3, *[(4000, 4000)] * 3) / GIB
-    with pytest.raises(MemoryLimitError, match=rf"about {asked:.2f} GiB, and 0\.25 GiB may be used"):
-        _demand(MemoryBudget(GIB // 4), 3000, 4000)
 
 
 @pytest.mark.parametrize("shape", [(300, 60), (120, 120), (110, 130)])

@@ -297,15 +297,6 @@ def test_folds(monkeypatch, held, kind, coupling, n_threads, k, weighted, size):
     close(held_out, unseen)
 
 
-@pytest.mark.parametrize("n_threads", THREADS)
-def test_the_same_threads_give_the_same_bits(n_threads):
-    X = random_csr(3000, 50)
-    blocks = problem("interleaved", "others", weighted=True, rows=3000)
-    product = CsrDesign(X, n_threads).gram_product(blocks)
-    v = block_of(50, 3)
-    assert np.array_equal(product(v), product(v))
-
-
 @pairwise(weighted=[False, True], n_threads=THREADS, coupling=COUPLINGS, kind=KINDS)
 def test_gram_diagonal(kind, coupling, n_threads, weighted):
     X = random_csr(60, 13)

@@ -123,22 +123,6 @@ def test_preferences_take_weights():
     assert preference_error([(0, 1), (1, 0), (1, 2)], [3, 2, 2], [1, 2, 1]) == pytest.approx(2.5 / 4)
 
 
-@pytest.mark.parametrize(
-    ("pairs", "message"),
-    [
-        ([], "empty"),
-        ([(0, 3)], "Pair 0 is .0, 3., but rows are numbered from 0 to 2"),
-        ([(-1, 0)], "Pair 0 is .-1, 0."),
-        ([(1, 1)], "Pair 0 prefers row 1 to itself"),
-        ([(0.5, 1.0)], "integers"),
-        ([0, 1], "shape"),
-    ],
-)
-def test_bad_preferences(pairs, message):
-    with pytest.raises(InvalidInputError, match=rf"{message}.*Hint:"):
-        preference_error(pairs, [1.0, 2.0, 3.0])
-
-
 @pytest.mark.parametrize("ties", [0.3, "0.5", None])
 def test_bad_ties(ties):
     with pytest.raises(InvalidInputError, match="ties"):

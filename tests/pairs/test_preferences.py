@@ -1,7 +1,5 @@
 """The graph of explicit preferences against the incidence matrix of its pairs."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -69,26 +67,6 @@ def test_without_magnitudes_and_weights_every_pair_wants_one():
         close(graph.laplacian(v), pairs.laplacian @ v)
         close(graph.pull, pairs.pull)
         assert graph.constant == graph.weight == winner.size
-
-
-def test_weights_of_one_take_their_own_path():
-    """Pairs that never repeat need no weights in the product; pairs that do, need them."""
-    once = preference_graph(np.array([0, 1, 2]), np.array([1, 2, 0]), 3)
-    twice = preference_graph(np.array([0, 1, 1]), np.array([1, 2, 0]), 3)
-    assert once._neighbours[2] is None
-    assert sorted(twice._neighbours[2].tolist()) == [1.0, 1.0, 2.0, 2.0]
-    close(once.laplacian(np.array([1.0, 0.0, 0.0])), [2.0, -1.0, -1.0])
-    close(twice.laplacian(np.array([1.0, 0.0, 0.0])), [2.0, -2.0, 0.0])
-
-
-def test_wide_row_numbers_give_the_same_product():
-    winner, loser, magnitude, weight = draw(1)
-    graph = preference_graph(winner, loser, ROWS, magnitude=magnitude, weight=weight)
-    start, row, own = graph._neighbours
-    wide = replace(graph, n_threads=2)
-    wide.__dict__["_neighbours"] = start, row.astype(np.int64), own
-    v = np.random.default_rng(0).normal(size=(ROWS, 5))
-    np.testing.assert_array_equal(wide.laplacian(v), graph.laplacian(v))
 
 
 def test_threads_change_no_bit():

@@ -1,6 +1,5 @@
 """Violated pairs against explicit enumeration."""
 
-import pickle
 from dataclasses import dataclass
 
 import hypothesis.strategies as st
@@ -212,14 +211,6 @@ def test_gradient_of_smoothed_hinge_by_finite_differences(method):
         assert_allclose((up - down) / (2 * step), gradient[row], rtol=1e-6, atol=1e-6)
 
 
-def test_smoothed_hinge_approaches_the_hinge():
-    problem = make(weighted=True)
-    point = problem.sweep().at(problem.scores)
-    smoothed = point.smoothed(1e-7)
-    assert_allclose(smoothed.value, point.hinge(), rtol=1e-6)
-    assert_allclose(smoothed.gradient, -point.net_wins, rtol=1e-6, atol=1e-6)
-
-
 def test_squared_hinge_is_the_quadratic_of_the_violated_subgraph():
     problem = make(weighted=True)
     point = problem.sweep(margin=0.8).at(problem.scores)
@@ -251,12 +242,6 @@ def test_levels_of_labels_give_the_same_sweep(levels):
     sweep = ViolationSweep.from_levels(found, queries, row_weight=problem.row_weight, scale=problem.scale)
     expected = problem.sweep().at(problem.scores).net_wins
     assert_array_equal(sweep.at(problem.scores).net_wins, expected)
-
-
-def test_a_point_survives_pickling():
-    problem = make(queries=3)
-    point = pickle.loads(pickle.dumps(problem.sweep().at(problem.scores)))
-    assert_array_equal(point.net_wins, problem.sweep().at(problem.scores).net_wins)
 
 
 @st.composite

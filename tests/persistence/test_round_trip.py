@@ -25,7 +25,7 @@ from sklearn.preprocessing import (
 )
 
 import rankwise
-from formulas import NAMES, case, frame, predict
+from formulas import NAMES, case, frame
 from formulas import fit as fit_steps
 from identical import assert_identical
 from model_changes import saved
@@ -44,7 +44,7 @@ from rankwise import (
 )
 from rankwise.exceptions import ModelFileError
 from rankwise.metrics import get_metric
-from rankwise.model_selection import PreferenceKFold, QueryKFold
+from rankwise.model_selection import PreferenceKFold, QueryKFold, predict_scores
 from rankwise.persistence import read_header
 from strategies import make_problem
 
@@ -146,7 +146,7 @@ def test_a_pipeline_comes_back_bit_for_bit(name):
     model, X, _, qid = case(name)
     data = saved(model)
     again = loaded(data)
-    assert (predict(again, X, qid) == predict(model, X, qid)).all()
+    assert (predict_scores(again, X, qid) == predict_scores(model, X, qid)).all()
     assert saved(again) == data
 
 

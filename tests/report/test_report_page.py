@@ -149,19 +149,6 @@ def test_one_row_is_explained_by_itself(browser, page, fitted):
     assert browser.messages() == []
 
 
-def test_buttons_in_a_query_pick_its_rows(browser, page):
-    browser.open(page)
-    details = browser.all("#queries details")[1]
-    details.find_element("css selector", "summary").click()
-    button = details.find_elements("css selector", "button[data-side='1']")[3]
-    button.click()
-    assert button.get_attribute("aria-pressed") == "true"
-    assert (
-        f"(row {button.get_attribute('aria-label').split()[2]})"
-        in browser.find("#why-says").text.partition("B ")[2]
-    )
-
-
 def test_a_pressed_button_leads_to_the_explanation_and_back_by_keyboard(browser, page):
     browser.open(page)
     details = browser.find("#queries details")
@@ -188,28 +175,6 @@ def test_a_pressed_button_leads_to_the_explanation_and_back_by_keyboard(browser,
     assert browser.run(inside, button)
 
 
-def test_escape_closes_what_a_press_opened(browser, page):
-    browser.open(page)
-    browser.find("#queries summary").click()
-    button = browser.find("#queries button[data-side='0']")
-    button.click()
-    assert browser.find(".goto").is_displayed()
-    button.send_keys("\ue00c")
-    assert not browser.find(".goto").is_displayed()
-
-
-def test_the_line_below_the_surface_starts_and_ends_with_the_choice(browser, page, fitted):
-    ranker = fitted[0][-1]
-    browser.open(page)
-    said = browser.find("#surface-says").text
-    assert f"iteration {ranker.best_iteration_}:" in said
-    assert said.endswith("(the choice)")
-    browser.hover(browser.find("#surface"), 0.9, 0.1)
-    assert browser.find("#surface-says").text != said
-    browser.hover(browser.find("h1"), 0.5, 0.5)
-    assert browser.find("#surface-says").text == said
-
-
 def test_lines_and_grades_can_be_told_apart_without_colour(browser, page):
     browser.open(page)
     style = "const s = getComputedStyle(arguments[0]); return [s.strokeDasharray, s.strokeWidth, s.stroke]"
@@ -232,12 +197,6 @@ def test_lines_and_grades_can_be_told_apart_without_colour(browser, page):
         assert contrast(fills[0], fills[4]) >= 3
         distances = [abs(fills[step] - fills[0]) for step in sorted(fills)]
         assert distances == sorted(distances)
-
-
-def test_hovering_convergence_lists_the_alphas(browser, page):
-    browser.open(page)
-    browser.hover(browser.find("#convergence"), 0.5, 0.5)
-    assert browser.find("#tip").text.count("alpha") >= 3
 
 
 STYLE = "const s = getComputedStyle(arguments[0]); return [s.color, s.backgroundColor]"

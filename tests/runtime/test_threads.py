@@ -148,17 +148,6 @@ def test_the_quota_of_a_control_group(group, files, expected, tmp_path, monkeypa
     assert threads._quota.__wrapped__() == expected
 
 
-@pytest.mark.parametrize(
-    "model", [RankRLS(solver="cg"), RankSVM(0.01), RankSVM(0.01, loss="squared_hinge")], ids=repr
-)
-def test_dense_models_have_the_same_bits_on_any_number_of_threads(model):
-    rng = np.random.default_rng(1)
-    X = rng.normal(size=(6000, 3))
-    y, qid = np.round(X @ [1.0, 2.0, 0.0] + rng.normal(size=6000)), np.arange(6000) // 30
-    one, three = (model.set_params(n_threads=n).fit(X, y, qid).coef_ for n in (1, 3))
-    np.testing.assert_array_equal(one, three)
-
-
 _FORKED = """
 import os
 import numpy as np

@@ -7,7 +7,7 @@ from scipy.sparse.linalg import aslinearoperator
 
 from rankwise.data.queries import encode_queries, one_query
 from rankwise.data.validation import check_qid
-from rankwise.design import DenseDesign, as_design, protocol
+from rankwise.design import as_design
 from rankwise.exceptions import UnsuitableSolverError
 from rankwise.losses import LOSSES, MARGIN_LOSSES
 from rankwise.pairs.labels import find_levels, label_graph, pair_scale
@@ -20,7 +20,6 @@ from rankwise.solvers.choose import (
     column_scale,
     fits_direct,
     matrix_bytes,
-    matrix_reads,
     require_diagonal,
 )
 
@@ -35,42 +34,6 @@ def sparse(rows, columns, per_row):
     )
     indptr = np.arange(rows + 1) * per_row
     return as_design(sp.csr_matrix((np.ones(indices.size), indices, indptr), shape=(rows, columns)))
-
-
-def gram_work(X):
-    """Multiply-adds of ``X'X``, row by row: every stored value with every other of its row."""
-    return sum(float(np.count_nonzero(row)) ** 2 for row in X)
-
-
-DESIGNS = {
-    "tall": lambda: dense(2000, 70),
-    "square": lambda: dense(100, 100),
-    "wide": lambda: dense(20, 3000),
-    "sparse": lambda: sparse(400, 100, 5),
-    "sparse and wide": lambda: sparse(300, 2000, 4),
-}
-
-
-@pytest.mark.parametrize("name", DESIGNS)
-@pytest.mark.parametrize("forms_matrix", [True, False])
-def test_forming_the_matrix_is_priced_by_its_multiply_adds_in_reads_of_the_data(name, forms_matrix):
-    design = DESIGNS[name]()
-    X = design.matrix()
-    X = X.toarray() if sp.issparse(X) else np.asarray(X)
-    n, stored = X.shape[1], np.count_nonzero(X)
-    product = protocol._PRODUCT * stored  # two reads
-    form = gram_work(X) * (protocol._DENSE_GRAM if design.is_dense else protocol._SPARSE_GRAM)
-    if not forms_matrix:  # a product per column instead, which for dense rows costs twice the matrix
-        form = 2 * form if design.is_dense else n * product
-    expected = (form + choose._FACTOR * n**3) / (product / 2)
-    assert matrix_reads(design, forms_matrix=forms_matrix) == pytest.approx(expected)
-    # Fifty products are what iterations usually take; of few columns the matrix is formed anyway.
-    for n_alphas in (1, 7):
-        direct = form + n_alphas * choose._FACTOR * n**3
-        cheaper = direct <= n_alphas * choose._ITERATIONS * product
-        assert choose_solver(design, forms_matrix=forms_matrix, n_alphas=n_alphas) == (
-            "direct" if cheaper or n <= 64 else "cg"
-        )
 
 
 def test_a_matrix_and_its_factor_must_fit(monkeypatch):
@@ -105,15 +68,6 @@ def test_an_operator_is_iterated_on_and_a_storage_may_say_from_where_on():
     design.widest_matrix = 100
     assert choose_solver(design) == "direct"
     design.widest_matrix = 99
-    assert choose_solver(design) == "cg"
-
-
-def test_a_storage_may_price_itself():
-    class Priced(DenseDesign):
-        work = (3.0, 8.0)
-
-    design = Priced(np.ones((5000, 100)))
-    assert matrix_reads(design) == pytest.approx((8.0 + choose._FACTOR * 1e6) / 1.5)
     assert choose_solver(design) == "cg"
 
 

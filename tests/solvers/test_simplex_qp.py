@@ -8,9 +8,6 @@ import scipy.sparse as sp
 
 from oracles import simplex_gap
 from rankwise.solvers.bundle import (
-    _face_step,
-    _longest,
-    _vertex,
     minimise_on_simplex,
 )
 
@@ -78,56 +75,6 @@ def test_a_looser_tolerance_is_met_in_the_units_of_the_problem(unit):
             assert gap <= unit * tol
             ended_early += gap > 1e-9 * unit
     assert ended_early > 0
-
-
-class TestParts:
-    """What the method is made of, by the conditions that each part has to meet."""
-
-    @pytest.mark.parametrize("seed", range(5))
-    def test_a_step_ends_in_the_minimum_of_its_face(self, seed):
-        rng = np.random.default_rng(seed)
-        A = rng.normal(size=(6, 8))
-        H, b, x, free = A @ A.T, rng.normal(size=6), np.zeros(6), np.array([0, 2, 3, 5])
-        x[free] = rng.dirichlet(np.ones(4))
-        step = _face_step(H, H @ x - b, free)
-        assert step.sum() == pytest.approx(0.0, abs=1e-9)
-        x[free] += step
-        slope = (H @ x - b)[free]
-        np.testing.assert_allclose(slope, slope.mean(), atol=1e-8)  # nowhere down along the face
-        np.testing.assert_allclose(_face_step(H, H @ x - b + 17.0, free), 0.0, atol=1e-8)
-
-    def test_a_step_on_a_face_of_equal_planes_exists(self):
-        H = np.ones((3, 3))
-        step = _face_step(H, np.array([0.0, 1.0, 1.0]), np.arange(3))
-        assert np.isfinite(step).all()
-        assert step[0] > 0 > step[1]
-        assert step.sum() == pytest.approx(0.0, abs=1e-6 * step[0])
-        # Rounding made it indefinite by more than the proximal term.
-        assert np.isfinite(_face_step(H - 1e-9 * np.eye(3), np.array([0.0, 1.0, 1.0]), np.arange(3))).all()
-
-    def test_a_point_may_go_until_its_first_coordinate_is_zero(self):
-        x = np.array([0.5, 0.375, 0.125])
-        assert _longest(x, np.array([0.625, -0.5, -0.125])) == (0.75, 1)
-        x = np.array([0.5, 0.3, 0.2])
-        assert _longest(x, np.array([0.3, -0.15, -0.15])) == (1.0, None)
-        length, first = _longest(x, np.array([3.0, -1.0, -2.0]))
-        assert (length, first) == (pytest.approx(0.1), 2)
-        assert _longest(x, np.array([0.2, 0.0, -0.2])) == (1.0, None)
-
-    def test_the_first_point_is_the_best_vertex(self):
-        H, b = planes(20, 5, 1.0, 0)
-        x = _vertex(H, b)
-        assert x.sum() == x.max() == 1.0
-        assert value(H, b, x) == min(value(H, b, vertex) for vertex in np.eye(20))
-
-    @pytest.mark.parametrize("seed", range(5))
-    def test_the_gap_bounds_the_distance_from_the_minimum(self, seed):
-        H, b = planes(15, 6, 1.0, seed)
-        lowest = value(H, b, minimise_on_simplex(H, b))
-        for x in np.random.default_rng(seed).dirichlet(np.ones(15), size=20):
-            best_vertex = min((H @ x - b) @ (vertex - x) for vertex in np.eye(15))
-            assert simplex_gap(H, b, x) == pytest.approx(-best_vertex)
-            assert value(H, b, x) - lowest <= simplex_gap(H, b, x) + 1e-12
 
 
 @pytest.mark.parametrize("unit", [2.0**-200, 2.0**200])

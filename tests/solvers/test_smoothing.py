@@ -3,11 +3,9 @@
 import numpy as np
 import pytest
 
-from all_pairs import pairwise
 from rankwise.design import as_design
-from rankwise.objectives import HingeObjective, HingePoint
+from rankwise.objectives import HingeObjective
 from rankwise.pairs.preferences import PreferenceMargins
-from rankwise.solvers.bundle import minimise_by_planes
 from rankwise.solvers.newton import minimise_smoothed
 from rankwise.solvers.solution import Status
 
@@ -28,52 +26,6 @@ def hinge(seed=0, rows=60, features=5, pairs=300, scale=1.0):
 
 def value(objective, alpha, w):
     return float(objective.at(w).value) + alpha * w @ w
-
-
-def noted_widths(monkeypatch):
-    widths, smoothed = [], HingePoint.smoothed
-
-    def noted(self, delta):
-        widths.append(delta)
-        return smoothed(self, delta)
-
-    monkeypatch.setattr(HingePoint, "smoothed", noted)
-    return widths
-
-
-@pairwise(alpha=[1e-1, 1e-3, 1e-5], tol=[1e-3, 1e-7], is_warm=[False, True])
-def test_reads_widths_and_proofs(monkeypatch, alpha, tol, is_warm):
-    objective = hinge()
-    start = np.full(5, 3.0) if is_warm else None  # where some pairs have their margin
-    widths, told = noted_widths(monkeypatch), []
-    before = objective.n_reads
-    solution = minimise_smoothed(
-        objective, alpha, tol=tol, start=start, monitor=lambda w, gap, n: told.append((w.copy(), gap, n))
-    )
-    assert solution.status is Status.CONVERGED
-    assert solution.n_reads == objective.n_reads - before
-    # The width starts at the mean margin, or at a tenth; then it becomes smaller by a half to a tenth at a time.
-    shrinks = np.array(widths[1:]) / np.array(widths[:-1])
-    assert widths[0] == pytest.approx(MARGIN * (0.1 if is_warm else 1.0))
-    assert ((shrinks == 1) | ((shrinks >= 0.1 - 1e-12) & (shrinks <= 0.5 + 1e-12))).all()
-    # An iteration reads twice, and a new width once; the start once or twice, and the limit of a large alpha, which is
-    # looked at from 0, once, or thrice where the slope there is small enough.
-    n_narrowed = np.count_nonzero(shrinks < 1)
-    slope = objective.at(np.zeros(5)).gradient
-    limit = 0 if is_warm else 1 if slope @ slope > 2 * alpha * MARGIN else 3
-    assert solution.n_reads == 2 * solution.n_iter + n_narrowed + 1 + is_warm + limit
-    assert solution.n_iter == len(solution.history) - 1
-    assert [n for *_, n in told] == list(range(solution.n_iter))
-    assert [gap for _, gap, _ in told] == solution.history[:-1]
-    assert (np.diff(solution.history) <= 0).all()
-    assert solution.certificate == solution.history[-1] <= tol * solution.gain * (1 + 1e-12)
-    assert solution.gain == pytest.approx(
-        MARGIN - value(objective, alpha, solution.coef) + solution.certificate, rel=1e-9
-    )
-    lowest = minimise_by_planes(objective, alpha, tol=1e-9)
-    minimum = value(objective, alpha, lowest.coef)
-    for w, gap, _ in told:
-        assert value(objective, alpha, w) - minimum <= gap + 1e-12
 
 
 @pytest.mark.parametrize("alpha", [1e-2, 1e-4])

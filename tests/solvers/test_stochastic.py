@@ -9,7 +9,7 @@ from all_pairs import is_valid_cost, pairwise
 from oracles import block_least_squares, label_pairs
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
-from rankwise.objectives import ScaledObjective, SquaredObjective
+from rankwise.objectives import SquaredObjective
 from rankwise.objectives.parts import parts_of
 from rankwise.pairs.labels import COSTS, QUERY_WEIGHTS, TIES, label_graph
 from rankwise.solvers.direct import DirectFactor
@@ -43,18 +43,6 @@ def test_parts_add_up_to_the_explicit_pairs(storage, queries, weighted, query_we
     np.testing.assert_allclose(sum(part.product(np.eye(5)) for part in parts), H, atol=1e-9)
     np.testing.assert_allclose(sum(part.rhs for part in parts), problem.X.T @ pairs.pull, atol=1e-9)
     np.testing.assert_allclose(sum(part.diagonal() for part in parts), np.diag(H), atol=1e-9)
-
-
-def test_parts_of_several_outputs_and_of_scaled_objectives():
-    problem = make_problem(3, queries=1)
-    y = np.column_stack([problem.y, problem.X[:, 0]])
-    objective = SquaredObjective(as_design(problem.X), label_graph(y, check_qid(None, 40)))
-    for whole in (ScaledObjective(objective, np.geomspace(0.1, 10, 5)), objective):
-        parts = list(parts_of(whole, 11))
-        assert len(parts) == 4
-        np.testing.assert_allclose(sum(part.rhs for part in parts), whole.rhs, atol=1e-9)
-        np.testing.assert_allclose(sum(part.product(np.eye(5)) for part in parts), whole.matrix(), atol=1e-9)
-        np.testing.assert_allclose(sum(part.diagonal() for part in parts), whole.diagonal(), atol=1e-9)
 
 
 def test_a_query_is_never_cut_and_a_walk_is_one_read():

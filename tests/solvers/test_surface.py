@@ -179,15 +179,3 @@ def test_alphas_that_come_later_are_as_if_they_had_been_there(later):
     np.testing.assert_array_equal(run.tables[0].alphas, ALPHAS)
     np.testing.assert_array_equal(run.tables[0].table, whole.tables[0].table)
     np.testing.assert_array_equal(run.tables[0].converged_at, whole.tables[0].converged_at)
-
-
-def test_the_basis_stays_orthonormal_and_ends_with_the_space():
-    problem = make_problem(7, rows=200, features=60, queries=1, real=True)
-    problem.X = problem.X * np.logspace(-3, 1, 60)
-    objective = SquaredObjective(as_design(problem.X), label_graph(problem.y, check_qid(None, 200)))
-    run = surface_of(objective, np.array([0.0, 1e-6]), tol=1e-14, max_iter=500)
-    run.advance(FOREVER)
-    assert run.space.n_steps <= 61
-    steps = run.space.n_steps
-    basis = np.concatenate([chunk[0] for chunk in run.space._chunks])[:steps]
-    np.testing.assert_allclose(basis @ basis.T, np.eye(steps), atol=1e-10)

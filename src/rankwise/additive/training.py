@@ -81,7 +81,7 @@ class SquaredTraining:
     def on(self, design: Design, nonnegative: _Mask) -> LossSolver:
         """Return a solver for a design."""
         if nonnegative.any():
-            loss: Any = SquaredLoss()
+            loss: Any = SquaredLoss
             graph: Any = self.graph
             return _bounded(MeanLoss(design, graph, loss), nonnegative, self.tol, self.max_iter)
         return _SquaredSolver(self, SquaredObjective(design, self.graph)).solve

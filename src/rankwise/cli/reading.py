@@ -37,7 +37,7 @@ from rankwise.data.containers import pays_as_array
 from rankwise.data.duels import WINNER_AND_LOSER, duel_columns, duel_sides, stack_duels
 from rankwise.data.queries import Queries
 from rankwise.data.store import META, open_store
-from rankwise.data.svmlight import TextReader, item_ids, no_rows, text_blocks
+from rankwise.data.svmlight import TextReader, item_ids, text_blocks
 from rankwise.data.tables import (
     TableFile,
     TableReader,
@@ -401,9 +401,7 @@ def _read_text(
     with ProgressLine(f"reading {source}") as progress:
         for _ in reader.parse():
             progress.update(f"{reader.n_bytes / 1e6:,.0f} MB")
-    if reader.rows.rows == 0:
-        raise no_rows(reader)
-    block = reader.take()
+    block = reader.take_whole()
     qid = block.qid()
     X = block.matrix(reader.n_columns)
     found = item_ids(reader.comments) if wants_items else np.empty(0, np.str_)

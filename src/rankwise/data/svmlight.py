@@ -54,6 +54,9 @@ _LONGEST_LINE = 1 << 28  # bytes: a row of some twenty million values
 PARSED_AT_ONCE = 1 << 22
 # Values that are turned into text at a time: little enough that its memory is used again for the next ones.
 _WRITTEN_AT_ONCE = 1 << 17
+# A column number is taken for a slip where it is beyond so many, and so many times the one before it, in data of at
+# least so many entries.
+_MANY_COLUMNS, _FAR, _MANY_ENTRIES = 1_000_000, 1000, 100
 _UNPACKERS: dict[bytes, Callable[[Any], Any]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
@@ -156,9 +159,7 @@ def load_svmlight(
     reader.keeps_comments = comments
     for _ in reader.parse():
         pass
-    if reader.rows.rows == 0:
-        raise no_rows(reader)
-    block = reader.take()
+    block = reader.take_whole()
     found = block.matrix(reader.n_columns), block.labels, block.qid()
     return (*found, np.array(reader.comments, dtype=np.str_)) if comments else found
 
@@ -315,6 +316,24 @@ class TextReader:
         return TextBlock(
             self.rows.take(self.rows.rows if n_rows is None else n_rows), has_qid=self.rows.has_qid
         )
+
+    def take_whole(self) -> TextBlock:
+        """Return all rows after `parse`; no rows, or one column number far from all others, is an error."""
+        if self.rows.rows == 0:
+            raise no_rows(self)
+        block, last = self.take(), self.n_columns - 1
+        # Every column costs time and memory, whether it occurs or not. Hashed columns are spread evenly, and new rows
+        # for a model may be few: both pass.
+        if self.n_features is None and last >= _MANY_COLUMNS and block.columns.size >= _MANY_ENTRIES:
+            before = int(block.columns.max(initial=0, where=block.columns < last))
+            if before * _FAR < last:
+                names = ", ".join(source.name for source in self.sources)
+                raise InvalidInputError(
+                    f"{names}: there is a column {last + self.base}, and the one before it that occurs is "
+                    f"{before + self.base}.",
+                    "correct the number; if it is right, pass the number of columns (n_features).",
+                )
+        return block
 
     @property
     def n_columns(self) -> int:

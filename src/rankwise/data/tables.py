@@ -237,7 +237,6 @@ class TableFile:
             for data in self.dataset.to_batches(
                 columns=list(columns), batch_size=n_rows, batch_readahead=4, fragment_readahead=1
             ):
-                data.validate(full=True)  # a damaged Arrow file would be read outside its buffers
                 if data.num_rows:
                     yield Batch(self, row, data)
                 row += data.num_rows
@@ -325,15 +324,26 @@ def _open_file(path: Path, texts: Sequence[str | None]) -> TableFile:
         if magic.startswith(b"\xff\xff\xff\xff"):
             with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as reader:
                 reader.schema.names  # noqa: B018 - raises where a name is damaged
-                return open_tables(reader.read_all())[0]
+                return _checked(path.name, reader.read_all())
         if not magic.startswith((b"PAR1", b"ARROW1")):
             return _open_csv(path, magic, texts)
+        if magic.startswith(b"ARROW1"):  # not as a dataset, which crashes on some damaged files
+            with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as reader:
+                reader.schema.names  # noqa: B018 - as above
+                return _checked(path.name, reader.read_all())
         # Arrow's default reads Parquet far ahead of the batches: 660 MB of a file of 600 MB, instead of 120.
         scan = pa.dataset.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
-        parquet = pa.dataset.ParquetFileFormat(default_fragment_scan_options=scan)
-        dataset = pa.dataset.dataset(path, format=parquet if magic.startswith(b"PAR1") else "ipc")
+        dataset = pa.dataset.dataset(
+            path, format=pa.dataset.ParquetFileFormat(default_fragment_scan_options=scan)
+        )
         dataset.schema.names  # noqa: B018 - as above
         return TableFile(path.name, dataset, dataset.count_rows())
+
+
+def _checked(name: str, table: Any) -> TableFile:
+    """Return a table of Arrow data that were just read; damaged ones would be read outside their buffers."""
+    table.validate(full=True)
+    return TableFile(name, import_pyarrow().dataset.dataset(table), table.num_rows)
 
 
 def _open_csv(path: Path, magic: bytes, texts: Sequence[str | None]) -> TableFile:

@@ -98,8 +98,8 @@ def _regularisation(table: Reading | None, view: ModelView) -> tuple[str, str]:
         return "How the regularisation was chosen", shown
     if view.of_mean:
         return "The models of the mean", _parts_of_mean(view)
-    alpha = alpha_of(view)[0]
-    given = "" if alpha is None else f" alpha = {number(alpha)} was given."
+    fixed = alpha_of(view)[0]
+    given = "" if fixed is None else f" alpha = {number(fixed)} was given."
     return "Regularisation", f"<p>This model did not choose its regularisation.{given}</p>"
 
 
