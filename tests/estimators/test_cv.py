@@ -126,7 +126,7 @@ def test_alphas_that_are_lost_beside_the_columns():
     X[[1, 2, 5], 0] = 9e6, -4.5e7, -2.2e7
     X[7, 1] = 1.0
     y, qid = [0, 1, 0, 2, 0, 3, 0, 1], ["b", "a", "a", "a", "a", "c", "d", "d"]
-    with pytest.raises(InvalidInputError, match=r"alphas are lost.*Hint: scale the columns"):
+    with pytest.raises(InvalidInputError, match=r"alphas vanish by rounding.*Hint: scale the columns"):
         RankRLSCV([0.1, 1.0], cv="leave-query-out").fit(X, y, qid)
     assert np.isfinite(RankRLSCV([1e9], cv="leave-query-out").fit(X, y, qid).predict(X)).all()
 

@@ -134,7 +134,7 @@ def test_pairs_without_any_left_to_train_on():
             )
         messages.add(str(caught.value))
     assert len(messages) == 2
-    assert any("none to train on. Hint: use a smaller validation_fraction" in message for message in messages)
+    assert any("left to train on. Hint: use a smaller validation_fraction" in message for message in messages)
     assert any("cannot score" in message for message in messages)
 
 

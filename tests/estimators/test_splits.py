@@ -18,7 +18,7 @@ BAD = {
     "trains on rows that it tests": [(FIRST, FIRST)],
     "makes no folds": [],
     r"out of bounds.*from 0 to 23": [(FIRST, SECOND + 5)],
-    "no pair of positions of rows": [1, 2],
+    "not a pair of positions of rows": [1, 2],
     "integer": [(FIRST * 1.0, SECOND * 1.0)],
     "unpack": [(FIRST, SECOND, FIRST)],
     "shape": [(FIRST[:, None], SECOND[:, None])],
@@ -61,7 +61,7 @@ def test_positions_negative_ones_lists_and_masks(model, data):
     ("splits", "message"),
     [
         ([(range(5), range(5, 12))], "out of bounds"),
-        ([1], "no pair of positions of pairs"),
+        ([1], "not a pair of positions of pairs"),
         ([(range(6), range(5, 10))], "trains on pairs that it tests"),
         ([], "makes no folds"),
     ],

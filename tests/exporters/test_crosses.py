@@ -346,7 +346,7 @@ def test_a_side_may_be_scaled_inside_queries(target, tmp_path):
     np.testing.assert_allclose(
         run(target, made, X, qid, True, tmp_path), formula.evaluate(X, qid), atol=1e-12
     )
-    with pytest.raises(InvalidInputError, match="goes on"):
+    with pytest.raises(InvalidInputError, match="must come last"):
         rankwise.export(Formula(("x0", "x1"), (False, False), terms=(Term(1.0, product_of(
             Column(0, (QueryScale("minmax"),)), Column(1))),)), "vespa")  # fmt: skip
 
