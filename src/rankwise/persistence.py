@@ -328,6 +328,8 @@ def _write_object(value: Any, arrays: dict[str, AnyArray]) -> Json:
         ]
     if isinstance(parameters.get("random_state"), np.random.RandomState | np.random.Generator):
         parameters["random_state"] = None
+    if isinstance(parameters.get("cv"), list | tuple):  # numbers of training rows
+        parameters["cv"] = signature(kind).parameters["cv"].default
     attributes = vars(value) if isinstance(value, BaseEstimator) else {}
     attributes = {
         name: one for name, one in attributes.items() if name not in omitted and _is_attribute(kind, name)
