@@ -511,7 +511,9 @@ class Search:
             width = resolve_gamma(gamma.item(), X, weight)
             features = FeatureMap.of_basis(Kernel(name, {"gamma": width}), X[rows])
             Z, Z_scored = features.transform(X), None if scored is None else features.transform(scored)
-            selector = self._selector("rls", {"alphas": _KERNEL_ALPHAS, "prior": np.zeros(Z.shape[1])})
+            # The features are few, however many columns X has; kernels have no iterations to choose.
+            parameters = {"method": "tikhonov", "alphas": _KERNEL_ALPHAS, "prior": np.zeros(Z.shape[1])}
+            selector = self._selector("rls", parameters)
             problem.fit(selector, Z, Z_scored)
             linear = METHODS["rls"].fixed(selector)
             held_out = problem.held_out(linear, selector, Z, Z_scored)
@@ -532,7 +534,7 @@ class Search:
             tried.append((self.loss(figure), trees, first))
         _, trees, first = min(tried, key=lambda one: one[0])
         fixed = METHODS["trees"].fixed(trees)
-        held_out = first if scored is not None else problem.held_out(clone(fixed), trees, X, None, [first])
+        held_out = first if scored is not None else problem.held_out(clone(fixed), trees, X, None, first)
         own = replace(candidate, options=(("n_leaves", trees.n_leaves),))
         return [(own, fixed, held_out, None if scored is None else trees)]
 
