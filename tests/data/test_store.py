@@ -400,7 +400,9 @@ def test_files_of_another_size_or_header_are_refused(folder):
         open_store(folder)
 
 
-@pytest.mark.parametrize("error", [OSError(24, "Too many open files"), PermissionError(13, "no"), MemoryError()])
+@pytest.mark.parametrize(
+    "error", [OSError(24, "Too many open files"), PermissionError(13, "no"), MemoryError()]
+)
 def test_errors_of_the_system_are_not_called_damage(error, folder, monkeypatch):
     def failing(*_args, **_how):
         raise error
