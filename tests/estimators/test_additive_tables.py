@@ -135,3 +135,14 @@ def test_lists_are_sent_to_the_encoder():
     X["vector"] = [[1.0, 2.0]] * 40
     with pytest.raises(InvalidInputError, match=r"no codes for lists.*vector.*Hint"):
         AdditiveRanker().fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "wrong", [np.zeros((2, 5)), np.zeros((2, 7)), np.zeros(6), np.full((2, 6), np.inf), [["cup"] * 6]]
+)
+def test_arrays_that_are_no_codes_of_the_table_are_refused(wrong):
+    X, y, qid = shop()
+    model = AdditiveRanker(interactions=0).fit(X, y, qid=qid)
+    np.testing.assert_array_equal(model.predict(model.encoder_.transform(X)), model.predict(X))
+    with pytest.raises(InvalidInputError, match="fitted to a table of 6 columns.*Hint"):
+        model.predict(wrong)
