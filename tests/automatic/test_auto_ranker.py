@@ -196,6 +196,16 @@ def test_held_out_scores_of_a_kernel_are_those_of_its_fits(n_columns):
         assert trial.held_out == pytest.approx(again, abs=1e-6 * np.ptp(again))
 
 
+def test_kernels_whose_features_do_not_fit_in_memory_are_left_out(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 3))
+    monkeypatch.setattr("rankwise.runtime.memory._ALWAYS_FITS", 0)
+    monkeypatch.setattr("rankwise.runtime.memory.available_memory", lambda: 8_000_000)
+    model = AutoRanker(methods=["rls", "kernel"], fixed={"basis": 500}, estimate=False).fit(X, X[:, 0])
+    assert [one.form for one in model.candidates_] == ["linear"]
+    assert any("A kernel on 500 basis rows takes about" in words for words in model.skipped_)
+
+
 def test_order_of_rows_and_names_of_queries_change_nothing_given_the_folds(graded):
     X, y, qid = graded
     order = np.random.default_rng(3).permutation(len(y))

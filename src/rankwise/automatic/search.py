@@ -37,6 +37,7 @@ from rankwise.exceptions import InvalidInputError, MemoryLimitError
 from rankwise.kernels import FeatureMap, Kernel, resolve_gamma
 from rankwise.kernels.basis import choose_basis
 from rankwise.model_selection import fit_ranker, predict_scores
+from rankwise.runtime.memory import MemoryBudget
 from rankwise.runtime.progress import ProgressLine
 
 __all__ = ["PREFERENCES", "YARDSTICK", "Search", "Trial"]
@@ -503,6 +504,8 @@ class Search:
         _, X, scored = problem.columns.get(candidate.scaling)
         estimator, weight = self._selector("kernel", parameters), problem.columns.weight
         name, basis = str(estimator.kernel), self.size.n_rows if estimator.basis is None else estimator.basis
+        n_rows = self.size.n_rows
+        MemoryBudget().demand(8 * 2 * n_rows * basis, n_rows, f"A kernel on {basis} basis rows")
         rows = choose_basis(basis, Kernel(name), X, self.random_state, weight)
         given = parameters.get("gamma", self.fixed.get("gamma"))
         gammas: Any = gammas_of(name, self.size.n_columns) if given is None else given
