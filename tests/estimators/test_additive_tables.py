@@ -146,7 +146,7 @@ def test_arrays_that_are_no_codes_of_the_table_are_refused(wrong):
     X, y, qid = shop()
     model = AdditiveRanker(interactions=0).fit(X, y, qid=qid)
     np.testing.assert_array_equal(model.predict(model.encoder_.transform(X)), model.predict(X))
-    with pytest.raises(InvalidInputError, match="fitted to a table of 6 columns.*Hint"):
+    with pytest.raises(InvalidInputError, match=r"fitted to a table of 6 columns.*Hint"):
         model.predict(wrong)
 
 
