@@ -328,6 +328,8 @@ def _write_object(value: Any, arrays: dict[str, AnyArray]) -> Json:
         ]
     if isinstance(parameters.get("random_state"), np.random.RandomState | np.random.Generator):
         parameters["random_state"] = None
+    if isinstance(parameters.get("cv"), list | tuple):  # numbers of training rows
+        parameters["cv"] = signature(kind).parameters["cv"].default
     attributes = vars(value) if isinstance(value, BaseEstimator) else {}
     attributes = {
         name: one for name, one in attributes.items() if name not in omitted and _is_attribute(kind, name)
@@ -632,6 +634,14 @@ def _check_terms(step: Any) -> None:
     for name, size in sizes.items():
         array = getattr(step, name)
         _require(array.shape == (size,) and np.isfinite(array).all(), f"{name} does not have {size} numbers")
+    encoder = vars(step).get("encoder_")
+    if encoder is not None:
+        is_whole = encoder.codes and getattr(encoder, "n_features_in_", None) == step.n_features_in_
+        _require(is_whole, "the encoder makes other columns than the curves read")
+        for side in terms.sides:
+            column = encoder.columns_[side.column]
+            codes = np.arange(len(column["levels"]) + 1) if column["kind"] == "category" else side.knots
+            _require(np.isin(side.knots, codes).all(), "a curve has levels that its column does not")
 
 
 def _check_trees(step: Any) -> None:

@@ -182,6 +182,30 @@ def test_ids_of_queries_are_read_once_and_not_for_every_model(graded, monkeypatc
     assert len(read) == 1
 
 
+@pytest.mark.parametrize("n_columns", [3, 1001])
+def test_held_out_scores_of_a_kernel_are_those_of_its_fits(n_columns):
+    rng = np.random.default_rng(0)
+    X, qid = rng.normal(size=(120, n_columns)), np.arange(120) // 10
+    y = X[:, 0] + rng.normal(size=120)
+    fixed = {"basis": 120, "gamma": [0.5 / n_columns]}  # of all rows the features are exact
+    model = AutoRanker(methods=["kernel"], fixed=fixed, estimate=False).fit(X, y, qid)
+    problem = model.search_.problem.by_rank
+    for trial in model.search_.trials:
+        _, Z, _ = problem.columns.get(trial.candidate.scaling)
+        again = problem.held_out(trial.estimator, trial.ranker, Z, None)
+        assert trial.held_out == pytest.approx(again, abs=1e-6 * np.ptp(again))
+
+
+def test_kernels_whose_features_do_not_fit_in_memory_are_left_out(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2000, 3))
+    monkeypatch.setattr("rankwise.runtime.memory._ALWAYS_FITS", 0)
+    monkeypatch.setattr("rankwise.runtime.memory.available_memory", lambda: 8_000_000)
+    model = AutoRanker(methods=["rls", "kernel"], fixed={"basis": 500}, estimate=False).fit(X, X[:, 0])
+    assert [one.form for one in model.candidates_] == ["linear"]
+    assert any("A kernel on 500 basis rows takes about" in words for words in model.skipped_)
+
+
 def test_order_of_rows_and_names_of_queries_change_nothing_given_the_folds(graded):
     X, y, qid = graded
     order = np.random.default_rng(3).permutation(len(y))

@@ -11,6 +11,7 @@ from exported import run_duckdb, run_python
 from rankwise import AutoRanker
 from rankwise.datasets import load_hotels
 from rankwise.displays import CurvesDisplay
+from rankwise.exceptions import InvalidInputError
 from rankwise.report import Report
 
 
@@ -124,3 +125,13 @@ def test_wide_tables_have_no_curves():
     X = rng.normal(size=(40, 5001))
     model = AutoRanker(cv=3, estimate=False).fit(X, X[:, 0])
     assert "curves and surfaces: X has 5,001 columns, and they are for at most 5,000" in model.skipped_
+
+
+def test_a_table_whose_fit_failed_is_forgotten():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    model, table = AutoRanker(methods=["curves"], estimate=False), pd.DataFrame({"kind": ["a", "b"] * 30})
+    with pytest.raises(InvalidInputError):
+        model.fit(table, X[:-1, 0])
+    assert model.fit(X, X[:, 0]).encoder_ is None
+    assert model.score(X, X[:, 0]) > 0.9

@@ -139,3 +139,14 @@ def test_an_evaluation_set_stops_growth_and_columns_without_values_are_left_alon
     assert model.n_trees_ in {40, 60, 90, 135, 200, 300, 450}
     same = BoostedTrees(model.n_trees_, n_leaves=8).fit(X[:400], y[:400], qid[:400])
     assert model.predict(empty) == pytest.approx(same.predict(X), abs=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_fold_that_stops_growth_has_labels_that_differ(seed):
+    rng = np.random.default_rng(0)
+    X, qid = rng.normal(size=(60, 3)), np.arange(60) // 10
+    y = np.where(qid < 2, X[:, 0].round(1), 1.0)
+    model = AutoRanker(methods=["trees"], estimate=False, random_state=seed).fit(X, y, qid)
+    trial = model.search_.trials[0]
+    assert sorted(np.unique(qid[trial.held_out != 0])) == sorted(np.unique(qid))
+    assert trial.figure.per_unit.size == 2

@@ -401,6 +401,32 @@ def test_files_of_another_size_or_header_are_refused(folder):
 
 
 @pytest.mark.parametrize(
+    "error", [OSError(24, "Too many open files"), PermissionError(13, "no"), MemoryError()]
+)
+def test_errors_of_the_system_are_not_called_damage(error, folder, monkeypatch):
+    def failing(*_args, **_how):
+        raise error
+
+    monkeypatch.setattr(np.lib.format, "open_memmap", failing)
+    with pytest.raises(type(error)) as caught:
+        open_store(folder)
+    assert caught.value is error
+
+
+def test_a_store_that_is_being_replaced_is_opened_again(folder, monkeypatch):
+    opened, fails = np.lib.format.open_memmap, [FileNotFoundError(2, "No such file or directory")]
+
+    def failing_once(*args, **how):
+        if fails:
+            raise fails.pop()
+        return opened(*args, **how)
+
+    monkeypatch.setattr(np.lib.format, "open_memmap", failing_once)
+    assert open_store(folder).y.size
+    assert not fails
+
+
+@pytest.mark.parametrize(
     ("name", "at", "wrong", "message"),
     [
         ("indices", 5, 9, "indices of the matrix"),

@@ -1,5 +1,7 @@
 """Additive models of tables: texts, booleans, dates and missing values, as people write them."""
 
+import io
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -10,7 +12,7 @@ import rankwise
 from optional import polars
 from rankwise import AdditiveRanker, AdditiveRankerCV
 from rankwise.datasets import load_hotels
-from rankwise.exceptions import InvalidInputError
+from rankwise.exceptions import InvalidInputError, ModelFileError
 from rankwise.preprocessing import TableEncoder
 from rankwise.preprocessing.table_encoder import query_crosses
 
@@ -135,3 +137,26 @@ def test_lists_are_sent_to_the_encoder():
     X["vector"] = [[1.0, 2.0]] * 40
     with pytest.raises(InvalidInputError, match=r"no codes for lists.*vector.*Hint"):
         AdditiveRanker().fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "wrong", [np.zeros((2, 5)), np.zeros((2, 7)), np.zeros(6), np.full((2, 6), np.inf), [["cup"] * 6]]
+)
+def test_arrays_that_are_no_codes_of_the_table_are_refused(wrong):
+    X, y, qid = shop()
+    model = AdditiveRanker(interactions=0).fit(X, y, qid=qid)
+    np.testing.assert_array_equal(model.predict(model.encoder_.transform(X)), model.predict(X))
+    with pytest.raises(InvalidInputError, match=r"fitted to a table of 6 columns.*Hint"):
+        model.predict(wrong)
+
+
+def test_a_file_whose_curves_are_of_another_table_is_refused():
+    X, y, qid = shop()
+    model = AdditiveRanker(interactions=0).fit(X, y, qid=qid)
+    encoder = TableEncoder(codes=True)
+    for other in (X[["price", "kind"]], X.assign(kind="cup")):
+        model.encoder_ = clone(encoder).fit(other)
+        file = io.BytesIO()
+        model.save(file)
+        with pytest.raises(ModelFileError, match=r"other columns than the curves|levels that its column"):
+            rankwise.load(io.BytesIO(file.getvalue()))

@@ -210,6 +210,21 @@ def test_parameters_that_control_how_a_computation_runs_are_not_restored():
     assert (again.memory, again.verbose) == (None, False)
 
 
+@pytest.mark.parametrize("methods", [["rls"], ["svm"], ["curves"], ["rls", "curves", "average"]])
+def test_files_hold_no_row_numbers_of_folds(methods):
+    problem = make_problem(3, rows=400, features=3, queries=20)
+    model = AutoRanker(methods=methods, prefer="accuracy", estimate=False)
+    data = saved(model.fit(problem.X, problem.y, qid=problem.qid))
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        arrays = [np.load(archive.open(one)) for one in archive.namelist() if one.endswith(".npy")]
+    assert max(array.size for array in arrays) < 200
+    again = loaded(data)
+    assert again.predict(problem.X).tobytes() == model.predict(problem.X).tobytes()
+    splits = [(np.arange(200), np.arange(200, 400))]
+    listed = RankRLSCV(cv=splits).fit(problem.X, problem.y, qid=np.sort(problem.qid))
+    assert loaded(saved(listed)).cv == RankRLSCV().cv
+
+
 def test_statistics_of_partial_fit_are_not_saved():
     problem = make_problem(3, rows=80, features=4, queries=6)
     model = RankRLS().partial_fit(problem.X, problem.y, qid=problem.qid)

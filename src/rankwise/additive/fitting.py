@@ -234,7 +234,6 @@ class AdditiveFit:
         self,
         alpha: float,
         n_pairs: int,
-        start: Floats | None = None,
         rounds: Rounds = PLAIN,
         sample: Callable[[], AdditiveFit | None] = lambda: None,
     ) -> tuple[Layout, Solution]:
@@ -244,8 +243,8 @@ class AdditiveFit:
         encoded.
         """
         if n_pairs == 0:
-            return self.solve_adapting(alpha, rounds, (), start)
-        pairs, curves = (sample() or self).best_pairs(alpha, n_pairs, start)
+            return self.solve_adapting(alpha, rounds)
+        pairs, curves = (sample() or self).best_pairs(alpha, n_pairs)
         self.release_curves()
         return self.solve_adapting(alpha, rounds, pairs, curves)
 

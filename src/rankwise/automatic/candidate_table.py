@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
 from html import escape
 from typing import Any, overload
 
@@ -141,16 +141,6 @@ class CandidateTable(Sequence[Entry]):
             for entry in self.entries
         ]
         return rows if times else [{k: v for k, v in row.items() if k != "seconds"} for row in rows]
-
-    @classmethod
-    def from_dicts(cls, rows: Sequence[Mapping[str, Any]], **facts: Any) -> CandidateTable:
-        """Make a table from the result of `as_dicts`."""
-        known = {one.name for one in fields(Entry)}
-        entries = []
-        for row in rows:
-            kept = {name: value for name, value in row.items() if name in known}
-            entries.append(Entry(**{**kept, **{name: tuple(kept.get(name, ())) for name in _LISTS}}))
-        return cls(tuple(entries), **facts)
 
     def header(self) -> list[str]:
         """Return the names of the printed columns."""

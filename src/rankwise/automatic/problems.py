@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -31,7 +32,7 @@ from rankwise.data.validation import (
     rows_of_eval_set,
 )
 from rankwise.estimators.base import Ranker
-from rankwise.exceptions import InvalidInputError
+from rankwise.exceptions import InvalidInputError, NoPairsError, UndefinedMetricError
 from rankwise.fitting.problem import Problem as RankingProblem
 from rankwise.metrics import Metric, get_metric
 from rankwise.metrics.metric import Evaluator
@@ -162,30 +163,47 @@ class LabelledRows:
         model: Ranker,
         X: Matrix,
         scored: Matrix | None,
-        known: Sequence[Floats] = (),
+        known: Floats | None = None,
     ) -> Floats:
         """Return a score for each row that is held out, by a model that did not see it; 0 for the others.
 
-        `estimator` is fitted without each fold in turn, but for the first ones, whose scores are `known`; `model`,
-        fitted to all rows, scores an evaluation set.
+        `estimator` is fitted without each fold in turn, but for the fold of `stopped_early`, whose scores may be
+        `known`; `model`, fitted to all rows, scores an evaluation set.
         """
         if self.scored is not None and scored is not None:
             return np.asarray(model.predict(scored))
-        splits = (self.cv or [])[len(known) :]
-        return self._in_place([*known, *(self._scores(*split, estimator, X) for split in splits)])
+        without = None if known is None else self._first_to_score
+        parts = [
+            known if known is not None and number == without else self._scores(*split, estimator, X)
+            for number, split in enumerate(self.cv or ())
+        ]
+        return self._in_place(parts)
 
     def stopped_early(self, estimator: Ranker, X: Matrix, scored: Matrix | None) -> tuple[Floats, Figure]:
-        """Fit all rows but those of the first fold, or of the evaluation set, which stop the fit; score these."""
+        """Fit all rows but those of one fold, or of the evaluation set, which stop the fit; score these."""
         if self.scored is not None and scored is not None:
             found = np.asarray(self.fit(estimator, X, scored).predict(scored))
             return found, self.figure(found)
         assert self.cv is not None
-        train, test = self.cv[0]
+        train, test = self.cv[self._first_to_score]
         ids = () if self.known is None else (self.known.subset(test),)
         found = self._scores(train, test, estimator, X, eval_set=(X[test], self.y[test], *ids))
         scores = np.zeros(self.n_rows)
         scores[test] = found
-        return found, replace(self, fold=np.where(self.fold == 0, 0, -1)).figure(scores)
+        return found, self._only(self._first_to_score).figure(scores)
+
+    @cached_property
+    def _first_to_score(self) -> int:
+        """The first fold that the metric is defined on: in few rows all labels may be equal."""
+        for number in range(len(self.cv or ())):
+            with suppress(NoPairsError, UndefinedMetricError):
+                self._only(number).figure(np.zeros(self.n_rows))
+                return number
+        return 0
+
+    def _only(self, number: int) -> LabelledRows:
+        """Return the same, scored by one fold."""
+        return replace(self, fold=np.where(self.fold == number, 0, -1))
 
     def assembled(self, parts: Sequence[Floats]) -> Floats | None:
         """Return `held_out` from the scores of each split of `cv`; None where they are not all here."""

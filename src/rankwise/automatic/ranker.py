@@ -269,8 +269,8 @@ class AutoRanker(CalibratedRanker):
                 f"encoder={encoder!r} is not a TableEncoder.", "use 'auto', None or a TableEncoder."
             )
         self.encoder_ = None if encoder is None else clone(encoder).fit(X, qid=qid)
-        if self.encoder_ is not None:
-            self.coded = _coded(self.encoder_, X)
+        if self.encoder is not None:  # the rows of a nested choice are coded already
+            self.coded = None if self.encoder_ is None else _coded(self.encoder_, X)
         return X if self.encoder_ is None else self.encoder_.transform(X)
 
     def _design(self, X: Matrix) -> Design:

@@ -37,6 +37,7 @@ from rankwise.exceptions import InvalidInputError, MemoryLimitError
 from rankwise.kernels import FeatureMap, Kernel, resolve_gamma
 from rankwise.kernels.basis import choose_basis
 from rankwise.model_selection import fit_ranker, predict_scores
+from rankwise.runtime.memory import MemoryBudget
 from rankwise.runtime.progress import ProgressLine
 
 __all__ = ["PREFERENCES", "YARDSTICK", "Search", "Trial"]
@@ -503,6 +504,8 @@ class Search:
         _, X, scored = problem.columns.get(candidate.scaling)
         estimator, weight = self._selector("kernel", parameters), problem.columns.weight
         name, basis = str(estimator.kernel), self.size.n_rows if estimator.basis is None else estimator.basis
+        n_rows = self.size.n_rows
+        MemoryBudget().demand(8 * 2 * n_rows * basis, n_rows, f"A kernel on {basis} basis rows")
         rows = choose_basis(basis, Kernel(name), X, self.random_state, weight)
         given = parameters.get("gamma", self.fixed.get("gamma"))
         gammas: Any = gammas_of(name, self.size.n_columns) if given is None else given
@@ -511,7 +514,9 @@ class Search:
             width = resolve_gamma(gamma.item(), X, weight)
             features = FeatureMap.of_basis(Kernel(name, {"gamma": width}), X[rows])
             Z, Z_scored = features.transform(X), None if scored is None else features.transform(scored)
-            selector = self._selector("rls", {"alphas": _KERNEL_ALPHAS, "prior": np.zeros(Z.shape[1])})
+            # The features are few, however many columns X has; kernels have no iterations to choose.
+            parameters = {"method": "tikhonov", "alphas": _KERNEL_ALPHAS, "prior": np.zeros(Z.shape[1])}
+            selector = self._selector("rls", parameters)
             problem.fit(selector, Z, Z_scored)
             linear = METHODS["rls"].fixed(selector)
             held_out = problem.held_out(linear, selector, Z, Z_scored)
@@ -532,7 +537,7 @@ class Search:
             tried.append((self.loss(figure), trees, first))
         _, trees, first = min(tried, key=lambda one: one[0])
         fixed = METHODS["trees"].fixed(trees)
-        held_out = first if scored is not None else problem.held_out(clone(fixed), trees, X, None, [first])
+        held_out = first if scored is not None else problem.held_out(clone(fixed), trees, X, None, first)
         own = replace(candidate, options=(("n_leaves", trees.n_leaves),))
         return [(own, fixed, held_out, None if scored is None else trees)]
 

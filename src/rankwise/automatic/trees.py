@@ -35,7 +35,7 @@ class BoostedTrees(RankingMixin, BaseEstimator):  # type: ignore[misc]
     Parameters
     ----------
     n_trees : int, default=100
-        With an evaluation set, at most about so many as that set wants.
+        Not used with an evaluation set, which chooses the number.
     n_leaves : int, default=31
     random_state : int, default=0
     n_threads : int, default=None

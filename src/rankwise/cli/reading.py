@@ -511,10 +511,9 @@ def _read_table(
     needs_labels: bool,
     wants_items: bool,
 ) -> Data:
-    names = files[0].schema.names
-    has_label = (options.label or "label") in names
-    if not has_label and duel_columns(names) and options.command != "convert":
+    if _lists_duels(files[0], options) and options.command != "convert":
         return _read_duels(files, source, options, model)
+    names = files[0].schema.names
     roles = open_roles(files[0], source, options, model)
     if roles.label is None and needs_labels:
         raise _without_labels(source, names, options, model)
@@ -677,6 +676,11 @@ def _read_preferences(
     )  # fmt: skip
 
 
+def _lists_duels(file: TableFile, options: argparse.Namespace) -> bool:
+    names = file.schema.names
+    return (options.label or "label") not in names and bool(duel_columns(names))
+
+
 def _read_duels(
     files: list[TableFile], source: str, options: argparse.Namespace, model: Model | None
 ) -> Data:
@@ -727,7 +731,10 @@ def _merged(data: Data) -> Data:
 
 
 def read_blocks(paths: list[str], options: argparse.Namespace, model: Model) -> Iterator[Data]:
-    """Yield the rows of text or tables block by block, without labels and queries; they need not fit in memory."""
+    """Yield the rows of text or tables block by block, without labels and queries; they need not fit in memory.
+
+    Duels are one block.
+    """
     kind, source = _kind_and_name(paths, options)
     if kind == "text":
         reader = open_reader(paths, options, model)
@@ -735,6 +742,9 @@ def read_blocks(paths: list[str], options: argparse.Namespace, model: Model) -> 
             yield _as_trained(Data(source, block.matrix(reader.n_columns), first_column=reader.base), model)
         return
     files = open_tables(paths, _text_columns(options, model))
+    if _lists_duels(files[0], options):
+        yield _read_duels(files, source, options, model)
+        return
     roles = open_roles(files[0], source, options, model)
     if model.encoder is None:
         plan = _plan(files, roles, options, encodes=False, label=None, qid=None)

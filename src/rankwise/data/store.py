@@ -205,6 +205,10 @@ def _opened(path: str) -> Store:
         store = Store(path, meta, arrays)
         is_same = place.read_bytes() == text
     except Exception as error:
+        # A file that is missing is damage; other errors of the system, such as too many open files, are not.
+        is_missing = isinstance(error, FileNotFoundError | NotADirectoryError | IsADirectoryError)
+        if isinstance(error, OSError | MemoryError) and not is_missing:
+            raise
         raise _damaged(path, f"its files cannot be read ({error})") from error
     if not is_same:
         raise InvalidInputError(f"The store {path} was replaced while it was opened.", "open it again.")

@@ -147,7 +147,8 @@ def iter_table(
 ) -> Iterator[Table]:
     """Read a table a block of rows at a time, in the order of the rows; it need not fit in memory.
 
-    A CSV file is read whole, because the type of a column is known only after its last row.
+    A CSV file is read whole, because the type of a column is known only after its last row, and so is a compressed
+    Arrow file.
 
     Parameters
     ----------
@@ -352,6 +353,13 @@ def _open_csv(path: Path, magic: bytes, texts: Sequence[str | None]) -> TableFil
         header = _header(path, magic, text.read(1 << 16))
     is_tabbed = _ending(path) == ".tsv" and "\t" in header
     delimiter = "\t" if is_tabbed else max(_DELIMITERS, key=header.count)
+    names = [name for name in header.split(delimiter) if name.strip()]
+    # Columns without names are numbered from 0 by pandas.
+    if not names or (all(map(reads_as_number, names)) and names != [str(at) for at in range(len(names))]):
+        raise InvalidInputError(
+            f"{path.name} has no header line: it begins with {header!r:.60}.",
+            "write the names of the columns in the first line, in quotes if they are numbers.",
+        )
 
     def options(*, newlines: bool = False, **reading: Any) -> dict[str, Any]:
         types = {name: pa.string() for name in texts if name is not None}

@@ -156,7 +156,17 @@ class AdditiveMixin(BaseEstimator):  # type: ignore[misc]
                 self.feature_names_in_ = self.encoder_.feature_names_in_
         if self._encoder is None:
             return None
-        return self._encoder.transform(X) if is_table_like(X) else as_array("X", X).astype(np.float64)
+        if is_table_like(X):
+            return self._encoder.transform(X)
+        codes = as_array("X", X)
+        is_right = codes.shape[1:] == (self.n_features_in_,) and codes.dtype.kind in "biuf"
+        if not is_right or np.isinf(codes).any():
+            raise InvalidInputError(
+                f"The model was fitted to a table of {self.n_features_in_} columns, and X is an array of type "
+                f"{codes.dtype} and shape {codes.shape}, or infinite.",
+                "pass a table with these columns, or the codes that encoder_ makes of one.",
+            )
+        return codes.astype(np.float64)
 
     def _check_parameters(self) -> None:
         super()._check_parameters()

@@ -56,9 +56,9 @@ def run(options: argparse.Namespace) -> int:
         target == "scores" and not options.ranks and not model.view.needs_queries and options.items is None
     )
     with output_stream(options.output) as stream:
-        if is_plain and "store" not in kinds and not _has_duels(options, kinds):
+        if is_plain and "store" not in kinds:
             n_rows = sum(
-                _write_numbers(stream, score(model, block))
+                _write_numbers(stream, _one_per_line(block, score(model, block)))
                 for block in read_blocks(options.data, options, model)
             )
         else:
@@ -88,28 +88,24 @@ def _target(options: argparse.Namespace) -> str:
     return target
 
 
-def _has_duels(options: argparse.Namespace, kinds: set[str]) -> bool:
-    """Tell whether a table lists duels, for which `predict` writes differences."""
-    from rankwise.data.duels import duel_columns
-    from rankwise.data.tables import open_tables
-
-    if kinds != {"table"} or options.data == ["-"]:
-        return False
-    names = open_tables(options.data[:1])[0].schema.names
-    return (options.label or "label") not in names and bool(duel_columns(names))
+def _one_per_line(data: Data, scores: Floats) -> Floats:
+    """Return the score of each row, or the difference of each duel."""
+    if data.pairs is None or not data.is_duels:
+        return scores
+    return scores[data.pairs[:, 0]] - scores[data.pairs[:, 1]]
 
 
 def _write(stream: BinaryIO, data: Data, scores: Floats, target: str, model: Model, *, ranks: bool) -> int:
     """Write scores, ranks, differences of duels, or a table; return the number of lines."""
     from rankwise.data.queries import ranks_inside
 
-    if data.pairs is not None and data.is_duels:
+    if data.is_duels:
         if target != "scores":
             raise InvalidInputError(
                 f"{data.source} lists duels, which are not rankings of items.",
                 "write one number per line: -o scores.txt.",
             )
-        return _write_numbers(stream, scores[data.pairs[:, 0]] - scores[data.pairs[:, 1]])
+        return _write_numbers(stream, _one_per_line(data, scores))
     if data.qid is None and model.roles.qid is not None:
         remark(f"{data.source} has no column {model.roles.qid!r}: all rows are one ranking (--qid COLUMN)")
     if target == "scores":
