@@ -32,7 +32,7 @@ _NEGLIGIBLE = 1e-13  # of the weight of pairs is rounding
 class ComparedRows:
     """One ranking in which every two rows are compared, tied or not: the labels and alphas of models without two rows.
 
-    The formulas are in `rankwise.holdout.compared_pairs`.
+    The formulas are in `rankwise.holdout.leave_pair_out`.
 
     Attributes
     ----------

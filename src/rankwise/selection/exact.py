@@ -11,8 +11,7 @@ import numpy as np
 from rankwise.arrays import AnyArray, Floats, Ints
 from rankwise.design import matrix_rows
 from rankwise.fitting.problem import Problem
-from rankwise.holdout.decomposition import HoldOut
-from rankwise.holdout.groups import groups_of, held_out_residuals
+from rankwise.holdout.decomposition import HoldOut, groups_of, held_out_residuals
 from rankwise.holdout.leave_pair_out import pair_out_errors
 from rankwise.holdout.spaces import Decomposition, KernelSpace, Space, exact_bytes
 from rankwise.metrics import Metric
