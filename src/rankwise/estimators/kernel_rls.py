@@ -33,10 +33,10 @@ from rankwise.runtime.memory import MemoryBudget
 from rankwise.runtime.threads import one_blas_thread
 from rankwise.selection.exact import choose_exactly
 from rankwise.selection.grids import POWERS_OF_TWO
-from rankwise.selection.krylov import Dual
+from rankwise.selection.krylov import DualCoordinates
 from rankwise.selection.plan import Exact
 from rankwise.selection.result import Selection, on_one_grid, outputs_of
-from rankwise.selection.surface import EXACT, Reading
+from rankwise.selection.surface import EXACT, SurfaceSearch
 from rankwise.solvers.choose import SOLVERS
 
 __all__ = ["KernelMixin", "KernelRankRLS", "KernelRankRLSCV"]
@@ -353,9 +353,9 @@ class KernelRankRLSCV(KernelMixin, Ranker):
             return choose_exactly(KernelSpace(kernel), problem, plan, *options).with_facts(n_iter_=0)
         tol = float(self.tol)
         tol = tol if self.method_ == "tikhonov" else min(tol, EXACT)
-        reading = Reading(self._metric, self.method_, self.averaging, self.patience, tol, self.max_iter)
-        dual = Dual(kernel, kernel.products(problem.design))
-        selection, best = reading.choose(problem, plan, alphas, [dual])
+        search = SurfaceSearch(self._metric, self.method_, self.averaging, self.patience, tol, self.max_iter)
+        dual = DualCoordinates(kernel, kernel.products(problem.design))
+        selection, best = search.choose(problem, plan, alphas, [dual])
         indefinite = notices_of_extremes(kernel.kernel, {"on the pairs": best.extremes})
         return replace(selection, notices=[*selection.notices, *indefinite])
 

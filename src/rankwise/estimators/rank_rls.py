@@ -31,11 +31,11 @@ from rankwise.pairs.plan import Plan
 from rankwise.runtime.threads import one_blas_thread
 from rankwise.selection.exact import choose_exactly, exact_for_columns
 from rankwise.selection.grids import POWERS_OF_TWO
-from rankwise.selection.krylov import Columns, Coordinates, Surface
+from rankwise.selection.krylov import ColumnCoordinates, Coordinates, Surface
 from rankwise.selection.path import choose_on_paths, paths_of, squared_problems, stop_early
 from rankwise.selection.plan import is_exact_name
 from rankwise.selection.result import outputs_of
-from rankwise.selection.surface import Reading, table_tolerance
+from rankwise.selection.surface import SurfaceSearch, table_tolerance
 from rankwise.solvers.choose import ITERATIVE, SOLVERS, SolverOptions
 from rankwise.solvers.momentum import MOMENTUM
 
@@ -489,9 +489,9 @@ class RankRLSCV(LinearMixin, Ranker):
         else:
             self.method_ = "hybrid" if self.method == "auto" else self.method
             tol = table_tolerance(problem.design, self.method_, self.tol)
-            reading = Reading(metric, self.method_, self.averaging, self.patience, tol, self.max_iter)
-            coordinates: list[Coordinates] = [Columns(problem.design, power) for power in powers]
-            selection, best_one = reading.choose(problem, plan, alphas, coordinates)
+            search = SurfaceSearch(metric, self.method_, self.averaging, self.patience, tol, self.max_iter)
+            coordinates: list[Coordinates] = [ColumnCoordinates(problem.design, power) for power in powers]
+            selection, best_one = search.choose(problem, plan, alphas, coordinates)
             selection = selection.with_facts(penalty_power_=powers[coordinates.index(best_one.coordinates)])
             self._runs = best_one.columns
         self._keep(selection, problem)
