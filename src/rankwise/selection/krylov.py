@@ -429,7 +429,7 @@ class Surface(ABC):
 
     @abstractmethod
     def _model(self, column: int, solution: Floats) -> Floats:
-        """Return the coefficients that a solution of a column, or each row of a path of them, stands for."""
+        """Return the coefficients that a solution of a column stands for."""
 
     @abstractmethod
     def _begin(self, alphas: Floats) -> None:
@@ -508,11 +508,6 @@ class ColumnSurface(Surface):
         self._kept: list[Sequence[Floats]] | None = [] if self.widens else None
         columns = self.space.n_columns
         self._row_scores = [RowScores(alphas, row_column, columns) for row_column in self._row_columns]
-
-    def path(self, column: int, alpha: float) -> Floats:
-        if not self.space.keep_basis:
-            return super().path(column, alpha)
-        return self._model(column, self.space.path(column, alpha, self.n_steps))
 
     def _weights(self, column: int, alpha: float, steps: int) -> Floats:
         return self.space.projected_solution(column, alpha, steps)
