@@ -28,7 +28,7 @@ from rankwise.automatic.candidates import (
     exportable_to,
     gammas_of,
 )
-from rankwise.automatic.problems import Figure, LabelledRows, ListedPairs, Problem, paired_difference
+from rankwise.automatic.problems import Figure, LabelledRows, ListedPairs, paired_difference
 from rankwise.automatic.scaling import CODES, Scaler, chain
 from rankwise.automatic.trees import BoostedTrees
 from rankwise.data.mapped import MappedMatrix
@@ -113,7 +113,7 @@ class Search:
 
     Attributes
     ----------
-    problem : Problem
+    problem : LabelledRows or ListedPairs
     methods : sequence of str or None
         Exactly these are tried, whatever they cost.
     prefer : str
@@ -138,7 +138,7 @@ class Search:
         Rivals.
     """
 
-    problem: Problem
+    problem: LabelledRows | ListedPairs
     methods: Sequence[str] | None
     prefer: str
     alphas: tuple[float, ...] | None

@@ -71,7 +71,7 @@ class KernelMixin(BaseEstimator):  # type: ignore[misc]
         assert self.X_fit_ is not None
         return KernelDesign(self.kernel_, whole_entries(X), self.X_fit_).dot(dual)
 
-    def _problem(
+    def _kernel_problem(
         self, problem: Problem, gamma: str | float, like: KernelProblem | None = None
     ) -> KernelProblem:
         """Resolve the kernel and the reduced set.
@@ -221,7 +221,7 @@ class KernelRankRLS(KernelMixin, Ranker):
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Solve every graph's problem; several graphs are several outputs."""
-        kernel = self._problem(problem, self.gamma)
+        kernel = self._kernel_problem(problem, self.gamma)
         self._keep_kernel(kernel)
         solver = self.solver if kernel.basis is not None else self._require_matrix(problem.design, "direct")
         fit = KernelLeastSquares(solver, float(self.alpha), self.tol, self.max_iter)
@@ -333,12 +333,12 @@ class KernelRankRLSCV(KernelMixin, Ranker):
             n_rows = problem.design.shape[0]
             rank = n_rows if self.basis is None else basis_size(self.basis, n_rows)
             exact = Exact(rank, alphas.size, refits=True, is_pooled=self.averaging == "pooled")
-        plan = self._held_out(problem, eval_set, exact)
+        plan = self._plan(problem, eval_set, exact)
         self.cv_ = plan.description
         problems: list[KernelProblem] = []
         tried: list[Selection] = []
         for gamma in self._gammas():
-            problems.append(self._problem(problem, gamma, *problems[:1]))
+            problems.append(self._kernel_problem(problem, gamma, *problems[:1]))
             tried.append(self._choose_alpha(problems[-1], problem, plan, alphas))
         best = int(np.argmin([one.error for one in tried]))
         alphas, tables = on_one_grid([one.table for one in tried])

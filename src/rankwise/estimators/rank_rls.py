@@ -477,7 +477,7 @@ class RankRLSCV(LinearMixin, Ranker):
     def _choose_freely(self, problem: Problem, eval_set: Plan | None) -> None:
         alphas, powers, metric = check_alphas(self.alphas), self._powers(), self._metric
         exact = exact_for_columns(self.cv, self.method, problem, alphas.size, self.averaging)
-        plan = self._held_out(problem, eval_set, exact)
+        plan = self._plan(problem, eval_set, exact)
         self.cv_ = plan.description
         if plan.is_exact:
             spaces = [ColumnSpace.of_design(problem.design, power) for power in powers]
@@ -504,7 +504,7 @@ class RankRLSCV(LinearMixin, Ranker):
                 "With positive, prior or column_penalty there is neither a surface nor a closed form.",
                 "use cv=5 or an eval_set, method='auto' and one value of penalty_power.",
             )
-        plan = self._held_out(problem, eval_set)
+        plan = self._plan(problem, eval_set)
         options = SolverOptions(tol=self.tol, max_iter=self.max_iter)
         fit = LeastSquares("auto", 1.0, powers[0], options, restriction)
         fit = fit.resolved(problem.design, forms_matrix=problem.pairs.has_blocks)
