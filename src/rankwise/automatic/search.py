@@ -34,8 +34,7 @@ from rankwise.automatic.trees import BoostedTrees
 from rankwise.data.mapped import MappedMatrix
 from rankwise.estimators.additive import MOST_COLUMNS, AdditiveRankerCV, Watch
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
-from rankwise.kernels import FeatureMap, Kernel, resolve_gamma
-from rankwise.kernels.basis import choose_basis
+from rankwise.kernels import FeatureMap, Kernel, choose_basis, resolve_gamma
 from rankwise.model_selection import fit_ranker, predict_scores
 from rankwise.runtime.progress import ProgressLine
 

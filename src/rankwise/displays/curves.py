@@ -97,7 +97,9 @@ class CurvesDisplay(Display):
         names = view.names_after()
         if names is not None:
             curves = [replace(one, name=names[one.column]) for one in curves]
-            surfaces = [replace(one, names=(names[one.columns[0]], names[one.columns[1]])) for one in surfaces]
+            surfaces = [
+                replace(one, names=(names[one.columns[0]], names[one.columns[1]])) for one in surfaces
+            ]
         return cls(curves, surfaces).plot(figure=figure)
 
     def plot(self, *, figure: Figure | None = None) -> CurvesDisplay:

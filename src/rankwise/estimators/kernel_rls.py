@@ -25,8 +25,7 @@ from rankwise.fitting.notices import notices_of_extremes
 from rankwise.fitting.problem import KernelProblem, Problem
 from rankwise.fitting.squares import KernelLeastSquares
 from rankwise.holdout.spaces import KernelSpace
-from rankwise.kernels import Kernel, KernelDesign, resolve_gamma
-from rankwise.kernels.basis import Basis, basis_size, choose_basis
+from rankwise.kernels import Basis, Kernel, KernelDesign, basis_size, choose_basis, resolve_gamma
 from rankwise.metrics import Metric
 from rankwise.pairs.plan import Plan
 from rankwise.runtime.memory import MemoryBudget

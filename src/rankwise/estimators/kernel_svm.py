@@ -15,7 +15,7 @@ from rankwise.estimators.kernel_rls import KernelMixin, KernelRankRLS
 from rankwise.estimators.rank_svm import MARGIN_GRID, MarginMixin, RankSVM, RankSVMCV
 from rankwise.fitting.notices import notices_of_extremes
 from rankwise.fitting.problem import KernelProblem, Problem
-from rankwise.kernels.basis import Basis
+from rankwise.kernels import Basis
 from rankwise.metrics import Metric
 from rankwise.pairs.plan import Plan
 from rankwise.selection.result import Selection, outputs_of
