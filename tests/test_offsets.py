@@ -29,7 +29,7 @@ from rankwise.data import open_store, save_store
 from rankwise.design import as_design, comparing_design, shifted_design
 from rankwise.design.offsets import FAR, find_shift
 from rankwise.exceptions import MemoryLimitError
-from rankwise.kernels.basis import kmeans_rows
+from rankwise.kernels import kmeans_rows
 from rankwise.runtime.memory import MemoryBudget
 from rankwise.selection.grids import POWERS_OF_TWO
 

@@ -9,7 +9,7 @@ from all_pairs import pairwise
 from rankwise import KernelRankRLS, KernelRankRLSCV
 from rankwise.data.validation import check_qid
 from rankwise.exceptions import InvalidInputError
-from rankwise.kernels.basis import choose_basis
+from rankwise.kernels import choose_basis
 from rankwise.metrics import get_metric
 from rankwise.pairs.labelled import units_of_rows
 from strategies import make_problem

@@ -27,9 +27,8 @@ from rankwise.automatic.scaling import RankScaler
 from rankwise.exceptions import InvalidInputError
 from rankwise.formula.folding import folded, raw
 from rankwise.formula.formula import Column, Formula, Surface, Table, Term
-from rankwise.formula.reading import formula_of
+from rankwise.formula.reading import columns_after, formula_of
 from rankwise.formula.steps import Affine, curve
-from rankwise.formula.transformers import columns_after
 from rankwise.formula.view import ModelView
 from rankwise.model_selection import predict_scores
 from rankwise.preprocessing import TableEncoder

@@ -13,13 +13,13 @@ from sklearn.metrics.pairwise import rbf_kernel
 from all_pairs import pairwise
 from oracles import label_pairs
 from rankwise.data.validation import check_qid
-from rankwise.holdout import compared_pairs
-from rankwise.holdout.compared_pairs import (
+from rankwise.holdout import leave_pair_out
+from rankwise.holdout.decomposition import DualHoldOut, PrimalHoldOut
+from rankwise.holdout.leave_pair_out import (
     Interpolation,
     compared_pair_out_differences,
     compared_pair_out_error,
 )
-from rankwise.holdout.decomposition import DualHoldOut, PrimalHoldOut
 from rankwise.pairs.factor import LabelFactor
 from rankwise.pairs.labels import label_graph
 from rankwise.pairs.pairs import ComparedRows
@@ -128,8 +128,8 @@ def test_blocks_and_single_pairs_make_the_same_error(cost, query_weight, monkeyp
     ranking = ComparedRows(y, weight, cost, query_weight)
     errors = []
     for block, far in ((1 << 16, 4.0), (100, 4.0), (100, 1.0)):
-        monkeypatch.setattr(compared_pairs, "_BLOCK", block)
-        monkeypatch.setattr(compared_pairs, "_FAR", far)
+        monkeypatch.setattr(leave_pair_out, "_BLOCK", block)
+        monkeypatch.setattr(leave_pair_out, "_FAR", far)
         errors.append(compared_pair_out_error(decomposition, ranking, ALPHAS))
     np.testing.assert_allclose(errors[1:], errors[:-1], atol=1e-12)
 

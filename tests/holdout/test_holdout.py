@@ -12,11 +12,19 @@ from all_pairs import pairwise
 from oracles import label_pairs, solve_rankrls
 from rankwise import RankRLSCV
 from rankwise.data.validation import check_qid
-from rankwise.holdout import groups as groups_module
-from rankwise.holdout.compared_pairs import compared_pair_out_differences, leaves_one_level
-from rankwise.holdout.decomposition import DualHoldOut, PrimalHoldOut
-from rankwise.holdout.groups import groups_of, held_out_residuals, solve_in_lockstep
-from rankwise.holdout.leave_pair_out import leave_pair_out_error
+from rankwise.holdout import decomposition as decomposition_module
+from rankwise.holdout.decomposition import (
+    DualHoldOut,
+    PrimalHoldOut,
+    groups_of,
+    held_out_residuals,
+    solve_in_lockstep,
+)
+from rankwise.holdout.leave_pair_out import (
+    compared_pair_out_differences,
+    leave_pair_out_error,
+    leaves_one_level,
+)
 from rankwise.pairs.factor import LabelFactor
 from rankwise.pairs.labels import label_graph
 from rankwise.pairs.listed import PreferencePairs
@@ -113,7 +121,7 @@ def test_groups_of_queries(settings, kind, features, weighted, folds):
 @pytest.mark.parametrize("has_leverage", [False, True])
 def test_small_groups_in_lockstep(has_leverage, monkeypatch):
     """Groups of little leverage converge; one of much is solved directly, and none is confused with another."""
-    monkeypatch.setattr(groups_module, "_STEPS", 8)  # fewer than rows, so that steps can run out
+    monkeypatch.setattr(decomposition_module, "_STEPS", 8)  # fewer than rows, so that steps can run out
     rng = np.random.default_rng(0)
     Z, target = rng.normal(size=(900, 12)), rng.normal(size=(900, 2))
     groups = np.split(rng.permutation(900), np.cumsum(rng.integers(2, 11, size=130)))

@@ -84,8 +84,6 @@ def test_iterates_are_those_of_conjugate_gradients_stored_or_built_again(alpha):
     stored, _ = run_of(H, rhs, n_steps)
     bare, _ = run_of(H, rhs, n_steps, keep_basis=False)
     for column in range(2):
-        path = stored.path(column, alpha, n_steps)
-        assert path.shape == (n_steps, 12)
         for steps in range(1, n_steps + 1):
             objective = MatrixQuadratic(H, rhs[:, column])
             expected = conjugate_gradients(objective, alpha, tol=1e-14, max_iter=steps).coef
@@ -93,8 +91,7 @@ def test_iterates_are_those_of_conjugate_gradients_stored_or_built_again(alpha):
             T = tridiagonal(stored, column, steps) + alpha * np.eye(steps)
             first = np.eye(steps)[0] * np.linalg.norm(rhs[:, column])
             np.testing.assert_allclose(T @ weights, first, atol=1e-9)
-            np.testing.assert_allclose(path[steps - 1], expected, rtol=1e-6, atol=1e-8)
-            np.testing.assert_allclose(stored.combine(column, weights), path[steps - 1], atol=1e-12)
+            np.testing.assert_allclose(stored.combine(column, weights), expected, rtol=1e-6, atol=1e-8)
             again = bare.replay(lambda v: H @ v, column, bare.projected_solution(column, alpha, steps))
             np.testing.assert_allclose(again, expected, rtol=1e-6, atol=1e-8)
     assert stored.projected_solution(0, alpha, 0).shape == (0,)

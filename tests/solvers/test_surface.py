@@ -14,8 +14,8 @@ from rankwise.objectives import ScaledObjective, SquaredObjective, prior_scale
 from rankwise.pairs.labelled import LabelPairs, units_of_rows
 from rankwise.pairs.labels import label_graph
 from rankwise.pairs.plan import Plan, Scorer
-from rankwise.selection.krylov import Columns, ColumnSurface, Rule, Scored
-from rankwise.selection.surface import _scored
+from rankwise.selection.krylov import ColumnCoordinates, ColumnSurface, Rule, ScoredGraph
+from rankwise.selection.surface import _scored_graphs
 from rankwise.solvers.krylov import conjugate_gradients
 from strategies import make_problem
 
@@ -23,12 +23,12 @@ ALPHAS = np.concatenate(([0.0], 2.0 ** np.arange(-8, 9, 4)))
 
 
 def evaluated(objective, validation, scorer):
-    return Scored(objective.graph, rows=as_design(validation.X), scorers=[scorer])
+    return ScoredGraph(objective.graph, rows=as_design(validation.X), scorers=[scorer])
 
 
 def surface_of(objective, alphas, scored=None, penalty_power=0.0, **options):
-    scored = Scored(objective.graph) if scored is None else scored
-    return ColumnSurface(Columns(objective.design, penalty_power), scored, alphas, **options)
+    scored = ScoredGraph(objective.graph) if scored is None else scored
+    return ColumnSurface(ColumnCoordinates(objective.design, penalty_power), scored, alphas, **options)
 
 
 FOREVER = Rule(steps=10**9)
@@ -82,7 +82,7 @@ def test_residuals_are_the_true_ones():
         w = run.coefficients(0, alpha, 5)
         residual = np.linalg.norm(objective.rhs - objective.product(w) - alpha * w)
         relative = residual / np.linalg.norm(objective.rhs)
-        assert run._readouts[0].residual[0, index] == pytest.approx(relative, rel=1e-6)
+        assert run._row_scores[0].residual[0, index] == pytest.approx(relative, rel=1e-6)
 
 
 def test_validation_scores_move_with_the_coefficients():
@@ -115,12 +115,12 @@ def test_folds_in_lockstep_equal_separate_fits(storage, queries, options, penalt
     pairs = {"ties": "include", "cost": "magnitude", "query_weight": "size", **options}
     data = Problem(design, LabelPairs(problem.y, encoded, None, None, **pairs))
     plan = Plan.of_folds(fold)
-    metric, coordinates = get_metric("pairwise_error"), Columns(design, penalty_power)
-    (scored,) = _scored(data, plan, metric, "folds", coordinates)
+    metric, coordinates = get_metric("pairwise_error"), ColumnCoordinates(design, penalty_power)
+    (scored,) = _scored_graphs(data, plan, metric, "folds", coordinates)
     run = coordinates.surface(scored, ALPHAS, tol=1e-12, max_iter=500)
     run.advance(Rule(steps=5))
     held_out = np.empty((ALPHAS.size, 60))
-    held_out[:, plan.held] = run._readouts[0].scores
+    held_out[:, plan.held] = run._row_scores[0].scores
     for c in range(3):
         train = fold != c
         qid = None if problem.qid is None else problem.qid[train]

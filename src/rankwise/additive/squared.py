@@ -24,9 +24,9 @@ from rankwise.pairs.plan import Plan
 from rankwise.runtime.memory import fits
 from rankwise.selection.exact import choose_exactly
 from rankwise.selection.grids import is_default_grid
-from rankwise.selection.krylov import Columns
+from rankwise.selection.krylov import ColumnCoordinates
 from rankwise.selection.result import Choice, Selection
-from rankwise.selection.surface import EXACT, Reading
+from rankwise.selection.surface import EXACT, SurfaceSearch
 
 _STALLED = 10  # iterations; alphas are read converged
 # Non-zeros of a row, two for a curve and four for a surface, up to which all iterations take no time; more of them stop
@@ -128,8 +128,8 @@ class SquaredSearch:
         is_narrow = layout.design.nnz <= _NARROW * layout.design.shape[0]
         tol = min(self.problem.tol, EXACT) if is_narrow else self.problem.tol
         max_iter = self.problem.max_iter
-        reading = Reading(self.metric, "tikhonov", "folds", _STALLED, tol, max_iter, default)
-        return reading.choose(data, held_out, alphas, [Columns(layout.design)])[0]
+        search = SurfaceSearch(self.metric, "tikhonov", "folds", _STALLED, tol, max_iter, default)
+        return search.choose(data, held_out, alphas, [ColumnCoordinates(layout.design)])[0]
 
 
 def _in_means(found: Selection, weight: float, grid: Floats) -> Selection:

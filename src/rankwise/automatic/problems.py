@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +33,7 @@ from rankwise.data.validation import (
 )
 from rankwise.estimators.base import Ranker
 from rankwise.exceptions import InvalidInputError, NoPairsError, UndefinedMetricError
-from rankwise.fitting.problem import Problem as RankingProblem
+from rankwise.fitting.problem import Problem
 from rankwise.metrics import Metric, get_metric
 from rankwise.metrics.metric import Evaluator
 from rankwise.pairs.labelled import LabelPairs, units_of_rows
@@ -45,7 +45,6 @@ __all__ = [
     "Figure",
     "LabelledRows",
     "ListedPairs",
-    "Problem",
     "labelled_rows",
     "listed_pairs",
     "paired_difference",
@@ -399,9 +398,6 @@ class ListedPairs:
         return f"{self.cv_description}, {'all ' if n_pairs == len(self.pairs) else ''}{n_pairs:,} pairs"
 
 
-Problem: TypeAlias = LabelledRows | ListedPairs
-
-
 def _edges(pairs: Preferences) -> Ints:
     return np.column_stack([pairs.winner, pairs.loser])
 
@@ -421,7 +417,7 @@ def splits_of(fold: npt.NDArray[np.integer]) -> Splits:
 # --- from what `fit` and `fit_pairs` were given ---
 
 
-def resolve_metric(scoring: str | Metric, data: RankingProblem, *, with_qid: bool) -> Metric:
+def resolve_metric(scoring: str | Metric, data: Problem, *, with_qid: bool) -> Metric:
     """Return the metric that `scoring` names; "auto" is NDCG@10 for grades inside queries, else the pairwise error."""
     is_auto = isinstance(scoring, str) and scoring == "auto"
     if isinstance(pairs := data.pairs, LabelPairs):
@@ -442,7 +438,7 @@ def resolve_metric(scoring: str | Metric, data: RankingProblem, *, with_qid: boo
 
 
 def labelled_rows(
-    data: RankingProblem,
+    data: Problem,
     metric: Metric,
     cv: object,
     seed: int,
@@ -490,7 +486,7 @@ def _blocks(assigner: Units, n_folds: int, seed: int) -> Ints:
 
 
 def listed_pairs(
-    data: RankingProblem,
+    data: Problem,
     metric: Metric,
     cv: object,
     seed: int,

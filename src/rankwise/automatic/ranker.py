@@ -36,7 +36,7 @@ from rankwise.automatic.candidates import AVERAGE, FIXED, METHODS
 from rankwise.automatic.problems import (
     Figure,
     LabelledRows,
-    Problem,
+    ListedPairs,
     labelled_rows,
     listed_pairs,
     resolve_metric,
@@ -55,7 +55,7 @@ from rankwise.estimators.fitted import is_on_cluster, refuse_unknown
 from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError, UndefinedMetricError
 from rankwise.exporters.targets import TARGETS, check_exportable
 from rankwise.exporters.targets import exportable_to as formula_exportable_to
-from rankwise.fitting.problem import Problem as RankingProblem
+from rankwise.fitting.problem import Problem
 from rankwise.formula.reading import formula_of_encoder
 from rankwise.metrics import Metric
 from rankwise.model_selection import predict_scores
@@ -238,7 +238,7 @@ class AutoRanker(CalibratedRanker):
         qid: ArrayLike | None,
         sample_weight: ArrayLike | None,
         query_importance: Importance | None,
-    ) -> RankingProblem:
+    ) -> Problem:
         self._require_labels(y)
         data = super()._labelled(self._encode(X, qid), y, qid, sample_weight, query_importance)
         _name_given_columns(self)
@@ -251,7 +251,7 @@ class AutoRanker(CalibratedRanker):
         magnitude: ArrayLike | None,
         weight: ArrayLike | None,
         groups: ArrayLike | None = None,
-    ) -> RankingProblem:
+    ) -> Problem:
         rows, edges = read_duels(X, pairs)
         data = super()._listed(self._encode(rows, None), edges, magnitude, weight, groups)
         _name_given_columns(self)
@@ -289,13 +289,13 @@ class AutoRanker(CalibratedRanker):
 
     # --- the choice ---
 
-    def _labelled_eval_set(self, problem: RankingProblem, eval_set: object) -> Any:
+    def _labelled_eval_set(self, problem: Problem, eval_set: object) -> Any:
         return eval_set
 
-    def _listed_eval_set(self, problem: RankingProblem, eval_set: object) -> Any:
+    def _listed_eval_set(self, problem: Problem, eval_set: object) -> Any:
         return eval_set
 
-    def _learn(self, data: RankingProblem, eval_set: Any) -> None:
+    def _learn(self, data: Problem, eval_set: Any) -> None:
         """Assign rows or pairs to folds once, try every candidate on them, and keep the best."""
         self._forget("expected_score_", "expected_interval_", "calibration_", "log_loss_")
         metric = resolve_metric(self.scoring, data, with_qid=self.fitted_with_qid_)
@@ -334,7 +334,7 @@ class AutoRanker(CalibratedRanker):
             [figure.value - half, figure.value + half], *problem.metric.bounds
         ).tolist()
 
-    def _choose(self, problem: Problem) -> Trial:
+    def _choose(self, problem: LabelledRows | ListedPairs) -> Trial:
         check_encoder(self.encoder_, self.target)
         search = Search(
             problem,

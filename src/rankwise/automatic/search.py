@@ -28,14 +28,13 @@ from rankwise.automatic.candidates import (
     exportable_to,
     gammas_of,
 )
-from rankwise.automatic.problems import Figure, LabelledRows, ListedPairs, Problem, paired_difference
+from rankwise.automatic.problems import Figure, LabelledRows, ListedPairs, paired_difference
 from rankwise.automatic.scaling import CODES, Scaler, chain
 from rankwise.automatic.trees import BoostedTrees
 from rankwise.data.mapped import MappedMatrix
 from rankwise.estimators.additive import MOST_COLUMNS, AdditiveRankerCV, Watch
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
-from rankwise.kernels import FeatureMap, Kernel, resolve_gamma
-from rankwise.kernels.basis import choose_basis
+from rankwise.kernels import FeatureMap, Kernel, choose_basis, resolve_gamma
 from rankwise.model_selection import fit_ranker, predict_scores
 from rankwise.runtime.memory import MemoryBudget
 from rankwise.runtime.progress import ProgressLine
@@ -114,7 +113,7 @@ class Search:
 
     Attributes
     ----------
-    problem : Problem
+    problem : LabelledRows or ListedPairs
     methods : sequence of str or None
         Exactly these are tried, whatever they cost.
     prefer : str
@@ -139,7 +138,7 @@ class Search:
         Rivals.
     """
 
-    problem: Problem
+    problem: LabelledRows | ListedPairs
     methods: Sequence[str] | None
     prefer: str
     alphas: tuple[float, ...] | None

@@ -600,7 +600,7 @@ class AdditiveRankerCV(AdditiveMixin, Ranker):
                 f"cv={self.cv!r} is exact for the squared loss of curves, and of surfaces that are listed.",
                 "use loss='squared' with interactions=0 or a list of pairs and without monotone, or cv=5.",
             )
-        held_out = self._held_out(problem.data, eval_set)
+        held_out = self._plan(problem.data, eval_set)
         n_scored, self.cv_ = scored_folds(self.cv, held_out, data.pairs)
         splits = problem.splits(held_out, self._metric)[: max(n_scored, 1)]
         watch = self.watch or Watch()
@@ -615,7 +615,7 @@ class AdditiveRankerCV(AdditiveMixin, Ranker):
     def _learn_squares(self, problem: AdditiveProblem, wanted: Wanted, eval_set: Plan | None) -> None:
         """Choose among all alphas at once, which the squared loss of given terms allows."""
         exact = exact_for_columns(self.cv, "tikhonov", problem.data, len(wanted.ladder.alphas), "folds")
-        held_out = self._held_out(problem.data, eval_set, exact)
+        held_out = self._plan(problem.data, eval_set, exact)
         self.cv_ = held_out.description
         search = SquaredSearch(problem, held_out, self._metric, wanted)
         search.run()

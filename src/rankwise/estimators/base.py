@@ -393,7 +393,7 @@ class Ranker(RankingMixin, BaseEstimator):  # type: ignore[misc]
             return eval_set
         return held_out_share(problem.pairs, self.validation_fraction, read_seed(self.random_state))
 
-    def _held_out(self, problem: Problem, eval_set: Plan | None, exact: Exact | None = None) -> Plan:
+    def _plan(self, problem: Problem, eval_set: Plan | None, exact: Exact | None = None) -> Plan:
         """Return the hold-out of a selection: an eval set, or the plan of `cv`, exact if there is a decomposition."""
         if eval_set is not None:
             return eval_set

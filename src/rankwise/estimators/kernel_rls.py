@@ -25,18 +25,17 @@ from rankwise.fitting.notices import notices_of_extremes
 from rankwise.fitting.problem import KernelProblem, Problem
 from rankwise.fitting.squares import KernelLeastSquares
 from rankwise.holdout.spaces import KernelSpace
-from rankwise.kernels import Kernel, KernelDesign, resolve_gamma
-from rankwise.kernels.basis import Basis, basis_size, choose_basis
+from rankwise.kernels import Basis, Kernel, KernelDesign, basis_size, choose_basis, resolve_gamma
 from rankwise.metrics import Metric
 from rankwise.pairs.plan import Plan
 from rankwise.runtime.memory import MemoryBudget
 from rankwise.runtime.threads import one_blas_thread
 from rankwise.selection.exact import choose_exactly
 from rankwise.selection.grids import POWERS_OF_TWO
-from rankwise.selection.krylov import Dual
+from rankwise.selection.krylov import DualCoordinates
 from rankwise.selection.plan import Exact
 from rankwise.selection.result import Selection, on_one_grid, outputs_of
-from rankwise.selection.surface import EXACT, Reading
+from rankwise.selection.surface import EXACT, SurfaceSearch
 from rankwise.solvers.choose import SOLVERS
 
 __all__ = ["KernelMixin", "KernelRankRLS", "KernelRankRLSCV"]
@@ -71,7 +70,7 @@ class KernelMixin(BaseEstimator):  # type: ignore[misc]
         assert self.X_fit_ is not None
         return KernelDesign(self.kernel_, whole_entries(X), self.X_fit_).dot(dual)
 
-    def _problem(
+    def _kernel_problem(
         self, problem: Problem, gamma: str | float, like: KernelProblem | None = None
     ) -> KernelProblem:
         """Resolve the kernel and the reduced set.
@@ -221,7 +220,7 @@ class KernelRankRLS(KernelMixin, Ranker):
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Solve every graph's problem; several graphs are several outputs."""
-        kernel = self._problem(problem, self.gamma)
+        kernel = self._kernel_problem(problem, self.gamma)
         self._keep_kernel(kernel)
         solver = self.solver if kernel.basis is not None else self._require_matrix(problem.design, "direct")
         fit = KernelLeastSquares(solver, float(self.alpha), self.tol, self.max_iter)
@@ -333,12 +332,12 @@ class KernelRankRLSCV(KernelMixin, Ranker):
             n_rows = problem.design.shape[0]
             rank = n_rows if self.basis is None else basis_size(self.basis, n_rows)
             exact = Exact(rank, alphas.size, refits=True, is_pooled=self.averaging == "pooled")
-        plan = self._held_out(problem, eval_set, exact)
+        plan = self._plan(problem, eval_set, exact)
         self.cv_ = plan.description
         problems: list[KernelProblem] = []
         tried: list[Selection] = []
         for gamma in self._gammas():
-            problems.append(self._problem(problem, gamma, *problems[:1]))
+            problems.append(self._kernel_problem(problem, gamma, *problems[:1]))
             tried.append(self._choose_alpha(problems[-1], problem, plan, alphas))
         best = int(np.argmin([one.error for one in tried]))
         alphas, tables = on_one_grid([one.table for one in tried])
@@ -353,9 +352,9 @@ class KernelRankRLSCV(KernelMixin, Ranker):
             return choose_exactly(KernelSpace(kernel), problem, plan, *options).with_facts(n_iter_=0)
         tol = float(self.tol)
         tol = tol if self.method_ == "tikhonov" else min(tol, EXACT)
-        reading = Reading(self._metric, self.method_, self.averaging, self.patience, tol, self.max_iter)
-        dual = Dual(kernel, kernel.products(problem.design))
-        selection, best = reading.choose(problem, plan, alphas, [dual])
+        search = SurfaceSearch(self._metric, self.method_, self.averaging, self.patience, tol, self.max_iter)
+        dual = DualCoordinates(kernel, kernel.products(problem.design))
+        selection, best = search.choose(problem, plan, alphas, [dual])
         indefinite = notices_of_extremes(kernel.kernel, {"on the pairs": best.extremes})
         return replace(selection, notices=[*selection.notices, *indefinite])
 

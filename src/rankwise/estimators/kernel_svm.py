@@ -15,7 +15,7 @@ from rankwise.estimators.kernel_rls import KernelMixin, KernelRankRLS
 from rankwise.estimators.rank_svm import MARGIN_GRID, MarginMixin, RankSVM, RankSVMCV
 from rankwise.fitting.notices import notices_of_extremes
 from rankwise.fitting.problem import KernelProblem, Problem
-from rankwise.kernels.basis import Basis
+from rankwise.kernels import Basis
 from rankwise.metrics import Metric
 from rankwise.pairs.plan import Plan
 from rankwise.selection.result import Selection, outputs_of
@@ -87,7 +87,7 @@ class KernelRankSVM(MarginMixin, KernelMixin, Ranker):
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Solve the problem of every output on the explicit features."""
-        mapped = _Mapped(self._problem(problem, self.gamma))
+        mapped = _Mapped(self._kernel_problem(problem, self.gamma))
         found = self._fit_margins(Problem(mapped.features, problem.pairs))
         self._keep_kernel(mapped.given)
         self._keep(mapped.dual(found), problem)
@@ -166,8 +166,8 @@ class KernelRankSVMCV(MarginMixin, KernelMixin, Ranker):
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Walk the grid on the explicit features, and fit all pairs with the alpha that the splits choose."""
-        plan = self._held_out(problem, eval_set)
-        mapped = _Mapped(self._problem(problem, self.gamma))
+        plan = self._plan(problem, eval_set)
+        mapped = _Mapped(self._kernel_problem(problem, self.gamma))
         if plan.has_eval_set:
             rows = mapped.kernel.features_of(plan.eval_rows, mapped.feature_map)
             plan = replace(plan, eval_rows=DenseDesign(rows, mapped.given.n_threads))

@@ -31,11 +31,11 @@ from rankwise.pairs.plan import Plan
 from rankwise.runtime.threads import one_blas_thread
 from rankwise.selection.exact import choose_exactly, exact_for_columns
 from rankwise.selection.grids import POWERS_OF_TWO
-from rankwise.selection.krylov import Columns, Coordinates, Surface
+from rankwise.selection.krylov import ColumnCoordinates, Coordinates, Surface
 from rankwise.selection.path import choose_on_paths, paths_of, squared_problems, stop_early
 from rankwise.selection.plan import is_exact_name
 from rankwise.selection.result import outputs_of
-from rankwise.selection.surface import Reading, table_tolerance
+from rankwise.selection.surface import SurfaceSearch, table_tolerance
 from rankwise.solvers.choose import ITERATIVE, SOLVERS, SolverOptions
 from rankwise.solvers.momentum import MOMENTUM
 
@@ -477,7 +477,7 @@ class RankRLSCV(LinearMixin, Ranker):
     def _choose_freely(self, problem: Problem, eval_set: Plan | None) -> None:
         alphas, powers, metric = check_alphas(self.alphas), self._powers(), self._metric
         exact = exact_for_columns(self.cv, self.method, problem, alphas.size, self.averaging)
-        plan = self._held_out(problem, eval_set, exact)
+        plan = self._plan(problem, eval_set, exact)
         self.cv_ = plan.description
         if plan.is_exact:
             spaces = [ColumnSpace.of_design(problem.design, power) for power in powers]
@@ -489,9 +489,9 @@ class RankRLSCV(LinearMixin, Ranker):
         else:
             self.method_ = "hybrid" if self.method == "auto" else self.method
             tol = table_tolerance(problem.design, self.method_, self.tol)
-            reading = Reading(metric, self.method_, self.averaging, self.patience, tol, self.max_iter)
-            coordinates: list[Coordinates] = [Columns(problem.design, power) for power in powers]
-            selection, best_one = reading.choose(problem, plan, alphas, coordinates)
+            search = SurfaceSearch(metric, self.method_, self.averaging, self.patience, tol, self.max_iter)
+            coordinates: list[Coordinates] = [ColumnCoordinates(problem.design, power) for power in powers]
+            selection, best_one = search.choose(problem, plan, alphas, coordinates)
             selection = selection.with_facts(penalty_power_=powers[coordinates.index(best_one.coordinates)])
             self._runs = best_one.columns
         self._keep(selection, problem)
@@ -504,7 +504,7 @@ class RankRLSCV(LinearMixin, Ranker):
                 "With positive, prior or column_penalty there is neither a surface nor a closed form.",
                 "use cv=5 or an eval_set, method='auto' and one value of penalty_power.",
             )
-        plan = self._held_out(problem, eval_set)
+        plan = self._plan(problem, eval_set)
         options = SolverOptions(tol=self.tol, max_iter=self.max_iter)
         fit = LeastSquares("auto", 1.0, powers[0], options, restriction)
         fit = fit.resolved(problem.design, forms_matrix=problem.pairs.has_blocks)

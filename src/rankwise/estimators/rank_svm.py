@@ -324,5 +324,5 @@ class RankSVMCV(MarginMixin, LinearMixin, Ranker):
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Choose alpha, and fit all pairs with it."""
         problem.design.expect_products()
-        plan = self._held_out(problem, eval_set)
+        plan = self._plan(problem, eval_set)
         self._keep(self._choose_margins(problem, plan, self._restriction()), problem)

@@ -12,6 +12,7 @@ from rankwise.design import DenseDesign, Design, matrix_rows
 from rankwise.design.offsets import find_shift, sampled_rows
 from rankwise.kernels import FeatureMap, Kernel, KernelDesign
 from rankwise.pairs.factor import Factor
+from rankwise.pairs.known_columns import codes_of_rows
 from rankwise.pairs.pairs import Pairs
 from rankwise.runtime.memory import MemoryBudget
 from rankwise.solvers.bounded import Bounds
@@ -19,8 +20,6 @@ from rankwise.solvers.direct import DualSpectrum
 from rankwise.solvers.scales import are_unlike
 
 __all__ = ["KernelProblem", "Problem", "Restriction"]
-
-_BLOCK = 1 << 18  # entries of X that are looked at together
 
 
 @dataclass(frozen=True)
@@ -34,20 +33,10 @@ class Problem:
     def row_codes(self) -> Ints:
         """Numbers of the rows, which equal rows share: their scores are equal, whatever a formula rounds.
 
-        A random projection identifies equal rows. It is computed in the same way for every row, unlike a BLAS product,
-        whose rounding depends on the position. The rows of an operator cannot be read and all count as different.
+        The rows of an operator cannot be read and all count as different.
         """
-        n_rows, n_columns = self.design.shape
-        if not self.design.has_rows:
-            return np.arange(n_rows)
-        X, direction = matrix_rows(self.design), np.random.default_rng(0).normal(size=n_columns)
-        if not isinstance(X, np.ndarray):
-            return _codes(X @ direction)
-        content = np.empty(n_rows)
-        step = max(1, _BLOCK // n_columns)
-        for first in range(0, n_rows, step):
-            content[first : first + step] = (X[first : first + step] * direction).sum(axis=1)
-        return _codes(content)
+        design = self.design
+        return codes_of_rows(matrix_rows(design)) if design.has_rows else np.arange(design.shape[0])
 
 
 @dataclass(frozen=True)
@@ -234,7 +223,3 @@ class Restriction:
         signs = np.zeros(origin.size) if self.signs is None else self.signs
         zero = -origin / scale
         return Bounds(np.where(signs > 0, zero, -np.inf), np.where(signs < 0, zero, np.inf))
-
-
-def _codes(content: Floats | Ints) -> Ints:
-    return np.unique(content, return_inverse=True)[1].reshape(-1).astype(np.int64, copy=False)

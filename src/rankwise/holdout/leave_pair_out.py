@@ -3,32 +3,59 @@
 Each pair is scored by the model that saw neither of its rows. Without the rows i and j, ``e_U`` solves the 2 × 2 system
 ``T_UU e_U = (Tt)_U`` with ``T = M - uu'``, so a pair costs O(1) once ``T`` is there, and the held-out difference is
 ``(y_i - y_j) - (e_i - e_j)``. "size" convention; the 2009 paper's equation 38, whose pairs weigh 1, is this with
-``alpha / (m - 2)``. Other weights and unit cost are in `rankwise.holdout.compared_pairs`.
+``alpha / (m - 2)``.
+
+For unit cost, row weights and any query weight: with row weights w of sum S every graph in which every two rows are
+compared is ``L = s S (D_w - ww'/S)``, so the model without rows i and j is the "size" convention's with another alpha
+and other labels (docs/mathematics.md, section 4):
+
+- its alpha is ``alpha · s S / (s' S')``, where s' and S' are s and S without the two rows: the same for all
+  pairs where rows weigh the same and labels do not matter, else a number that depends on the pair;
+- under magnitude cost its labels are y. Under unit cost they are ``(below' - above') / S'``, the weights of the rows
+  below and above, which two rows change by a step each: ``S'`` times them is
+  ``q = below - above - w_i sign(y - y_i) - w_j sign(y - y_j)``.
+
+T is a sum over eigenvalues of ``1 / (σ + α)``, so T times a step is one more product of the coordinates, with their
+running sums in the order of the labels. As a function of ``log α`` each term has its poles at distance π from the real
+line, whatever σ: Chebyshev interpolation over an interval of half-width h gains a factor of about ``2π / h`` a node,
+and a few nodes give all pairs to the last digits (three to six where no row dominates, some twenty at worst). Where a
+row weighs about as much as all others, its pairs, at most seven times as many as rows, are summed one by one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
+from math import asinh, ceil, log, pi
+from typing import TypeVar
 
 import numpy as np
+import numpy.typing as npt
+from numpy.polynomial.chebyshev import chebvander
+from threadpoolctl import threadpool_limits
 
 from rankwise import _core
 from rankwise.arrays import Floats, Rows
-from rankwise.holdout.compared_pairs import compared_pair_out_error, leaves_one_level, sum_over_blocks
 from rankwise.holdout.decomposition import HoldOut
 from rankwise.pairs.pairs import ComparedRows
 from rankwise.runtime.memory import MemoryBudget
+from rankwise.runtime.progress import ShareProgress
 from rankwise.runtime.threads import blas_held
 
 __all__ = [
+    "Interpolation",
     "PairForm",
+    "compared_pair_out_differences",
+    "compared_pair_out_error",
     "leave_pair_out_error",
+    "leaves_one_level",
     "pair_forms",
     "pair_out_errors",
     "refusal",
+    "sum_over_blocks",
 ]
-
 
 # Floating-point operations; a processor does 3 to 25 thousand million a second, the more the larger its matrices.
 _AFFORDABLE = 5e11  # up to so many "auto" takes leave-pair-out: a weighted 1500 rows
@@ -36,6 +63,11 @@ _MOST = 3e13  # up to so many it is done for whoever asks for it: an hour or so
 _ROUNDING = 1e-11
 _PAIR_BLOCK = 1 << 18  # entries of T made at a time: 2 MB
 _NODES = 6  # alphas between which those of pairs of different weight are interpolated, about
+_PRECISION = 1e-14  # of the interpolation
+_BLOCK = 1 << 16  # pairs scored at a time: half a MiB an array
+_FAR = 4.0  # beyond this ratio of alphas pairs are summed one by one
+
+Block = TypeVar("Block")
 
 
 @dataclass(frozen=True)
@@ -95,8 +127,9 @@ def pair_out_errors(
         hold_out = hold_out if rows.size == hold_out.coordinates.shape[0] else hold_out.of_rows(rows)
     if all(one.cost == "magnitude" and one.is_even for one in rankings):
         # Several outputs share a graph only where no label changes the weight of pairs, and so alpha.
-        pair = _a_pair(rankings[0].y)
-        factor = float(rankings[0].alpha_factor(*pair)[0])
+        y = rankings[0].y
+        lowest, highest = y.argmin(axis=0, keepdims=True), y.argmax(axis=0, keepdims=True)
+        factor = float(rankings[0].alpha_factor(lowest, highest)[0])
         root_share = np.sqrt(weight / weight.sum())
         labels = np.column_stack([one.y for one in rankings])
         return leave_pair_out_error(
@@ -116,11 +149,6 @@ def _form(one: ComparedRows, rank: int, n_alphas: int) -> PairForm:
     if one.cost == "magnitude" and one.is_even:
         price = 0.0  # what leave-pair-out takes anyway: "auto" asks about rows alone
     return PairForm(price, 24.0 * products * n_rows * rank, f"would take about {price:.0e} operations")
-
-
-def _a_pair(y: Floats) -> tuple[Rows, Rows]:
-    """Return two rows with different labels."""
-    return np.array([np.argmin(y)]), np.array([np.argmax(y)])
 
 
 def leave_pair_out_error(
@@ -218,3 +246,253 @@ def _upper_blocks(n_rows: int) -> Iterator[tuple[slice, slice]]:
     step = max(1, _PAIR_BLOCK // n_rows)
     for first in range(0, n_rows, step):
         yield slice(first, min(first + step, n_rows)), slice(first, n_rows)
+
+
+@dataclass(frozen=True)
+class Interpolation:
+    """Chebyshev nodes between two numbers on a logarithmic scale, for functions like ``α / (σ + α)``."""
+
+    low: float
+    high: float
+
+    @cached_property
+    def nodes(self) -> Floats:
+        """The numbers at which the function is asked for."""
+        half = log(self.high / self.low) / 2
+        if half < 1e-15:
+            return np.array([self.low])
+        n_nodes = 2 + ceil(-log(_PRECISION) / asinh(pi / half))
+        return np.asarray(self.low * np.exp(half * (1 + _chebyshev_points(n_nodes))))
+
+    def weights(self, at: Floats) -> Floats:
+        """Return the weight of each node, (nodes, ...): the values at the nodes with them are those at the points."""
+        n_nodes = self.nodes.size
+        if n_nodes == 1:
+            return np.ones((1, *at.shape))
+        half = log(self.high / self.low) / 2
+        # Taken back from the nodes, the points would have errors of a rounding over `half`, and so the sum of weights.
+        own = chebvander(_chebyshev_points(n_nodes), n_nodes - 1)
+        others = chebvander(np.clip(np.log(at / self.low) / half - 1, -1, 1), n_nodes - 1)
+        own[:, 0] /= 2  # discrete orthogonality of the polynomials at their nodes
+        return np.asarray(np.moveaxis(others @ (2 / n_nodes * own.T), -1, 0))
+
+
+def _chebyshev_points(n_points: int) -> Floats:
+    return np.asarray(np.cos((np.arange(n_points) + 0.5) * pi / n_points))
+
+
+def compared_pair_out_differences(
+    decomposition: HoldOut, ranking: ComparedRows, pairs: tuple[Rows, Rows], alphas: Floats
+) -> Floats:
+    """Return ``f(i) - f(j)`` of the models fitted without rows i and j, (alphas, pairs), summed one by one.
+
+    Parameters
+    ----------
+    decomposition : HoldOut
+        Of the ranking's own graph.
+    pairs : two arrays of row indices
+        With different labels.
+    """
+    terms = _Terms(decomposition, ranking)
+    sign = terms.sign(*pairs)
+    return np.stack([sign * terms.one_by_one(*pairs, float(alpha))[0] for alpha in alphas])
+
+
+def compared_pair_out_error(
+    decomposition: HoldOut,
+    ranking: ComparedRows,
+    alphas: Floats,
+    *,
+    code: Rows | None = None,
+    n_threads: int = 1,
+) -> Floats:
+    """Return the share of the pairs with different labels that the models without them order wrongly, (alphas,).
+
+    A tie counts one half, and a pair weighs the product of its rows' weights. Rows that share a `code` tie.
+    """
+    code = np.arange(ranking.y.size) if code is None else code
+    terms = _Terms(decomposition, ranking)
+    far, interpolation = _survey(ranking)
+    at_nodes = [_AtNodes(terms, float(alpha) * interpolation.nodes) for alpha in alphas]
+
+    def scorer(block: tuple[Rows, Rows]) -> Floats:
+        i, j = block[0][:, None], block[1][None, :]
+        factor = ranking.alpha_factor(i, j)
+        counts = (ranking.level[i] != ranking.level[j]) & (i < j) & _is_near(factor)
+        counts &= code[i] != code[j]
+        weight = np.where(counts, ranking.weight[i] * ranking.weight[j], 0.0)
+        shares = interpolation.weights(np.clip(factor, interpolation.low, interpolation.high))
+        return np.array([_balance(*terms.of_block(*block, own, shares), weight) for own in at_nodes])
+
+    # Whole blocks in threads of their own: the library's threads would wait for each other at every product.
+    with threadpool_limits(1, user_api="blas"):
+        balance = sum_over_blocks(scorer, _blocks(ranking.y.size), ranking.y.size, n_threads)
+    step = max(1, _BLOCK // terms.rank)
+    for first in range(0, far[0].size, step):
+        i, j = (rows[first : first + step] for rows in far)
+        weight = ranking.weight[i] * ranking.weight[j] * (code[i] != code[j])
+        balance += [_balance(*terms.one_by_one(i, j, float(alpha)), weight) for alpha in alphas]
+    of_level = np.bincount(ranking.level, weights=ranking.weight)
+    total = float(of_level @ (of_level.sum() - of_level)) / 2
+    return np.asarray(0.5 * (1.0 - balance / total))
+
+
+class _Terms:
+    """The terms of T, and the difference of two held-out scores from its entries."""
+
+    def __init__(self, decomposition: HoldOut, ranking: ComparedRows) -> None:
+        self.ranking = ranking
+        self.u = np.sqrt(ranking.weight / ranking.weight.sum())
+        centred = decomposition.centred(self.u)
+        self.spectral, self.identity, self.rank = centred.spectral, centred.identity, centred.rank
+        self.coordinates = centred.coordinates
+        self.target = self.u * ranking.labels
+        self.pulled = self.coordinates.T @ self.target
+        self.steps = self._steps() if ranking.cost == "unit" else None
+
+    def _steps(self) -> Floats:
+        """Return the coordinates' sums over the rows above each row minus those below."""
+        level = self.ranking.level
+        sums = np.zeros((int(level.max()) + 1, self.rank))
+        np.add.at(sums, level, self.u[:, None] * self.coordinates)
+        below = np.cumsum(sums, axis=0) - sums
+        return np.asarray((sums.sum(axis=0) - sums - 2 * below)[level])
+
+    def of_block(self, i: Rows, j: Rows, at: _AtNodes, shares: Floats) -> tuple[Floats, Floats]:
+        """Return the differences of all pairs of rows i and rows j, and how far rounding reaches."""
+        w_i, w_j = self.ranking.weight[i][:, None], self.ranking.weight[j]
+        across, d_i, d_j, e_i, e_j = (np.zeros((i.size, j.size)) for _ in range(5))
+        for node, share in enumerate(shares):
+            spectral = at.spectral[node]
+            left, right = self.coordinates[i] * spectral, self.coordinates[j]
+            across += share * (left @ right.T)
+            d_i += share * at.diagonal[node, i][:, None]
+            d_j += share * at.diagonal[node, j]
+            if self.steps is None:
+                e_i += share * at.residual[node, i][:, None]
+                e_j += share * at.residual[node, j]
+            else:
+                e_i += share * (at.residual[node, i][:, None] - w_j * (left @ self.steps[j].T))
+                e_j += share * (at.residual[node, j] - w_i * ((self.steps[i] * spectral) @ right.T))
+        return self._difference(i[:, None], j[None, :], across, d_i, d_j, e_i, e_j)
+
+    def one_by_one(self, i: Rows, j: Rows, alpha: float) -> tuple[Floats, Floats]:
+        """Return the differences of pairs, and how far rounding reaches."""
+        ranking = self.ranking
+        factor = ranking.alpha_factor(i, j)
+        spectral = self.spectral(alpha * factor)
+        own_i, own_j = self.coordinates[i], self.coordinates[j]
+
+        def product(a: Floats, b: Floats) -> Floats:
+            return np.asarray(np.einsum("pk,pk,pk->p", a, spectral, b))
+
+        across = product(own_i, own_j)
+        d_i, d_j = (self.identity + product(own, own) for own in (own_i, own_j))
+        e_i, e_j = (
+            self.identity * self.target[rows] + (own * spectral) @ self.pulled
+            for rows, own in ((i, own_i), (j, own_j))
+        )
+        if self.steps is not None:
+            w_i, w_j, step_i, step_j = ranking.weight[i], ranking.weight[j], self.steps[i], self.steps[j]
+            e_i -= w_i * product(own_i, step_i) + w_j * product(own_i, step_j)
+            e_j -= w_j * product(own_j, step_j) + w_i * product(own_j, step_i)
+        difference, bound = self._difference(i, j, across, d_i, d_j, e_i, e_j)
+        return np.where(factor > 0, difference, 0.0), bound
+
+    def sign(self, i: Rows, j: Rows) -> Floats:
+        """Return the sign of ``y_i - y_j``."""
+        return np.asarray(np.sign(self.ranking.level[i] - self.ranking.level[j]), dtype=np.float64)
+
+    def _difference(
+        self, i: Rows, j: Rows, across: Floats, d_i: Floats, d_j: Floats, e_i: Floats, e_j: Floats
+    ) -> tuple[Floats, Floats]:
+        """Return ``f(i) - f(j)`` times the labels' sign, from the entries of T and of ``T q``, and its rounding."""
+        ranking, u, q = self.ranking, self.u, self.ranking.labels
+        sign, both = self.sign(i, j), ranking.weight[i] + ranking.weight[j]
+        gap = q[i] - q[j]
+        size = np.abs(gap)
+        if self.steps is not None:
+            # The step of i is 0 at i itself and the sign of the difference at j.
+            e_i = e_i - self.identity * ranking.weight[j] * u[i] * sign
+            e_j = e_j + self.identity * ranking.weight[i] * u[j] * sign
+            gap = gap - both * sign
+            size = np.full_like(gap, ranking.weight.sum())
+        determinant = d_i * d_j - across**2
+        determinant = np.where(determinant > 0, determinant, np.finfo(np.float64).tiny)
+        error = ((d_j * e_i - across * e_j) / u[i] - (d_i * e_j - across * e_i) / u[j]) / determinant
+        scale = (
+            np.maximum(ranking.weight.sum() - both, ranking.weight.min()) if self.steps is not None else 1.0
+        )
+        difference = np.where(leaves_one_level(ranking.level, i, j), 0.0, (gap - error) * sign / scale)
+        return difference, _ROUNDING * size * d_i * d_j / determinant / scale
+
+
+class _AtNodes:
+    """The diagonal and the residual for some alphas, (alphas, rows)."""
+
+    def __init__(self, terms: _Terms, alphas: Floats) -> None:
+        self.spectral = terms.spectral(alphas)
+        self.diagonal = terms.identity + self.spectral @ np.square(terms.coordinates).T
+        self.residual = terms.identity * terms.target + (self.spectral * terms.pulled) @ terms.coordinates.T
+        if terms.steps is not None:  # each row's own step leaves in all of its pairs
+            own = self.spectral @ (terms.coordinates * terms.steps).T
+            self.residual -= terms.ranking.weight * own
+
+
+def _balance(difference: Floats, bound: Floats, weight: Floats) -> float:
+    """Return the weight of the pairs in the right order minus that of those in the wrong one."""
+    return float(weight[difference > bound].sum() - weight[difference < -bound].sum())
+
+
+def _is_near(factor: Floats) -> npt.NDArray[np.bool_]:
+    return np.asarray((factor >= 1 / _FAR) & (factor <= _FAR))
+
+
+def _survey(ranking: ComparedRows) -> tuple[tuple[Rows, Rows], Interpolation]:
+    """Return the pairs that are summed one by one, and the interpolation between the alphas of the others."""
+    far: list[tuple[Rows, Rows]] = []
+    low, high = np.inf, 0.0
+    for rows, columns in _blocks(1 if ranking.query_weight == "size" else ranking.y.size):
+        factor = ranking.alpha_factor(rows[:, None], columns[None, :])
+        counts = (ranking.level[rows][:, None] != ranking.level[columns]) & (rows[:, None] < columns)
+        near = _is_near(factor)
+        i, j = np.nonzero(counts & ~near)
+        far.append((rows[i], columns[j]))
+        low = min(low, float(factor[counts & near].min(initial=np.inf)))
+        high = max(high, float(factor[counts & near].max(initial=0.0)))
+    pairs = tuple(np.concatenate([found[end] for found in far]) for end in range(2))
+    return (pairs[0], pairs[1]), Interpolation(low, high) if low <= high else Interpolation(1.0, 1.0)
+
+
+def _blocks(n_rows: int) -> Iterator[tuple[Rows, Rows]]:
+    step = max(1, _BLOCK // n_rows)
+    for first in range(0, n_rows, step):
+        yield np.arange(first, min(first + step, n_rows)), np.arange(first, n_rows)
+
+
+def leaves_one_level(level: Rows, i: Rows, j: Rows) -> npt.NDArray[np.bool_]:
+    """Tell for pairs with different labels whether all other rows have one label, so that nothing is left to learn.
+
+    The model without them scores all rows alike; a formula would give the sign of its rounding errors.
+    """
+    size = np.bincount(level)
+    opponents = (level.size - size)[level]
+    n_ordered = opponents.sum() // 2
+    return np.asarray(opponents[i] + opponents[j] - 1 == n_ordered)
+
+
+def sum_over_blocks(
+    score: Callable[[Block], Floats], blocks: Iterable[Block], n_rows: int, n_threads: int
+) -> Floats:
+    """Add up the results of `score` for blocks, each of as many rows with all rows from its first one on."""
+    listed = list(blocks)
+    total: Floats = np.zeros(())
+    progress = ShareProgress("leave-pair-out", f"{n_rows * (n_rows - 1) // 2:,} pairs")
+    with progress, ThreadPoolExecutor(n_threads) as pool:
+        try:
+            for number, part in enumerate(pool.map(score, listed), 1):
+                total = total + part
+                progress.reach(1.0 - (1.0 - number / len(listed)) ** 2)
+        finally:
+            pool.shutdown(wait=False, cancel_futures=True)  # after Ctrl-C, blocks that have not begun do not
+    return total

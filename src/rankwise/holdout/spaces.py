@@ -8,8 +8,9 @@ component: a system of the size of the rows however many pairs there are.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 
 import numpy as np
@@ -37,12 +38,11 @@ __all__ = [
     "exact_bytes",
 ]
 
-Finish = Callable[[Floats], Floats]  # makes the model of the coefficients of decomposed columns
-Solve = Callable[[Floats, float], Floats]  # makes the model of a column of the target, and an alpha
+ToModel = Callable[[Floats], Floats]  # makes the model of the coefficients of decomposed columns
 
 
 @dataclass(frozen=True)
-class Decomposition:
+class Decomposition(ABC):
     """The models of all alphas of one graph, and those without any groups of its units.
 
     Attributes
@@ -51,29 +51,53 @@ class Decomposition:
     target : (units, outputs) float64
         ``t`` with ``F't = r``; a unit is a row, or a listed pair.
     factor : Factor
-    coefficients : callable
-        Takes a column of the target and an alpha; gives dual coefficients, or those of the columns of a matrix.
     """
 
     hold_out: HoldOut
     target: Floats
     factor: Factor
-    coefficients: Solve
+
+    @abstractmethod
+    def model(self, output: int, alpha: float) -> Floats:
+        """Return the model of an output and an alpha: dual coefficients, or those of the columns of a matrix."""
+
+
+@dataclass(frozen=True)
+class _Primal(Decomposition):
+    """Models from ``Z'Z = W diag(σ) W'``, whose ``ZW`` and σ are `features`."""
+
+    features: PrimalHoldOut
+    vectors: Floats
+    to_model: ToModel
 
     def model(self, output: int, alpha: float) -> Floats:
-        """Return the model of an output and an alpha."""
-        return self.coefficients(self.target[:, output], alpha)
+        inverse = self.features.shrinkage(np.array([alpha]))[0]
+        return self.to_model(
+            self.vectors @ (inverse * (self.features.coordinates.T @ self.target[:, output]))
+        )
 
 
-def _primal(hold_out: PrimalHoldOut, vectors: Floats, finish: Finish, target: Floats, alpha: float) -> Floats:
-    """Return a model from ``Z'Z = W diag(σ) W'``."""
-    inverse = hold_out.shrinkage(np.array([alpha]))[0]
-    return finish(vectors @ (inverse * (hold_out.coordinates.T @ target)))
+@dataclass(frozen=True)
+class _Dual(Decomposition):
+    """Dual coefficients from ``FKF' = V diag(σ) V'``."""
+
+    spectrum: DualSpectrum
+
+    def model(self, output: int, alpha: float) -> Floats:
+        return self.factor.transposed(self.spectrum.solve(self.target[:, output], alpha))
 
 
-def _dual(spectrum: DualSpectrum, factor: Factor, target: Floats, alpha: float) -> Floats:
-    """Return dual coefficients from ``FKF' = V diag(σ) V'``."""
-    return factor.transposed(spectrum.solve(target, alpha))
+@dataclass(frozen=True)
+class _ColumnsOfDual(Decomposition):
+    """Coefficients of the columns of X, in units of `scale`, from the dual ones of their linear kernel."""
+
+    dual: Decomposition
+    X: Matrix
+    scale: Floats
+
+    def model(self, output: int, alpha: float) -> Floats:
+        transposed: Matrix = self.X.T  # type: ignore[attr-defined]
+        return np.asarray(transposed @ self.dual.model(output, alpha), dtype=np.float64) * self.scale
 
 
 def _target(factor: Factor, graph: PairGraph) -> Floats:
@@ -82,7 +106,7 @@ def _target(factor: Factor, graph: PairGraph) -> Floats:
 
 
 def _of_features(
-    X: Matrix, graph: PairGraph, factor: Factor, finish: Finish, budget: MemoryBudget
+    X: Matrix, graph: PairGraph, factor: Factor, to_model: ToModel, budget: MemoryBudget
 ) -> Decomposition:
     """Diagonalise ``X'LX``, if that fits."""
     target = _target(factor, graph)
@@ -90,16 +114,16 @@ def _of_features(
     X = as_dense(X) if factor.is_square else X
     Z = factor.apply(X)  # type: ignore[arg-type]
     hold_out, vectors = PrimalHoldOut.with_vectors(Z, X if factor.is_square else None)  # type: ignore[arg-type]
-    return Decomposition(hold_out, target, factor, partial(_primal, hold_out, vectors, finish))
+    return _Primal(hold_out, target, factor, hold_out, vectors, to_model)
 
 
-def _of_unlike(X: Floats, graph: PairGraph, factor: Factor, finish: Finish) -> Decomposition:
+def _of_unlike(X: Floats, graph: PairGraph, factor: Factor, to_model: ToModel) -> Decomposition:
     """Take the singular values of at least as many columns as rows, whose coefficients cancel in dual ones."""
     left, values, right = singular(factor.apply(X))
     spectrum = DualSpectrum(np.square(values), left, 0.0, EPS**2)
     features = PrimalHoldOut(left * values, spectrum.values, rounding=EPS**2)
-    coefficients = partial(_primal, features, right, finish)
-    return Decomposition(DualHoldOut.of_spectrum(spectrum), _target(factor, graph), factor, coefficients)
+    hold_out, target = DualHoldOut.of_spectrum(spectrum), _target(factor, graph)
+    return _Primal(hold_out, target, factor, features, right, to_model)
 
 
 @dataclass(frozen=True)
@@ -124,15 +148,19 @@ class ColumnSpace:
 
     def decompose(self, graph: PairGraph, factor: Factor) -> Decomposition:
         """Decompose the problem of a graph, in the units of its factor."""
-        scale = None if self.power == 0 else column_scale(self.design, graph, self.power)
-        X, finish = _scaled(self.X, scale), partial(_unscaled, scale)
+        X: Matrix = self.X
+        scale: Floats = np.ones(1)
+        if self.power != 0:
+            scale = column_scale(self.design, graph, self.power)
+            X = _scaled(self.X, scale)
+        to_model = partial(np.multiply, scale)
         if self.X.shape[1] <= self.X.shape[0] or graph.blocks is None:
-            return _of_features(X, graph, factor, finish, MemoryBudget())
+            return _of_features(X, graph, factor, to_model, MemoryBudget())
         problem = KernelProblem(Kernel("linear"), X, None, MemoryBudget(), self.design.n_threads)
         if (unlike := problem.unlike_columns()) is not None:
-            return _of_unlike(unlike, graph, factor, finish)
+            return _of_unlike(unlike, graph, factor, to_model)
         dual = KernelSpace(problem).decompose(graph, factor)
-        return replace(dual, coefficients=partial(_of_columns, X, scale, dual.coefficients))
+        return _ColumnsOfDual(dual.hold_out, dual.target, factor, dual, X, scale)
 
     @property
     def has_columns(self) -> bool:
@@ -142,17 +170,6 @@ class ColumnSpace:
     def notices(self) -> list[Notice]:
         """Return the notices about the columns."""
         return notices_of_scales(self.X)
-
-
-def _unscaled(scale: Floats | None, w: Floats) -> Floats:
-    """Return coefficients of the caller's columns from those of scaled ones."""
-    return w if scale is None else w * scale
-
-
-def _of_columns(X: Matrix, scale: Floats | None, dual: Solve, target: Floats, alpha: float) -> Floats:
-    """Return coefficients of columns from dual ones."""
-    transposed: Matrix = X.T  # type: ignore[attr-defined]
-    return _unscaled(scale, np.asarray(transposed @ dual(target, alpha), dtype=np.float64))
 
 
 @dataclass(frozen=True)
@@ -184,8 +201,7 @@ class KernelSpace:
             return _of_features(Z, graph, factor, feature_map.dual_coefficients, problem.budget)
         spectrum = problem.spectrum(factor, copies=4 if graph.blocks is not None else 6)
         self.extremes["on the pairs"] = spectrum.extremes
-        coefficients = partial(_dual, spectrum, factor)
-        return Decomposition(DualHoldOut.of_spectrum(spectrum), _target(factor, graph), factor, coefficients)
+        return _Dual(DualHoldOut.of_spectrum(spectrum), _target(factor, graph), factor, spectrum)
 
     @property
     def has_columns(self) -> bool:
@@ -202,7 +218,7 @@ class KernelSpace:
         if self.problem.basis is None:
             return KernelSpace(self.problem.subset(rows)).decompose(graph, factor)
         Z = self._features[1][rows]
-        return _of_features(Z, graph, factor, partial(_unscaled, None), self.problem.budget)
+        return _of_features(Z, graph, factor, np.asarray, self.problem.budget)
 
     def scoring(self, rows: Rows, trained: Rows) -> Floats:
         """Return the matrix that maps models refitted to other rows to the scores of some rows."""
@@ -218,9 +234,7 @@ def exact_bytes(shape: tuple[int, int]) -> int:
     return 8 * (3 * n_rows * min(n_rows, n_columns) + 3 * min(n_rows, n_columns) ** 2)
 
 
-def _scaled(X: Matrix, scale: Floats | None) -> Matrix:
-    if scale is None:
-        return X
+def _scaled(X: Matrix, scale: Floats) -> Matrix:
     if isinstance(X, np.ndarray):
         return np.asarray(X * scale)
     scaled: Matrix = X.multiply(scale).tocsr()  # type: ignore[attr-defined]

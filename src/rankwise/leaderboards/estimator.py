@@ -23,8 +23,7 @@ from rankwise.data.validation import check_parameters
 from rankwise.exceptions import InvalidInputError, MemoryLimitError, caller_level
 from rankwise.files import replacing
 from rankwise.leaderboards.battles import Battles, Column, read_battles, read_features
-from rankwise.leaderboards.contest import Contest, Fit
-from rankwise.leaderboards.flips import FlipSearch
+from rankwise.leaderboards.contest import Contest, Fit, FlipSearch
 from rankwise.leaderboards.next_pair import choose_pairs
 from rankwise.leaderboards.places import (
     draw_places,

@@ -3,9 +3,10 @@
 from rankwise.model_selection.cross_validation import (
     RankingScorer,
     cross_validate_ranker,
+    fit_ranker,
     make_ranking_scorer,
+    predict_scores,
 )
-from rankwise.model_selection.rankers import fit_ranker, predict_scores
 from rankwise.model_selection.splitters import PreferenceKFold, QueryKFold
 
 __all__ = [

@@ -14,7 +14,7 @@ import scipy.sparse as sp
 
 from rankwise.arrays import Bools, Floats, Ints, Matrix, is_sparse
 
-__all__ = ["codes_of_groups", "differing_pairs"]
+__all__ = ["codes_of_groups", "codes_of_rows", "differing_pairs"]
 
 _BLOCK = 1 << 17  # entries of an array that are looked at together: they stay in cache
 _ROWS = 4096  # and rows of a sparse matrix
@@ -48,18 +48,35 @@ def codes_of_groups(X: Matrix, beside: Ints | Floats, group: Ints, trains: Bools
         if owners.are_all_shared:  # mostly the first rows tell
             break
     owner = owners.found
+    return codes_of_rows(X, owner, group) if (owner >= 0).any() else codes_of_rows(X)
+
+
+def codes_of_rows(X: Matrix, owner: Ints | None = None, group: Ints | None = None) -> Ints:
+    """Number rows so that equal rows share a number, by a random projection.
+
+    Parameters
+    ----------
+    owner : (columns,) int64, optional
+        The group without whose rows each column is not known, if there is one.
+    group : (rows,) int64, optional
+        The group of each row, whose own columns count as 0.
+    """
     direction = np.random.default_rng(0).normal(size=X.shape[1])
     if is_sparse(X):
-        row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
-        known = np.where(owner[X.indices] == group[row], 0.0, X.data)
-        return _codes(sp.csr_matrix((known, X.indices, X.indptr), shape=X.shape) @ direction)
-    content = np.empty(X.shape[0])
-    is_owned = bool((owner >= 0).any())
-    for rows in _steps(*X.shape):
-        # Row by row, in the same way wherever a row stands; a product by BLAS would not be.
-        known = np.where(owner == group[rows, None], 0.0, X[rows]) if is_owned else X[rows]
-        content[rows] = (known * direction).sum(axis=1)
-    return _codes(content)
+        if owner is not None and group is not None:
+            row = np.repeat(np.arange(X.shape[0]), np.diff(X.indptr))
+            known = np.where(owner[X.indices] == group[row], 0.0, X.data)
+            X = sp.csr_matrix((known, X.indices, X.indptr), shape=X.shape)
+        content = X @ direction
+    else:
+        content = np.empty(X.shape[0])
+        for rows in _steps(*X.shape):
+            block = X[rows]
+            if owner is not None and group is not None:
+                block = np.where(owner == group[rows, None], 0.0, block)
+            # Row by row, in the same way wherever a row stands; a product by BLAS would not be.
+            content[rows] = (block * direction).sum(axis=1)
+    return np.unique(content, return_inverse=True)[1].reshape(-1).astype(np.int64, copy=False)
 
 
 def differing_pairs(X: Matrix, winner: Ints, loser: Ints, group: Ints, trains: Bools) -> Bools:
@@ -120,7 +137,3 @@ def _steps(size: int, across: int, *, sparse: bool = False) -> list[slice]:
 def _differences(X: Matrix, winner: Ints, loser: Ints) -> Any:
     """Return an array or a sparse matrix that is not zero where rows differ."""
     return X[winner] - X[loser] if is_sparse(X) else X[winner] != X[loser]
-
-
-def _codes(content: Floats) -> Ints:
-    return np.unique(content, return_inverse=True)[1].reshape(-1).astype(np.int64, copy=False)

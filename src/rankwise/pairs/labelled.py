@@ -237,7 +237,7 @@ class LabelPairs(Pairs):
         assert graph.blocks is not None
         return LabelFactor(graph.blocks, self.n_threads), None if plan is None else plan.groups
 
-    def hold_out(self, plan: Plan) -> str:
+    def exact_method(self, plan: Plan) -> str:
         if not self._divides(plan):
             return "units"
         return "rows" if self.has_closed_form else "refit"

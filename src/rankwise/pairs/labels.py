@@ -185,7 +185,7 @@ def label_graph(
             constant=np.array([float(g.constant) for g in graphs]),
         )
     levels = find_levels(y, queries, row_weight) if levels is None else levels
-    size, ordered_pairs = _sizes(levels, len(queries))
+    size, ordered_pairs = _sizes(levels)
     scale = _pair_scale(query_weight, size, ordered_pairs)
     if query_importance is not None:
         scale = scale * query_importance
@@ -194,7 +194,9 @@ def label_graph(
     if cost == "unit":
         pull, constant = _net_wins(levels, size, scale, row_weight), float(scale @ ordered_pairs)
     else:
-        centred = _centre(y, queries, row_weight, size)  # L ignores shifts inside a query; rounding does not
+        total = np.bincount(queries.codes, weights=_weighted(y, row_weight), minlength=len(queries))
+        mean = np.divide(total, size, out=np.zeros_like(total), where=size > 0)
+        centred = y - mean[queries.codes]  # L ignores shifts inside a query; rounding does not
         pull = laplacian(blocks, centred, n_threads=n_threads)
         constant = float(scale @ ordered_pairs) if cost == "relative" else float(centred @ pull)
     weight = float(scale @ ordered_pairs) if cost != "relative" else float(levels.weight @ blocks.degree) / 2
@@ -210,14 +212,18 @@ def _net_wins(levels: Levels, size: Floats, scale: Floats, row_weight: Floats | 
 
 def pair_scale(levels: Levels, query_weight: QueryWeight, query_importance: Floats | None = None) -> Floats:
     """Return the factor of each query's pairs: ``s_q`` times the query's importance."""
-    scale = _pair_scale(query_weight, *_sizes(levels, levels.ordered.size))
+    scale = _pair_scale(query_weight, *_sizes(levels))
     return scale if query_importance is None else scale * query_importance
 
 
-def _sizes(levels: Levels, n_queries: int) -> tuple[Floats, Floats]:
+def _sizes(levels: Levels) -> tuple[Floats, Floats]:
     """Return the weight of each query's rows, and of its pairs with different labels."""
-    size = _sum_by(levels.query, levels.weight, n_queries)
-    ordered_pairs = np.maximum(size**2 - _sum_by(levels.query, levels.weight**2, n_queries), 0.0) / 2
+    n_queries = levels.ordered.size
+    size, squares = (
+        np.asarray(np.bincount(levels.query, part, n_queries), dtype=np.float64)
+        for part in (levels.weight, levels.weight**2)
+    )
+    ordered_pairs = np.maximum(size**2 - squares, 0.0) / 2
     ordered_pairs[~levels.ordered] = 0.0  # rounding of weighted sums must not leave a trace
     return size, ordered_pairs
 
@@ -288,15 +294,5 @@ def _relative_degree(blocks: QueryBlocks, levels: Levels, n_threads: int) -> Flo
     return np.divide(-action, levels.weight, out=np.zeros(n_levels), where=levels.weight > 0)
 
 
-def _centre(y: Floats, queries: Queries, row_weight: Floats | None, size: Floats) -> Floats:
-    total = np.bincount(queries.codes, weights=_weighted(y, row_weight), minlength=len(queries))
-    mean = np.divide(total, size, out=np.zeros_like(total), where=size > 0)
-    return y - mean[queries.codes]
-
-
 def _weighted(values: Floats, row_weight: Floats | None) -> Floats:
     return values if row_weight is None else values * row_weight
-
-
-def _sum_by(group: Ints, values: Floats, n_groups: int) -> Floats:
-    return np.asarray(np.bincount(group, weights=values, minlength=n_groups), dtype=np.float64)

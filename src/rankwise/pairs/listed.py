@@ -203,7 +203,7 @@ class PreferencePairs(Pairs):
         is_whole = (of_row[whole.winner] == group).all() and (of_row[whole.loser] == group).all()
         return (ComponentFactor(whole), of_row) if is_whole else (IncidenceFactor(whole), group)
 
-    def hold_out(self, plan: Plan) -> str:
+    def exact_method(self, plan: Plan) -> str:
         return "units"
 
     @property

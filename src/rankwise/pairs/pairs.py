@@ -32,7 +32,7 @@ _NEGLIGIBLE = 1e-13  # of the weight of pairs is rounding
 class ComparedRows:
     """One ranking in which every two rows are compared, tied or not: the labels and alphas of models without two rows.
 
-    The formulas are in `rankwise.holdout.compared_pairs`.
+    The formulas are in `rankwise.holdout.leave_pair_out`.
 
     Attributes
     ----------
@@ -189,7 +189,7 @@ class Pairs(ABC):
         """Draw about `at_most` rows, in whole queries; None where the sample would not be representative."""
 
     def subset(self, rows: Rows) -> Pairs:
-        """Return the pairs of some rows alone, where `draw_rows` draws or `hold_out` refits."""
+        """Return the pairs of some rows alone, where `draw_rows` draws or `exact_method` refits."""
         raise NotImplementedError
 
     # --- held-out entries ---
@@ -238,7 +238,7 @@ class Pairs(ABC):
         """
 
     @abstractmethod
-    def hold_out(self, plan: Plan) -> str:
+    def exact_method(self, plan: Plan) -> str:
         """Return the method that holds out folds exactly.
 
         "units" where no pair joins a fold to the entries it trains on; "rows" of one ranking that is ridge regression
@@ -255,7 +255,7 @@ class Pairs(ABC):
         """Return, for each output, the ranking in which every two rows are compared; None for other pairs."""
 
     def ridge_labels(self, outputs: Sequence[int]) -> tuple[Floats, Floats]:
-        """Return labels (rows, outputs) and row weights, where `hold_out` is not by units."""
+        """Return labels (rows, outputs) and row weights, where `exact_method` is not by units."""
         raise NotImplementedError
 
     @abstractmethod

@@ -11,8 +11,7 @@ import numpy as np
 from rankwise.arrays import AnyArray, Floats, Ints
 from rankwise.design import matrix_rows
 from rankwise.fitting.problem import Problem
-from rankwise.holdout.decomposition import HoldOut
-from rankwise.holdout.groups import groups_of, held_out_residuals
+from rankwise.holdout.decomposition import HoldOut, groups_of, held_out_residuals
 from rankwise.holdout.leave_pair_out import pair_out_errors
 from rankwise.holdout.spaces import Decomposition, KernelSpace, Space, exact_bytes
 from rankwise.metrics import Metric
@@ -76,10 +75,10 @@ class _Models:
         pairs = problem.pairs
         self._space, self._problem, self._pairs, self._plan = space, problem, pairs, plan
         self._metric, self._is_pooled = metric, averaging == "pooled" and pairs.can_pool
-        self._kind = "eval"
+        self._method = "eval"
         if not plan.has_eval_set:
             pairs.require_pairs_left(plan)
-            self._kind = pairs.hold_out(plan)
+            self._method = pairs.exact_method(plan)
         self._decomposed: list[Decomposition] = []
         self._group: Ints | None = None
         for graph in pairs.graphs():
@@ -113,7 +112,7 @@ class _Models:
 
     def _errors(self, one: Decomposition, outputs: list[int], alphas: Floats) -> Floats:
         problem, plan = self._problem, self._plan
-        if self._kind != "refit":
+        if self._method != "refit":
             # Alphas whose models rank alike, and whose held-out predictions have digits left.
             largest = float(one.hold_out.values.max(initial=0.0))
             alphas = np.minimum(alphas, _LARGEST_ALPHA * largest) if largest > 0 else alphas
@@ -130,7 +129,7 @@ class _Models:
             some = slice(first, first + portion)
             values = (
                 self._refits(alphas, outputs[some])
-                if self._kind == "refit"
+                if self._method == "refit"
                 else self._values(one, alphas, some, outputs[some])
             )
             for at, output in enumerate(outputs[some]):
@@ -159,7 +158,7 @@ class _Models:
     def _values(self, one: Decomposition, alphas: Floats, some: slice, outputs: Sequence[int]) -> Floats:
         """Return (alphas, entries, outputs) values, each entry's from the model that did not see its group."""
         target = one.target[:, some]
-        if self._kind == "units":
+        if self._method == "units":
             residual = self._residuals(one.hold_out, target, alphas)
             predicted = np.nan_to_num(np.moveaxis(target - residual, 1, 0))  # NaN: what nothing holds out
             flat = np.ascontiguousarray(predicted).reshape(predicted.shape[0], -1)

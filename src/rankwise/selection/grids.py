@@ -13,7 +13,7 @@ from rankwise.selection.result import EQUAL, Choice, Selection
 __all__ = [
     "POWERS_OF_TWO",
     "WORTH",
-    "Scored",
+    "AlphaModels",
     "alphas_beyond",
     "best_positions",
     "choose_among",
@@ -97,7 +97,7 @@ def best_positions(errors: Floats) -> Ints:
     return np.asarray(errors.shape[0] - 1 - np.argmax(is_best[::-1], axis=0), dtype=np.int64)
 
 
-class Scored(Protocol):
+class AlphaModels(Protocol):
     """Converged models of all alphas and their errors on held-out rows."""
 
     def errors(self, alphas: Floats) -> Floats:
@@ -108,23 +108,27 @@ class Scored(Protocol):
 
 
 def choose_among(
-    scored: Scored, alphas: Floats, default: tuple[float, ...] = POWERS_OF_TWO, *, small_is_cheap: bool = True
+    models: AlphaModels,
+    alphas: Floats,
+    default: tuple[float, ...] = POWERS_OF_TWO,
+    *,
+    small_is_cheap: bool = True,
 ) -> Selection:
     """Choose the best alpha of each output, beyond the default grid where that is best at its end."""
-    grid, errors = alphas, scored.errors(alphas)
+    grid, errors = alphas, models.errors(alphas)
     if is_default_grid(alphas, default):
         while (more := alphas_beyond(grid, errors, default, small_is_cheap=small_is_cheap)) is not None:
             wider = np.concatenate([grid, more])
             order = np.argsort(wider)
-            grid, errors = wider[order], np.concatenate([errors, scored.errors(more)])[order]
+            grid, errors = wider[order], np.concatenate([errors, models.errors(more)])[order]
         kept = worth_keeping(grid, errors, default)
         grid, errors = grid[kept], errors[kept]
     chosen = [
         Choice(float(grid[position]), 0, float(errors[position, output]))
         for output, position in enumerate(best_positions(errors))
     ]
-    models = [scored.model(output, choice.alpha) for output, choice in enumerate(chosen)]
-    return Selection(models, chosen, grid, errors)
+    fitted = [models.model(output, choice.alpha) for output, choice in enumerate(chosen)]
+    return Selection(fitted, chosen, grid, errors)
 
 
 def notices_of_edges(

@@ -53,7 +53,7 @@ from rankwise.solvers.choose import column_scale
 from rankwise.solvers.krylov import STORED_TOGETHER, Lanczos, basis_bytes
 from rankwise.solvers.scales import column_norms, differ_in_scale, unit_free
 
-__all__ = ["Columns", "Coordinates", "Dual", "Rule", "Scored", "Surface", "Table"]
+__all__ = ["ColumnCoordinates", "Coordinates", "DualCoordinates", "Rule", "ScoredGraph", "Surface", "Table"]
 
 _EXPECTED_STEPS = 100  # a search rarely takes more; one that does may still start over without a basis
 _SHARE_OF_SCORES = 0.1  # of the free memory, for what more alphas would be scored by
@@ -167,7 +167,7 @@ class Rule(NamedTuple):
         )
 
 
-class Readout:
+class RowScores:
     """The scores of some rows for every alpha, moved along as the Krylov spaces grow.
 
     Parameters
@@ -228,7 +228,7 @@ class Readout:
                 beta_next[column] * np.abs(zeta * inverse) / start if start > 0 else 0.0
             )
 
-    def absorb(self, other: Readout) -> None:
+    def absorb(self, other: RowScores) -> None:
         """Take over the alphas of another one, of the same rows after the same steps."""
         order = np.argsort(np.concatenate([self.alphas, other.alphas]))
         self.alphas = np.concatenate([self.alphas, other.alphas])[order]
@@ -240,7 +240,7 @@ class Readout:
 
 
 @dataclass(frozen=True)
-class Scored:
+class ScoredGraph:
     """The subject of a surface: a graph, or its folds in lockstep, and the entries that score their models.
 
     Attributes
@@ -302,7 +302,7 @@ class Surface(ABC):
 
     Parameters
     ----------
-    scored : Scored
+    scored : ScoredGraph
     rhs : (unknowns, columns) float64
     alphas : (alphas,) float64
         In increasing order.
@@ -326,7 +326,7 @@ class Surface(ABC):
 
     def __init__(
         self,
-        scored: Scored,
+        scored: ScoredGraph,
         rhs: Floats,
         alphas: Floats,
         *,
@@ -429,7 +429,7 @@ class Surface(ABC):
 
     @abstractmethod
     def _model(self, column: int, solution: Floats) -> Floats:
-        """Return the coefficients that a solution of a column, or each row of a path of them, stands for."""
+        """Return the coefficients that a solution of a column stands for."""
 
     @abstractmethod
     def _begin(self, alphas: Floats) -> None:
@@ -445,13 +445,13 @@ class Surface(ABC):
 
 
 @dataclass(frozen=True)
-class Columns:
+class ColumnCoordinates:
     """Coordinates of a surface: coefficients of the columns of X, in the units that `penalty_power` gives them."""
 
     design: Design
     power: float = 0.0
 
-    def surface(self, scored: Scored, alphas: Floats, **options: Any) -> ColumnSurface:
+    def surface(self, scored: ScoredGraph, alphas: Floats, **options: Any) -> ColumnSurface:
         """Return an empty surface."""
         return ColumnSurface(self, scored, alphas, **options)
 
@@ -469,7 +469,9 @@ class ColumnSurface(Surface):
 
     _solves_columns = True
 
-    def __init__(self, coordinates: Columns, scored: Scored, alphas: Floats, **options: Any) -> None:
+    def __init__(
+        self, coordinates: ColumnCoordinates, scored: ScoredGraph, alphas: Floats, **options: Any
+    ) -> None:
         design, graph, folds = coordinates.design, scored.graph, scored.folds
         self._design, self._folds = design, folds
         self._objective = SquaredObjective(design, graph)
@@ -505,60 +507,55 @@ class ColumnSurface(Surface):
     def _begin(self, alphas: Floats) -> None:
         self._kept: list[Sequence[Floats]] | None = [] if self.widens else None
         columns = self.space.n_columns
-        self._readouts = [Readout(alphas, row_column, columns) for row_column in self._row_columns]
-
-    def path(self, column: int, alpha: float) -> Floats:
-        if not self.space.keep_basis:
-            return super().path(column, alpha)
-        return self._model(column, self.space.path(column, alpha, self.n_steps))
+        self._row_scores = [RowScores(alphas, row_column, columns) for row_column in self._row_columns]
 
     def _weights(self, column: int, alpha: float, steps: int) -> Floats:
         return self.space.projected_solution(column, alpha, steps)
 
     def widen(self, alphas: Floats) -> None:
         assert self._kept is not None
-        for output, (readout, table) in enumerate(zip(self._readouts, self.tables, strict=True)):
-            others = Readout(alphas, self._row_columns[output], self.space.n_columns)
+        for output, (row_scores, table) in enumerate(zip(self._row_scores, self.tables, strict=True)):
+            others = RowScores(alphas, self._row_columns[output], self.space.n_columns)
             added = Table(alphas, table.tol)
             for step, values in enumerate(self._kept, 1):
                 self._record(output, step, values[output], others, added)
-            readout.absorb(others)
+            row_scores.absorb(others)
             table.absorb(added)
 
     def _record_step(self, values: Sequence[Floats]) -> None:
         if self._kept is not None:
             self._kept.append([np.array(own) for own in values])
-        for output, (readout, table) in enumerate(zip(self._readouts, self.tables, strict=True)):
-            self._record(output, self.space.n_steps, values[output], readout, table)
+        for output, (row_scores, table) in enumerate(zip(self._row_scores, self.tables, strict=True)):
+            self._record(output, self.space.n_steps, values[output], row_scores, table)
 
-    def _record(self, output: int, step: int, values: Floats, readout: Readout, table: Table) -> None:
+    def _record(self, output: int, step: int, values: Floats, row_scores: RowScores, table: Table) -> None:
         active = table.n_active
         if active == 0:
             table.repeat()
             return
-        readout.move(self.space, step, values, active)
-        residual = readout.residual
+        row_scores.move(self.space, step, values, active)
+        residual = row_scores.residual
         if (residual[:, :active] <= table.tol).any() and self._column_sizes is not None:
-            residual = np.maximum(residual, self._without_units(self._column_sizes, readout, step))
-        table.record(self._scored.errors(output, readout.scores[:active]), residual)
+            residual = np.maximum(residual, self._without_units(self._column_sizes, row_scores, step))
+        table.record(self._scored.errors(output, row_scores.scores[:active]), residual)
 
     @cached_property
     def _column_sizes(self) -> Floats | None:
         """The column scales in which residuals are measured; None where columns have similar scales."""
         sizes = self._objective.sizes()
         sizes = sizes if self._units is None else sizes * self._units**2
-        return sizes if differ_in_scale(sizes, float(self._readouts[0].alphas[0])) else None
+        return sizes if differ_in_scale(sizes, float(self._row_scores[0].alphas[0])) else None
 
-    def _without_units(self, sizes: Floats, readout: Readout, step: int) -> Floats:
+    def _without_units(self, sizes: Floats, row_scores: RowScores, step: int) -> Floats:
         """Return the relative residuals in the norm of ``(diag(H) + α)^-1``, (columns, alphas)."""
         if step < self.space.n_steps:
-            return np.full_like(readout.residual, np.inf)  # the direction is gone; a later step will tell
-        found = np.zeros_like(readout.residual)
-        for position, alpha in enumerate(readout.alphas):
+            return np.full_like(row_scores.residual, np.inf)  # the direction is gone; a later step will tell
+        found = np.zeros_like(row_scores.residual)
+        for position, alpha in enumerate(row_scores.alphas):
             scale = unit_free(sizes, float(alpha))[:, None]
             whole, left = column_norms(scale * self._rhs), column_norms(scale * self.space.vectors)
             units = np.divide(self.space.start_norm, whole, out=np.zeros_like(whole), where=whole > 0)
-            found[:, position] = readout.residual[:, position] * left * units
+            found[:, position] = row_scores.residual[:, position] * left * units
         return found
 
 
@@ -614,13 +611,13 @@ class _Projection:
 
 
 @dataclass(frozen=True)
-class Dual:
+class DualCoordinates:
     """Coordinates of a surface: variables b of the dual, whose models are ``F'b``; only products with the kernel."""
 
     problem: KernelProblem
     kernel: Design
 
-    def surface(self, scored: Scored, alphas: Floats, **options: Any) -> DualSurface:
+    def surface(self, scored: ScoredGraph, alphas: Floats, **options: Any) -> DualSurface:
         """Return an empty surface."""
         return DualSurface(self, scored, alphas, **options)
 
@@ -636,7 +633,9 @@ class Dual:
 class DualSurface(Surface):
     """In the dual variables of a kernel: right-hand sides ``t``, products ``FKF'v``; scores are kept in any case."""
 
-    def __init__(self, coordinates: Dual, scored: Scored, alphas: Floats, **options: Any) -> None:
+    def __init__(
+        self, coordinates: DualCoordinates, scored: ScoredGraph, alphas: Floats, **options: Any
+    ) -> None:
         self._kernel = coordinates.kernel
         if scored.folds is not None:
             self._factor, target = scored.folds.factored()
@@ -699,7 +698,7 @@ class DualSurface(Surface):
         table.record(self._scored.errors(output, scores), np.array([found for _, found in solved]))
 
 
-Coordinates = Columns | Dual
+Coordinates = ColumnCoordinates | DualCoordinates
 
 
 def _one_vector(models: Floats) -> Floats:

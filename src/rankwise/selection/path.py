@@ -30,9 +30,9 @@ from rankwise.pairs.pairs import Pairs
 from rankwise.pairs.plan import Plan, Scorer
 from rankwise.runtime.progress import ProgressLine
 from rankwise.selection.grids import choose_among
-from rankwise.selection.krylov import Columns
+from rankwise.selection.krylov import ColumnCoordinates
 from rankwise.selection.result import Choice, Selection, on_one_grid
-from rankwise.selection.surface import EXACT, Reading, n_outputs
+from rankwise.selection.surface import EXACT, SurfaceSearch, n_outputs
 from rankwise.solvers.choose import SOLVERS, SolverOptions
 from rankwise.solvers.solution import Solution
 
@@ -328,10 +328,10 @@ def _read_surface(
 ) -> Selection:
     """Read one column of the regularisation surface."""
     tol = min(float(fit.options.tol), EXACT)
-    reading = Reading(metric, "hybrid", "folds", patience, tol, fit.options.max_iter, default=())
+    search = SurfaceSearch(metric, "hybrid", "folds", patience, tol, fit.options.max_iter, default=())
     with np.errstate(over="ignore", invalid="ignore"):
-        coordinates = Columns(problem.design, fit.penalty_power)
-        found = reading.grow(problem, plan, np.array([fit.alpha]), coordinates)
+        coordinates = ColumnCoordinates(problem.design, fit.penalty_power)
+        found = search.grow(problem, plan, np.array([fit.alpha]), coordinates)
         coefs = found.models()
         if not np.any(coefs):  # nothing was learned: nothing to learn, or numbers that a first step shows
             for graph in problem.pairs.graphs():

@@ -110,7 +110,7 @@ def plan_of(
             f"cv={splitter} tests the same {pairs.entries} several times, and a decomposition scores each once.",
             "use a splitter whose test sets do not overlap, such as QueryKFold, or solver='cg'.",
         )
-    has_closed_form = pairs.has_closed_form or pairs.hold_out(plan) == "units"
+    has_closed_form = pairs.has_closed_form or pairs.exact_method(plan) == "units"
     is_exact = exact is not None and (exact.refits or has_closed_form) and not plan.repeats
     plan = replace(plan, is_scored=plan.is_scored & _weighs(pairs, plan.held), is_exact=is_exact)
     n_scored = int(plan.is_scored.sum())

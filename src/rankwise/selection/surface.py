@@ -19,11 +19,11 @@ from rankwise.metrics import Metric
 from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.plan import Plan
 from rankwise.selection.grids import POWERS_OF_TWO, alphas_beyond, is_default_grid, worth_keeping
-from rankwise.selection.krylov import Coordinates, Rule, Scored, Surface, Table
+from rankwise.selection.krylov import Coordinates, Rule, ScoredGraph, Surface, Table
 from rankwise.selection.result import Choice, Selection
 from rankwise.solvers.choose import choose_solver
 
-__all__ = ["AVERAGING", "EXACT", "METHODS", "Reading", "Surfaces", "n_outputs", "table_tolerance"]
+__all__ = ["AVERAGING", "EXACT", "METHODS", "SurfaceSearch", "Surfaces", "n_outputs", "table_tolerance"]
 
 METHODS = ("hybrid", "tikhonov", "early-stopping")
 AVERAGING = ("folds", "pooled")
@@ -94,8 +94,8 @@ class Surfaces:
 
 
 @dataclass(frozen=True)
-class Reading:
-    """How surfaces are read; the same for every system of coordinates.
+class SurfaceSearch:
+    """The search of alpha and iteration on surfaces; the same for every system of coordinates.
 
     Attributes
     ----------
@@ -140,7 +140,7 @@ class Reading:
         candidates = [0] if self.method == "early-stopping" else np.searchsorted(alphas, grid).tolist()
         grows = bool(self.default) and self.method != "early-stopping" and is_default_grid(grid, self.default)
         found = Surfaces(coordinates, alphas, candidates)
-        for scored in _scored(problem, plan, self.metric, self.averaging, coordinates):
+        for scored in _scored_graphs(problem, plan, self.metric, self.averaging, coordinates):
             surface: Surface = coordinates.surface(
                 scored, alphas, tol=self.tol, max_iter=self._most, widens=grows
             )
@@ -186,7 +186,7 @@ class Reading:
             alphas = np.unique([cell.alpha for cell in cells])
             # An iterate is wanted as it is, even if it meets the tolerance sooner here than in every fold.
             tol, steps = self.tol if is_tikhonov else 0.0, max(cell.step for cell in cells)
-            surface = best.coordinates.surface(Scored(graph), alphas, tol=tol, max_iter=self._most)
+            surface = best.coordinates.surface(ScoredGraph(graph), alphas, tol=tol, max_iter=self._most)
             rule = Rule(range(alphas.size)) if is_tikhonov else Rule(steps=steps)
             ended = surface.advance(rule, "fitting")
             if is_tikhonov:
@@ -225,9 +225,9 @@ class Reading:
         )
 
 
-def _scored(
+def _scored_graphs(
     problem: Problem, plan: Plan, metric: Metric, averaging: str, coordinates: Coordinates
-) -> Iterator[Scored]:
+) -> Iterator[ScoredGraph]:
     """Yield the subjects of surfaces in the order of outputs, one after the other, so that one is in memory at a time.
 
     Outputs that share a graph run in lockstep where rows of their own score them, and else the folds of an output.
@@ -238,7 +238,7 @@ def _scored(
         first, rows = 0, coordinates.against(plan.eval_rows)
         for graph in pairs.graphs():
             last = first + n_outputs(graph)
-            yield Scored(graph, rows=rows, scorers=plan.scorers[first:last])
+            yield ScoredGraph(graph, rows=rows, scorers=plan.scorers[first:last])
             first = last
         return
     is_pooled = averaging == "pooled" and pairs.can_pool
@@ -250,7 +250,7 @@ def _scored(
         if shares is not None:
             means, labels = coordinates.means(shares[0]), shares[1][column]
         folds = pairs.in_lockstep(plan, output)
-        yield Scored(pairs.graph(output), folds, None, [scorer], column, means, labels)
+        yield ScoredGraph(pairs.graph(output), folds, None, [scorer], column, means, labels)
 
 
 def n_outputs(graph: PairGraph) -> int:

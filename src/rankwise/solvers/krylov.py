@@ -279,19 +279,12 @@ class Lanczos:
         self.diagonal.append(a)
         self.off_diagonal.append(norm)  # last: an interruption before this line leaves n_steps as it was
 
-    def path(self, column: int, alpha: float, steps: int) -> Floats:
-        """Return the iterates of an alpha after every one of the first steps, (steps, features)."""
-        weights = np.zeros((steps, steps))
-        for step in range(1, steps + 1):
-            weights[step - 1, :step] = self.projected_solution(column, alpha, step)
-        return self.combine(column, weights)
-
     def combine(self, column: int, weights: Floats) -> Floats:
-        """Return the basis vectors of a column, weighted and added up; several rows of weights make several sums."""
-        coef = np.zeros((*weights.shape[:-1], self._rhs.shape[0]))
+        """Return the basis vectors of a column, weighted and added up."""
+        coef = np.zeros(self._rhs.shape[0])
         for index, chunk in enumerate(self._chunks):
-            part = weights[..., index * STORED_TOGETHER : (index + 1) * STORED_TOGETHER]
-            coef += part @ chunk[column, : part.shape[-1]]
+            part = weights[index * STORED_TOGETHER : (index + 1) * STORED_TOGETHER]
+            coef += part @ chunk[column, : part.size]
         return coef
 
     def replay(self, product: Callable[[Floats], Floats], column: int, weights: Floats) -> Floats:
