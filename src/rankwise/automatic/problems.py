@@ -32,7 +32,7 @@ from rankwise.data.validation import (
     rows_of_eval_set,
 )
 from rankwise.estimators.base import Ranker
-from rankwise.exceptions import InvalidInputError, NoPairsError, UndefinedMetricError
+from rankwise.exceptions import InvalidInputError
 from rankwise.fitting.problem import Problem as RankingProblem
 from rankwise.metrics import Metric, get_metric
 from rankwise.metrics.metric import Evaluator
@@ -196,7 +196,7 @@ class LabelledRows:
     def _first_to_score(self) -> int:
         """The first fold that the metric is defined on: in few rows all labels may be equal."""
         for number in range(len(self.cv or ())):
-            with suppress(NoPairsError, UndefinedMetricError):
+            with suppress(InvalidInputError):
                 self._only(number).figure(np.zeros(self.n_rows))
                 return number
         return 0
