@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import sklearn
 from scipy.sparse.linalg import aslinearoperator
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, KFold
+from sklearn.model_selection import GridSearchCV, GroupShuffleSplit, KFold, ShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -194,6 +194,18 @@ def test_held_out_scores_of_a_kernel_are_those_of_its_fits(n_columns):
         _, Z, _ = problem.columns.get(trial.candidate.scaling)
         again = problem.held_out(trial.estimator, trial.ranker, Z, None)
         assert trial.held_out == pytest.approx(again, abs=1e-6 * np.ptp(again))
+
+
+def test_test_sets_that_overlap_are_refused():
+    X, qid = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) // 6
+    splits = list(GroupShuffleSplit(3, random_state=0).split(X, X[:, 0], qid))
+    model = AutoRanker(cv=splits, methods=["rls"], estimate=False)
+    with pytest.raises(InvalidInputError, match=r"the same rows several times.*Hint: use a splitter"):
+        model.fit(X, X[:, 0], qid)
+    with pytest.raises(InvalidInputError, match=r"the same pairs several times.*Hint: use a splitter"):
+        model.set_params(cv=ShuffleSplit(3, test_size=0.5, random_state=0)).fit_pairs(
+            X, np.arange(60).reshape(-1, 2)
+        )
 
 
 def test_kernels_whose_features_do_not_fit_in_memory_are_left_out(monkeypatch):

@@ -121,6 +121,17 @@ def test_figures_are_those_of_the_metrics():
     assert random == pytest.approx(np.mean(drawn), abs=4 * np.std(drawn) / np.sqrt(300))
 
 
+def test_weights_of_rows_count():
+    rng = np.random.default_rng(0)
+    X, qid, weight = rng.normal(size=(200, 3)), np.arange(200) // 10, rng.integers(0, 3, 200)
+    y = np.digitize(X[:, 0] + rng.normal(size=200), [0, 1])
+    model = RankRLS().fit(X, y, qid=qid)
+    report = Report(model, X, y, qid, weight=weight)
+    assert [one.name for one in report.evidence.figures] == ["pairwise_error", "kendall_tau"]
+    expected = bootstrap_interval(y, model.predict(X), qid, metric="pairwise_error", sample_weight=weight)
+    assert report.evidence.figures[0].model == expected
+
+
 def test_the_single_column_is_chosen_on_other_queries():
     rng = np.random.default_rng(0)
     X, qid = rng.normal(size=(600, 40)), np.arange(600) // 10

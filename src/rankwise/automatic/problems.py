@@ -32,7 +32,7 @@ from rankwise.data.validation import (
     rows_of_eval_set,
 )
 from rankwise.estimators.base import Ranker
-from rankwise.exceptions import InvalidInputError, NoPairsError, UndefinedMetricError
+from rankwise.exceptions import InvalidInputError
 from rankwise.fitting.problem import Problem
 from rankwise.metrics import Metric, get_metric
 from rankwise.metrics.metric import Evaluator
@@ -195,7 +195,7 @@ class LabelledRows:
     def _first_to_score(self) -> int:
         """The first fold that the metric is defined on: in few rows all labels may be equal."""
         for number in range(len(self.cv or ())):
-            with suppress(NoPairsError, UndefinedMetricError):
+            with suppress(InvalidInputError):
                 self._only(number).figure(np.zeros(self.n_rows))
                 return number
         return 0
@@ -471,12 +471,23 @@ def labelled_rows(
     n_folds = plan.n_folds
     n_scored, description = scored_folds(cv, plan, pairs)
     splits = [(np.flatnonzero(plan.trained(number)), plan.scoring(number)) for number in range(n_scored)]
+    _check_once(cv, splits, "rows")
     fold = np.full(queries.n_rows, -1)
     for number, (_, test) in enumerate(splits):
         fold[test] = number
     block = np.zeros(queries.n_rows, dtype=np.int64) if ids is not None else _blocks(assigner, n_folds, seed)
     columns = ScaledColumns(X, ids, weight, coded=coded)
     return LabelledRows(columns, y, queries, weight, metric, fold, block, splits, description)
+
+
+def _check_once(cv: object, splits: Splits, entries: str) -> None:
+    """Raise where rows or pairs are tested several times: each has one held-out score."""
+    tested = np.concatenate([test for _, test in splits])
+    if np.unique(tested).size < tested.size:
+        raise InvalidInputError(
+            f"cv={cv!r:.80} tests the same {entries} several times, and AutoRanker scores each once.",
+            "use a splitter whose test sets do not overlap, such as QueryKFold.",
+        )
 
 
 def _blocks(assigner: Units, n_folds: int, seed: int) -> Ints:
@@ -517,6 +528,7 @@ def listed_pairs(
     splitter = as_splitter(cv)
     if splitter is not None:
         splits = list(read_splits(splitter, _edges(found), None, groups, "pairs"))
+        _check_once(cv, splits, "pairs")
         return ListedPairs(columns, found, unit, metric, splits, f"the test sets of {splitter}")
     n_folds = count_folds(cv, int(np.unique(unit).size), word)
     fold = Units.of_codes(unit, found.weight).folds(n_folds, seed)

@@ -149,7 +149,8 @@ class ByLabels:
         seed: int = 0,
         weight: Floats | None = None,
     ) -> None:
-        named: Any = [metrics] if isinstance(metrics, str) else metrics or _suitable_metrics(y, len(queries))
+        suitable = _suitable_metrics(y, len(queries), is_weighted=weight is not None)
+        named: Any = [metrics] if isinstance(metrics, str) else metrics or suitable
         self.metrics, self.y, self.queries, self._seed = list(map(get_metric, named)), y, queries, seed
         self._weight = weight
 
@@ -177,7 +178,7 @@ class ByLabels:
 
     def values(self, block: Floats) -> Floats:
         """Return the first metric of each column."""
-        return self.metrics[0].prepare(self.y, self.queries).many(block)
+        return self.metrics[0].prepare(self.y, self.queries, sample_weight=self._weight).many(block)
 
     def column(self, X: InMemory, best: tuple[int, int]) -> Floats:
         """Score each query by the column that ranks best on the other queries, so that the choice is not rewarded."""
@@ -188,7 +189,10 @@ class ByLabels:
         for held_out in range(_FOLDS):
             others, own = np.flatnonzero(fold != held_out), fold == held_out
             try:
-                rest = ByLabels(self.y[others], self.queries.subset(others), self.metrics[:1], self._seed)
+                weight = None if self._weight is None else self._weight[others]
+                rest = ByLabels(
+                    self.y[others], self.queries.subset(others), self.metrics[:1], self._seed, weight
+                )
                 chosen = best_column(rest, X[others])
             except InvalidInputError:  # too little is left to evaluate a column on
                 continue
@@ -238,9 +242,9 @@ class ByPairs:
 Judge = ByLabels | ByPairs
 
 
-def _suitable_metrics(labels: Floats, n_queries: int) -> tuple[str, ...]:
-    """Name the metrics that mean something for labels of this kind: grades, or real numbers."""
-    if not is_graded(labels):
+def _suitable_metrics(labels: Floats, n_queries: int, *, is_weighted: bool) -> tuple[str, ...]:
+    """Name the metrics that mean something for labels of this kind: grades, or real numbers and weighted rows."""
+    if is_weighted or not is_graded(labels):
         return ("pairwise_error", "kendall_tau")
     if n_queries == 1:
         return ("pairwise_error", "ndcg", "kendall_tau")

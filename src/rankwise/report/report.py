@@ -18,7 +18,7 @@ from rankwise.arrays import ArrayLike, Floats, MatrixLike, RandomSource, is_spar
 from rankwise.data.containers import as_rows
 from rankwise.data.queries import Queries, one_query
 from rankwise.data.summary import is_graded, label_counts, summarise
-from rankwise.data.validation import check_names, check_numbers, check_qid, read_seed
+from rankwise.data.validation import check_names, check_numbers, check_qid, check_weights, read_seed
 from rankwise.displays.regularisation import Reading
 from rankwise.exceptions import InvalidInputError
 from rankwise.files import replacing
@@ -111,8 +111,8 @@ class Report(Page):
         Their query ids; without them all rows form one ranking.
     pairs : array-like of int of shape (pairs, 2), optional
         Preferences to evaluate on instead of labels: row numbers of winner and loser.
-    weight : array-like of shape (pairs,), optional
-        Weights of the pairs.
+    weight : array-like of shape (pairs,) or (rows,), optional
+        Weights of the pairs, or of rows with labels, which only metrics that count pairs take.
     metrics : sequence of str or Metric, optional
         The page leads with the first. By default metrics that suit the labels.
     feature_names : sequence of str, optional
@@ -190,7 +190,8 @@ class Report(Page):
             judge = ByPairs(pairs, weight, scores.size)
         else:
             labels, queries = check_numbers("y", y, scores.size), check_qid(qid, scores.size)
-            judge = ByLabels(labels, queries, metrics, read_seed(random_state))
+            row_weight = check_weights(weight, scores.size)
+            judge = ByLabels(labels, queries, metrics, read_seed(random_state), row_weight)
         self.evidence = evidence = evaluate(judge, numbers, scores)
         self.parts = parts = _parts(view, X, numbers, names, qid, queries)
         self.opened = opened = open_queries(parts, scores, labels, queries, evidence, called)
