@@ -254,7 +254,6 @@ class LabelPairs(Pairs):
         is_ridge = self.cost == "magnitude" and (self.ties == "include" or has_no_ties)
         weight, codes = self.entry_weight, self.queries.codes
         present = codes if weight is None else codes[weight > 0]
-        # A closed form of one ranking.
         return bool(is_ridge and self.query_weight == "size" and (present == present[0]).all())
 
     def compared(self) -> list[ComparedRows] | None:
