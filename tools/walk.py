@@ -84,6 +84,7 @@ def paths() -> dict[str, Callable[[], Any]]:
     rng = np.random.default_rng(0)
     X, qid = rng.normal(size=(300, 6)), np.repeat(np.arange(30), 10)
     y = np.digitize(X[:, 0] - X[:, 1] + rng.normal(size=300), [0, 1])
+    pairs = [(i, j) for i, j in rng.integers(300, size=(900, 2)) if y[i] > y[j]]
     folder = Path(tempfile.mkdtemp())
     table, model = folder / "rows.txt", folder / "model.rw"
     rankwise.data.save_svmlight(X, y, table, qid=qid)
@@ -95,7 +96,7 @@ def paths() -> dict[str, Callable[[], Any]]:
     return {
         "RankRLSCV().fit(sparse)": lambda: RankRLSCV().fit(scipy.sparse.csr_matrix(X), y, qid=qid),
         "rankwise fit": fit_command,
-        'KernelRankRLSCV("rbf").fit': lambda: KernelRankRLSCV("rbf").fit(X, y, qid=qid),
+        "KernelRankRLSCV().fit_pairs": lambda: KernelRankRLSCV().fit_pairs(X, pairs),
     }
 
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 from sklearn.metrics.pairwise import KERNEL_PARAMS, pairwise_kernels
 
-from rankwise.arrays import ArrayLike, DType, Floats, Matrix, Rows
+from rankwise.arrays import AnyArray, ArrayLike, DType, Floats, Matrix, Rows
 from rankwise.data.containers import as_array
 from rankwise.data.validation import check_choice
 from rankwise.design.offsets import Shift, find_shift, sampled_rows, spreads
@@ -89,23 +89,6 @@ class Kernel:
         """Whether theory promises that every kernel matrix is positive semidefinite."""
         return isinstance(self.name, str) and self.name in _POSITIVE_KERNELS
 
-    @property
-    def _may_overflow(self) -> bool:
-        """Whether moderate rows can have a kernel that is not finite; others are bounded, or sums of products."""
-        return not isinstance(self.name, str) or self.name in {"poly", "polynomial"}
-
-    def towards(self, Y: Matrix) -> Callable[[Matrix], Floats]:
-        """Return a function that computes kernel values of rows with the rows of Y, which are shifted once."""
-        Y = Y.astype(np.float64, copy=False)
-        shift = self._shift(Y)
-        shifted = Y if shift is None else shift.taken_off(Y)
-
-        def values(X: Matrix) -> Floats:
-            rows = X.astype(np.float64, copy=False)
-            return self._values(rows if shift is None else shift.taken_off(rows), shifted)
-
-        return values
-
     def _values(self, X: Matrix, Y: Matrix) -> Floats:
         if isinstance(self.name, str):
             with np.errstate(over="ignore"):  # looked at below
@@ -113,7 +96,9 @@ class Kernel:
         else:
             values = self.name(X, Y, **self.parameters)
         matrix = np.asarray(values.toarray() if sp.issparse(values) else values, dtype=np.float64)
-        if self._may_overflow and not np.isfinite(matrix).all():
+        # Other kernels of moderate rows are bounded, or sums of products.
+        may_overflow = not isinstance(self.name, str) or self.name in {"poly", "polynomial"}
+        if may_overflow and not np.isfinite(matrix).all():
             raise InvalidInputError(
                 f"The kernel {self.name!r} has values that are NaN or too large for floating-point numbers.",
                 "scale the columns, for example with sklearn.preprocessing.StandardScaler, or use a smaller degree, "
@@ -133,18 +118,19 @@ class Kernel:
         return find_shift(Y[sampled_rows(*Y.shape)], far=_FAR, even_if_alike=self.name == "rbf")
 
     def blocks(self, X: Matrix, Y: Matrix) -> Iterator[tuple[slice, Floats]]:
-        """Yield the rows of ``K(X, Y)`` in blocks."""
+        """Yield the rows of ``K(X, Y)`` in blocks; the rows of Y are shifted once."""
         step = max(1, BLOCK // max(1, Y.shape[0]))
-        values = self.towards(Y)
+        Y = Y.astype(np.float64, copy=False)
+        shift = self._shift(Y)
+        shifted = _taken_off(Y, shift)
         for first in range(0, X.shape[0], step):
             rows = slice(first, min(first + step, X.shape[0]))
-            yield rows, values(X[rows])
+            yield rows, self._values(_taken_off(X[rows], shift), shifted)
 
     def linear_product(self, X: Matrix, Y: Matrix, v: Floats) -> Floats:
         """Return ``K(X, Y) v`` of the linear kernel: coefficients of columns keep digits that products of rows lose."""
         shift = self._shift(Y)
-        X, Y = (Z.astype(np.float64, copy=False) if shift is None else shift.taken_off(Z) for Z in (X, Y))
-        return np.asarray(X @ (Y.T @ v))
+        return np.asarray(_taken_off(X, shift) @ (_taken_off(Y, shift).T @ v))
 
     def matrix(self, X: Matrix, Y: Matrix) -> Floats:
         """Return ``K(X, Y)``."""
@@ -152,6 +138,11 @@ class Kernel:
         for rows, values in self.blocks(X, Y):
             out[rows] = values
         return out
+
+
+def _taken_off(X: Matrix, shift: Shift | None) -> AnyArray | sp.csr_matrix:
+    """Return rows in float64, shifted where there is a shift."""
+    return X.astype(np.float64, copy=False) if shift is None else shift.taken_off(X)
 
 
 class KernelDesign(Design):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Never
 
@@ -316,14 +316,14 @@ class AutoRanker(CalibratedRanker):
         in_order = isinstance(self.cv, str) and self.cv == "time"  # folds at random would look ahead
         may_nest = problem.cv is not None and self.time_limit is None and not in_order
         is_nested = is_small and may_nest and data.design.has_rows
-        self._expect(problem, self._nested if is_nested else None)
+        self._expect(problem, is_nested=is_nested)
 
-    def _expect(self, problem: Any, nested: Callable[[Any], tuple[Figure, Splits]] | None = None) -> None:
+    def _expect(self, problem: Any, *, is_nested: bool = False) -> None:
         """Keep the expected score and its interval, if they are wanted."""
         if not self.estimate:
             return
         try:
-            figure, cv = nested(problem) if nested is not None else (self.search_.expected(), problem.cv)
+            figure, cv = self._nested(problem) if is_nested else (self.search_.expected(), problem.cv)
         except BaseException:
             self._forget("best_estimator_")  # an interrupted fit leaves no model
             raise

@@ -110,7 +110,14 @@ def _of_features(
 ) -> Decomposition:
     """Diagonalise ``X'LX``, if that fits."""
     target = _target(factor, graph)
-    _demand(budget, target.shape[0], X.shape[1])
+    n_units, n_columns = target.shape[0], X.shape[1]
+    n_bytes = 8 * (3 * n_units * n_columns + 3 * n_columns**2)
+    if not budget.allows(n_bytes):
+        raise MemoryLimitError(
+            f"Exact hold-out from {n_units} rows or pairs and {n_columns} columns takes about "
+            f"{n_bytes / 2**30:.2f} GiB, and {budget.free / 2**30:.2f} GiB may be used.",
+            "use cv=5, a smaller basis, or groups that share no rows.",
+        )
     X = as_dense(X) if factor.is_square else X
     Z = factor.apply(X)  # type: ignore[arg-type]
     hold_out, vectors = PrimalHoldOut.with_vectors(Z, X if factor.is_square else None)  # type: ignore[arg-type]
@@ -245,13 +252,3 @@ def as_dense(X: Matrix) -> Floats:
     """Return a matrix as an array."""
     dense = X if isinstance(X, np.ndarray) else X.toarray()  # type: ignore[attr-defined]
     return np.asarray(dense, dtype=np.float64)
-
-
-def _demand(budget: MemoryBudget, n_units: int, n_columns: int) -> None:
-    n_bytes = 8 * (3 * n_units * n_columns + 3 * n_columns**2)
-    if not budget.allows(n_bytes):
-        raise MemoryLimitError(
-            f"Exact hold-out from {n_units} rows or pairs and {n_columns} columns takes about "
-            f"{n_bytes / 2**30:.2f} GiB, and {budget.free / 2**30:.2f} GiB may be used.",
-            "use cv=5, a smaller basis, or groups that share no rows.",
-        )

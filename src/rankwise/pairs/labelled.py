@@ -252,13 +252,9 @@ class LabelPairs(Pairs):
     def has_closed_form(self) -> bool:
         has_no_ties = all(levels.value.size == self.n_rows for levels in self._levels)
         is_ridge = self.cost == "magnitude" and (self.ties == "include" or has_no_ties)
-        return bool(is_ridge and self.query_weight == "size" and self._is_one_ranking)
-
-    @property
-    def _is_one_ranking(self) -> bool:
         weight, codes = self.entry_weight, self.queries.codes
         present = codes if weight is None else codes[weight > 0]
-        return bool((present == present[0]).all())
+        return bool(is_ridge and self.query_weight == "size" and (present == present[0]).all())
 
     def compared(self) -> list[ComparedRows] | None:
         rows = np.arange(self.n_rows) if self.row_weight is None else np.flatnonzero(self.row_weight > 0)

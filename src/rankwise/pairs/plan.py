@@ -221,11 +221,6 @@ class Units:
         order = np.concatenate([found[np.argsort(first)], np.setdiff1d(codes, found)])
         return cls(codes, order, weighs, found.size, name)
 
-    @property
-    def are_single(self) -> bool:
-        """Whether every unit is about as small as can be: a row, or two rows that are compared."""
-        return self.name in {"rows", "pairs"}
-
     def folds(self, n_folds: int, seed: int) -> npt.NDArray[np.int32]:
         """Assign entries to folds: every run of as many neighbours as there are folds in random order."""
         n_runs, rng = -(-self.order.size // n_folds), np.random.default_rng(seed)

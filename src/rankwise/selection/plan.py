@@ -181,10 +181,10 @@ def _by_default(pairs: Pairs, units: Units, metric: Metric, exact: Exact | None)
     """Return the plan of "auto", with the reason if leave-pair-out was possible but not chosen."""
     if exact is None:
         return min(FOLDS, units.n_units), ""
-    if not units.are_single:
-        return "leave-query-out", ""
     if units.name == "pairs":
         return min(FOLDS, units.n_units), ""
+    if units.name != "rows":  # queries, groups or components
+        return "leave-query-out", ""
     why_not = ""
     if metric.base_name in _PAIR_METRICS and 3 <= units.n_units <= _MANY_ROWS:
         refused = refusal(pair_forms(pairs.compared(), exact.rank, exact.n_alphas), is_asked_for=False)
