@@ -61,7 +61,7 @@ def seen(monkeypatch):
 
     for name in ("dot", "tdot", "gram_matrix"):
         noting(DenseDesign, name)
-    noting(Kernel, "towards")
+    noting(Kernel, "matrix")
     return noted
 
 

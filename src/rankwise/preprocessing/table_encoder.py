@@ -337,18 +337,6 @@ def _unless_constant(
     return {"name": name, "kind": "left out", "why": why}
 
 
-def query_crosses(X: MatrixLike, qid: ArrayLike) -> list[str]:
-    """List the products of every column with every one that is constant inside queries, for `TableEncoder.crosses`."""
-    names = [column.name for column in read_columns(X) if column.kind != "list"]
-    codes = TableEncoder(names, codes=True).fit_transform(X)
-    queries = check_qid(qid, codes.shape[0])
-    columns = {name: own for name, own in zip(names, codes.T, strict=True) if not _is_constant(own, None)}
-    seen = [name for name, own in columns.items() if not _is_constant(own, queries)]
-    return [
-        f"{name}:{other}" for name, other in product(seen, [name for name in columns if name not in seen])
-    ]
-
-
 def _is_constant(codes: Floats, queries: Queries | None) -> bool:
     """Tell whether a column has one value everywhere, or inside every query; that nothing is known is a value too."""
     own = np.where(np.isnan(codes), np.inf, codes)
