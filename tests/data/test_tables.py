@@ -150,7 +150,7 @@ def test_embeddings_of_unequal_length_and_missing_ones():
 def test_blocks_of_parquet_are_read_when_they_are_needed(tmp_path):
     columns = {f"x{column}": np.random.default_rng(column).normal(size=200_000) for column in range(20)}
     table = pa.table({"label": np.zeros(200_000), **columns})
-    pq.write_table(table, tmp_path / "t.parquet", row_group_size=5000, compression="none")
+    pq.write_table(table, tmp_path / "t.parquet", row_group_size=1000, compression="none")
     del columns
     before = pa.total_allocated_bytes()
     blocks = iter_table(tmp_path / "t.parquet", qid=None, block_rows=1000)

@@ -47,7 +47,7 @@ FORMAT = "rankwise store"
 # Bytes of text or of a table that make a block while a store is written; a larger query makes a larger block.
 BLOCK_BYTES = 1 << 23
 _LAST_CHARACTER = 0x10FFFF
-_TIMES, _MOMENT = 2, 0.01  # a store that could not be opened is opened again, after so many seconds
+_TIMES, _MOMENT = 10, 0.01  # a store that could not be opened is opened again, after so many seconds
 # Types of Arrow that float32 holds exactly.
 _NARROW = {"float", "halffloat", "int8", "int16", "uint8", "uint16", "bool"}
 _VALUES, _WHOLE = ("<f4", "<f8"), ("<i8",)
