@@ -271,7 +271,11 @@ def test_numbers_may_be_names_of_columns(header, tmp_path):
     [
         ("rows.xlsx", b"PK\x03\x04 and so on", r"rows.xlsx is an Excel workbook.*Hint: .*read_excel"),
         ("rows.parquet", b"PAR1 and then nothing of the kind PAR1", r"rows.parquet cannot be read"),
-        ("cut.csv.gz", gzip.compress(b"label,qid,a\n" + b"1,1,1\n" * 9, mtime=0)[:-9], r"cut.csv.gz cannot be read"),
+        (
+            "cut.csv.gz",
+            gzip.compress(b"label,qid,a\n" + b"1,1,1\n" * 9, mtime=0)[:-9],
+            r"cut.csv.gz cannot be read",
+        ),
     ],
 )
 def test_files_that_are_damaged_or_of_another_kind(name, content, message, tmp_path):
