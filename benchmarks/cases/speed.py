@@ -554,8 +554,11 @@ CASES = [
 ]  # fmt: skip
 
 
-def speed_table(results: Results) -> str:
-    """Return a row per case and peer: seconds of both, and the ratio with its quartiles beside the goal."""
+def speed_table(results: Results, *, with_goals: bool = False) -> str:
+    """Return a row per case and peer: seconds of both, and the ratio with its quartiles beside the goal.
+
+    The first page shows the rows with goals, `with_goals`.
+    """
     lines = [
         "| | ours | seconds | peer | seconds | times as fast (quartiles) | goal |",
         "| --- | --- | --- | --- | --- | --- | --- |",
@@ -571,6 +574,8 @@ def speed_table(results: Results) -> str:
                 own = results.find("speed", case.name, name, "seconds", threads)
                 other = results.find("speed", case.name, peer, "seconds")
                 goal = case.goals.get((name, found["metric"]))
+                if goal is None and with_goals:
+                    continue
                 lines.append(
                     f"| {case.name} | {name} | {own['value']:.3g} | {peer} {other['version']} | {other['value']:.3g} "
                     f"| {found['value']:.2f} ({found['low']:.2f}–{found['high']:.2f}) "
@@ -614,6 +619,7 @@ def growth_picture(results: Results) -> str:
 
 TABLES = {
     "speed": speed_table,
+    "speed-goals": lambda results: speed_table(results, with_goals=True),
     "choosing": lambda results: metrics_table(
         results,
         "choosing",
