@@ -152,10 +152,10 @@ FUZZ_TEXTS := tests/data/svmlight_corpus.txt
 
 fuzz: fuzz-text fuzz-mutations
 
-# Stores, models, tables, text, preferences, runs and command lines, damaged at random, without sanitizers; the number of an input
+# Stores, models, tables, text, preferences and command lines, damaged at random, without sanitizers; the number of an input
 # reproduces it.
 FUZZ_FIRST ?= 0
-FUZZ_KINDS ?= stores models tables text preferences runs arguments
+FUZZ_KINDS ?= stores models tables text preferences arguments
 fuzz-mutations: $(VENV)/.installed
 	for kind in $(FUZZ_KINDS); do \
 		$(BIN)/python fuzz/mutations.py $$kind --first $(FUZZ_FIRST) --inputs $(FUZZ_RUNS) --seconds $(FUZZ_SECONDS) || exit 1; done

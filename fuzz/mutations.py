@@ -1,4 +1,4 @@
-"""Stores, models, tables, text, preferences, runs and command lines, damaged at random, by the million.
+"""Stores, models, tables, text, preferences and command lines, damaged at random, by the million.
 
 Each input is the one of its number.
 

@@ -28,10 +28,7 @@ from rankwise.cli.entry import COMMANDS, build_parser
 from rankwise.data import (
     iter_svmlight,
     iter_table,
-    judge_runs,
-    load_judgements,
     load_preferences,
-    load_run,
     load_svmlight,
     load_table,
     open_store,
@@ -254,12 +251,6 @@ TEXT = b"""# three queries
 0 qid:x
 3 qid:7 4:0.25
 """
-RUN = b"""q1 Q0 a 1 0.9 mine
-q1 Q0 b 2 0.4 mine
-q2 Q0 a 1 3 mine
-q2 Q0 c 2 -1e-3 mine
-"""
-JUDGEMENTS = b"q1 0 a 2\nq1 0 c 1\nq2 0 c 0\nq3 0 a 1\n"
 _WORD = re.compile(rb"[^\s:,]+")
 
 
@@ -302,24 +293,6 @@ def _load_text(data, options, block_bytes, comments):
         assert np.isfinite(X.data).all() or (options["missing"] == "nan" and not np.isinf(X.data).any())
         assert np.isfinite(y).all()
         assert qid is None or len(qid) == X.shape[0] == len(y)
-    return "read"
-
-
-def check_runs(rng, folder):
-    """Damage a run, or judgements, and compare them."""
-    run, judgements = RUN, JUDGEMENTS
-    if rng.random() < 0.6:
-        run = _damaged_words(run, rng)
-    else:
-        judgements = _damaged_words(judgements, rng)
-    return outcome(_judge, run, judgements)
-
-
-def _judge(run, judgements):
-    judged = judge_runs([load_run(io.BytesIO(run))], load_judgements(io.BytesIO(judgements)))
-    assert np.isfinite(judged.labels).all()
-    assert np.isfinite(judged.scores).all()
-    assert judged.scores.shape == (1, judged.labels.size)
     return "read"
 
 
@@ -460,7 +433,6 @@ CHECKS = {
     "arguments": check_arguments,
     "models": check_model,
     "preferences": check_preferences,
-    "runs": check_runs,
     "stores": check_store,
     "tables": check_table,
     "text": check_text,

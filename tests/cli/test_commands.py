@@ -11,7 +11,7 @@ import pytest
 
 import rankwise
 from command_line import call, call_json, duels
-from rankwise.data import load_run, load_svmlight
+from rankwise.data import load_svmlight
 from rankwise.metrics import bootstrap_interval, compare_rankings, get_metric, preference_error
 
 RLS = ("--methods", "rls")
@@ -109,8 +109,12 @@ def test_predictions_are_the_models(capsys, searches, named, tmp_path):
         if ending == "parquet":
             found = [tuple(row.values()) for row in pq.read_table(target).to_pylist()]
         elif ending == "run":
-            run = load_run(target)
-            found = [(q, item, rank, run[q][item]) for q, item, rank, _ in rows]
+            lines = [line.split() for line in target.read_text().splitlines()]
+            assert [line[3] for line in lines] == [
+                str(place) for _ in range(len(lines) // 20) for place in range(1, 21)
+            ]
+            trec = [(q, item, int(place), float(score)) for q, _, item, place, score, _ in lines]
+            found = sorted(trec, key=lambda row: int(row[1][1:]))
         else:
             lines = list(
                 csv.reader(target.read_text().splitlines(), delimiter="\t" if ending == "tsv" else ",")
@@ -180,29 +184,6 @@ def test_models_are_compared_by_a_paired_test(capsys, searches, tmp_path):
     code, _, err = call(capsys, "report", *arguments[1:5], "-o", page)
     assert code == 0, err
     assert "other.rw" in page.read_text()
-
-
-def test_runs_are_evaluated_without_a_model(capsys, searches, named, tmp_path):
-    scores, y, qid = scored(searches)
-    assert call(capsys, "predict", searches / "model.rw", named, "-o", tmp_path / "a.run")[0] == 0
-    judged = [f"{q} 0 D{at} {label:.0f}\n" for at, (q, label) in enumerate(zip(qid, y, strict=True))]
-    (tmp_path / "qrels.txt").write_text("".join(judged) + "lost 0 D1 1\n")
-    shuffled = np.random.default_rng(0).permutation(scores).tolist()
-    lines = [f"{q} Q0 D{at} 0 {shuffled[at]!r} b\n" for at, q in enumerate(qid)]
-    (tmp_path / "b.run").write_text("".join(lines))
-    runs = [
-        "--run",
-        tmp_path / "a.run",
-        "--run",
-        tmp_path / "b.run",
-        "--metrics",
-        "ndcg@10,average_precision",
-    ]
-    found = call_json(capsys, "evaluate", "--qrels", tmp_path / "qrels.txt", *runs)
-    for name in ("ndcg@10", "average_precision"):
-        expected = get_metric(name)(y, scores, qid)
-        assert found["models"][str(tmp_path / "a.run")][name]["value"] == pytest.approx(expected, rel=1e-12)
-    assert "1 queries" in call(capsys, "evaluate", "--qrels", tmp_path / "qrels.txt", *runs)[2]
 
 
 def test_a_report_shows_columns_candidates_and_commands(capsys, searches, tmp_path):

@@ -49,6 +49,7 @@ def files(tmp_path_factory):
         "items.csv": "id,price\nx,1\ny,2\n",
         "weights.csv": "label,qid,a,w\n1,1,2,-1\n0,1,3,1\n",
         "garbage.rw": "nothing",
+        "spaces.csv": "id,sku,qid,a,b\ntwo words,x,1,1,2\ny,x,1,2,2\n",
         "mixed.csv": "label,qid,a,b\n1,1,red,2\n",
     }.items():
         (folder / name).write_text(content)
@@ -121,15 +122,15 @@ def files(tmp_path_factory):
         ("predict m.rw rows.csv --to parquet", "-o ranked.parquet"),
         ("predict m.rw rows.csv -o x.tsv --ranks", "leave --ranks out"),
         ("predict - -", "Standard input is named twice"),
-        ("evaluate m.rw", "needs a model and data"),
+        ("evaluate m.rw", "arguments are required: DATA"),
         ("evaluate m.rw equal.csv", "equal.csv"),
         ("evaluate m.rw rows.csv --metrics best", "Unknown metric"),
         (
             "evaluate m.rw rows.csv --weight a --metrics average_precision",
             "average_precision takes no weights",
         ),
-        ("evaluate --run rows.txt", "need each other"),
-        ("evaluate m.rw rows.csv --qrels rows.txt --run rows.txt", "without a model"),
+        ("predict m.rw spaces.csv -o x.run", "ids without spaces, unlike 'two words'"),
+        ("predict m.rw spaces.csv --id sku -o x.run", "here one comes twice"),
         ("evaluate m.rw - --against t.rw", "Standard input can be read once"),
         ("export m.rw --to sql", "sqlite, postgresql, duckdb"),
         ("export m.rw --to c --name double", "name"),

@@ -1,4 +1,4 @@
-"""Query ids: different texts are different queries, and come back as they were written, whatever they look like."""
+"""Query ids, and ids in comments: different texts are different, and come back as they were written."""
 
 import io
 import tempfile
@@ -12,6 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from rankwise.data import (
+    item_ids,
     iter_svmlight,
     iter_table,
     load_svmlight,
@@ -186,3 +187,22 @@ def test_dates_are_ids(tmp_path):
     save_store(table, tmp_path / "s")
     assert [one[:10] for one in open_store(tmp_path / "s").query_ids] == ["2020-01-02", "2020-01-03"]
     assert [one[:10] for one in ids_in(written(np.eye(2), [1, 0], days))] == ["2020-01-02", "2020-01-03"]
+
+
+LETOR = b"""# a line that is no row
+2 qid:10 1:0.5 2:1 #docid = GX008-86 inc = 1 prob = 0.08
+
+0 qid:10 1:0.1 # 7555 rambo
+1 qid:11 2:3
+0 qid:11 1:1 #\r
+"""
+
+
+def test_comments_come_with_their_rows():
+    X, y, qid, comments = load_svmlight(io.BytesIO(LETOR), comments=True)
+    assert comments.tolist() == ["docid = GX008-86 inc = 1 prob = 0.08", "7555 rambo", "", ""]
+    assert item_ids(comments).tolist() == ["GX008-86", "7555", "", ""]
+    plain = load_svmlight(io.BytesIO(LETOR))
+    assert len(plain) == 3
+    assert (plain[0] != X).nnz == 0
+    assert len(comments) == y.size == qid.size

@@ -38,7 +38,7 @@ COMMANDS = {
     "export": "write a model for other programs",
     "leaderboard": "rank items from battles, with intervals of strengths and places",
 }
-_INPUTS = ("model", "data", "eval_set", "against", "items", "run", "qrels")
+_INPUTS = ("model", "data", "eval_set", "against", "items")
 _OUTPUTS = ("output", "per_query")
 _REMEDIES: dict[type, str] = {
     FileNotFoundError: "check the path.",

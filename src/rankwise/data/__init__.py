@@ -2,7 +2,6 @@
 
 from rankwise.data.clicks import pairs_from_clicks
 from rankwise.data.duels import stack_preferred
-from rankwise.data.runs import JudgedRuns, judge_runs, load_judgements, load_run, save_run
 from rankwise.data.store import Store, open_store, save_store
 from rankwise.data.svmlight import item_ids, iter_svmlight, load_svmlight, save_svmlight
 from rankwise.data.tables import (
@@ -15,22 +14,17 @@ from rankwise.data.tables import (
 )
 
 __all__ = [
-    "JudgedRuns",
     "PreferenceTable",
     "Store",
     "Table",
     "item_ids",
     "iter_svmlight",
     "iter_table",
-    "judge_runs",
-    "load_judgements",
     "load_preferences",
-    "load_run",
     "load_svmlight",
     "load_table",
     "open_store",
     "pairs_from_clicks",
-    "save_run",
     "save_store",
     "save_svmlight",
     "save_table",

@@ -11,7 +11,7 @@ import sys
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from rankwise.cli.options import add_reading, names
+from rankwise.cli.options import add_data, add_reading, names
 from rankwise.cli.printing import figure, output_stream, print_facts, print_json, print_table, remark, write
 from rankwise.exceptions import InvalidInputError
 
@@ -37,12 +37,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "examples:\n"
         "  rankwise evaluate model.rw test.txt\n"
         "  rankwise evaluate model.rw test.txt --against old.rw --metrics ndcg@10,average_precision\n"
-        "  rankwise evaluate model.rw test.txt --per-query queries.csv --json\n"
-        "  rankwise evaluate --qrels judged.txt --run ranked.run --run theirs.run"
+        "  rankwise evaluate model.rw test.txt --per-query queries.csv --json"
     )
+    add_data(parser, model=True)
     add = parser.add_argument
-    add("model", metavar="MODEL", nargs="?", help="a model file; - is standard input")
-    add("data", metavar="DATA", nargs="*", help="files of rows, read as one; - is standard input")
     add(
         "--against",
         action="append",
@@ -50,14 +48,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="MODEL",
         help="compare with another model; may be repeated",
     )
-    add(
-        "--run",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="evaluate a TREC run instead",
-    )
-    add("--qrels", metavar="FILE", help="the judgements for --run, as TREC writes them")
     add(
         "--metrics",
         type=names,
@@ -78,7 +68,7 @@ def run(options: argparse.Namespace) -> int:
     from rankwise.report.evidence import ByLabels, ByPairs
 
     metrics = _read_metrics(options)
-    data, scores = _read_runs(options) if options.run or options.qrels else _read_models(options)
+    data, scores = _read_models(options)
     first, *others = scores
     with naming(data.source):
         judge: Judge
@@ -156,8 +146,6 @@ def _read_models(options: argparse.Namespace) -> tuple[Data, dict[str, Floats]]:
     """Read models and rows, and score the rows."""
     from rankwise.cli.reading import read_data, read_model, score
 
-    if options.model is None or not options.data:
-        raise InvalidInputError("The command needs a model and data.", "write rankwise evaluate MODEL DATA.")
     if options.against and "-" in options.data:
         raise InvalidInputError("Standard input can be read once.", "compare models on a file.")
     models = [read_model(path) for path in (options.model, *options.against)]
@@ -170,24 +158,6 @@ def _read_models(options: argparse.Namespace) -> tuple[Data, dict[str, Floats]]:
     return data[0], {
         name: score(*both) for name, both in zip(labels, zip(models, data, strict=True), strict=True)
     }
-
-
-def _read_runs(options: argparse.Namespace) -> tuple[Data, dict[str, Floats]]:
-    """Read runs and judgements."""
-    import scipy.sparse as sp
-
-    from rankwise.cli.reading import Data
-    from rankwise.data.runs import judge_runs, load_judgements, load_run
-
-    if not options.run or not options.qrels:
-        raise InvalidInputError("--run and --qrels need each other.", "name a run and its judgements.")
-    if options.model is not None or options.against:
-        raise InvalidInputError("A run is evaluated without a model.", "leave out the model, or --run.")
-    judged = judge_runs([load_run(path) for path in options.run], load_judgements(options.qrels))
-    if judged.n_left_out:
-        remark(f"{judged.n_left_out:,} queries of {options.qrels} are not in every run, and not counted")
-    data = Data(options.qrels, sp.csr_matrix((judged.labels.size, 0)), judged.labels, judged.qid)
-    return data, dict(zip(_labels(options.run), judged.scores, strict=True))
 
 
 def _labels(paths: list[str]) -> list[str]:

@@ -122,14 +122,13 @@ def _write_numbers(stream: BinaryIO, values: AnyArray) -> int:
 
 def _one_line(text: str) -> str:
     """Keep one line per row, whatever an id contains."""
-    return text.translate({9: " ", 10: " ", 13: " "})
+    return text.encode(errors="backslashreplace").decode().translate({9: " ", 10: " ", 13: " "})
 
 
 def _write_table(stream: BinaryIO, data: Data, scores: Floats, target: str) -> int:
     import numpy as np
 
     from rankwise.data.queries import ranks_inside
-    from rankwise.data.runs import save_run
     from rankwise.data.tables import import_pyarrow
 
     codes = data.queries.codes
@@ -139,14 +138,16 @@ def _write_table(stream: BinaryIO, data: Data, scores: Floats, target: str) -> i
     if target == "trec":  # lines in order, and no rank twice
         order = np.lexsort((np.arange(scores.size), -scores, codes))
         place = np.arange(scores.size) - data.queries.offsets[codes[order]] + 1
-        chosen = order.tolist()
-        save_run(
-            [qid[at] for at in chosen],
-            [items[at] for at in chosen],
-            place.tolist(),
-            scores[order],
-            stream,
-            tag="rankwise",
+        odd = next((one for one in (*qid, *items) if one.split() != [one]), None)
+        if odd is not None or len({*zip(qid, items, strict=True)}) < scores.size:
+            problem = "has an item of a query once, and here one comes twice"
+            raise InvalidInputError(
+                f"A TREC run {problem if odd is None else f'has ids without spaces, unlike {odd!r}'}.",
+                "give the rows other ids with --id, or write a .tsv or .parquet file.",
+            )
+        stream.writelines(
+            f"{qid[at]} Q0 {items[at]} {rank} {score!r} rankwise\n".encode()
+            for at, rank, score in zip(order.tolist(), place.tolist(), scores[order].tolist(), strict=True)
         )
         return int(scores.size)
     columns = {
