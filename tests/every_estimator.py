@@ -270,7 +270,7 @@ RLS = [
     Case("RankRLS unit, ties", RankRLS(cost="unit"), "ranking", levels=4),
     Case(
         "RankRLS relative",
-        RankRLS(ties="exclude", cost="relative", solver="cg", precondition="jacobi", tol=TIGHT),
+        RankRLS(ties="exclude", cost="relative", solver="cg", tol=TIGHT),
         "queries",
         levels=4,
     ),

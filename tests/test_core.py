@@ -83,7 +83,7 @@ def exercise():
         RankRLSCV([0.1, 1.0], cv="leave-query-out", ties="exclude").fit(rows, y, qid, weight)
         RankSVM(0.1).fit(rows, y, qid, weight)
     for ids in (qid, None):
-        RankRLS(solver="cg", precondition="jacobi", penalty_power=0.25).fit(S, y, ids, weight)
+        RankRLS(solver="cg", penalty_power=0.25).fit(S, y, ids, weight)
         RankRLSCV([0.1, 1.0], cv=3).fit(S, y, ids, weight)
         RankSVM(0.1, loss="squared_hinge").fit(S, y, ids, weight)
         AdditiveRanker(loss="squared", interactions=0).fit(X, y, ids, weight)

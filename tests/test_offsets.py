@@ -148,7 +148,6 @@ LINEAR = {
     "eval_set of pairs": watched_pairs(lambda: RankRLSCV(GRID)),
     "ties excluded": labels(lambda: RankRLS(solver="cg", tol=1e-13, ties="exclude", cost="unit")),
     "relative": labels(lambda: RankRLS(solver="cg", tol=1e-13, ties="exclude", cost="relative")),
-    "preconditioned": labels(lambda: RankRLS(solver="cg", tol=1e-13, precondition="jacobi")),
     "pairs": listed(lambda: RankRLS(solver="cg", tol=1e-13)),
     "pairs, direct": listed(lambda: RankRLS(solver="direct")),
     "early stopping": labels(lambda: RankRLS(0.1, solver="cg", early_stopping=True)),

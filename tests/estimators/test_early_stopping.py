@@ -17,8 +17,6 @@ from rankwise.pairs.labels import label_graph
 from rankwise.pairs.preferences import preference_graph
 from rankwise.solvers.choose import ITERATIVE, SOLVERS, SolverOptions
 
-METHODS = [*ITERATIVE, "cg-jacobi"]
-
 
 def data(seed=0, rows=300, columns=60, outputs=1):
     """Noisy labels and nearly as many columns as rows to learn from: the best iterate is not the last."""
@@ -29,12 +27,7 @@ def data(seed=0, rows=300, columns=60, outputs=1):
 
 
 def model_of(method, **options):
-    name, _, precondition = method.partition("-jacobi")
-    jacobi = {"precondition": "jacobi"} if method.endswith("-jacobi") else {}
-    assert not precondition
-    return RankRLS(
-        **{"alpha": 1e-3, "solver": name, "early_stopping": True, "tol": 1e-10, **jacobi, **options}
-    )
+    return RankRLS(**{"alpha": 1e-3, "solver": method, "early_stopping": True, "tol": 1e-10, **options})
 
 
 def iterates(model, objective):
@@ -48,12 +41,12 @@ def iterates(model, objective):
         kept.append(coef.copy() if scaled is objective else scaled.to_coef(coef))
         return len(kept) >= 60
 
-    options = SolverOptions(tol=model.tol, precondition=model.precondition, monitor=note)
+    options = SolverOptions(tol=model.tol, monitor=note)
     SOLVERS[model.solver](scaled, model.alpha, options)
     return kept
 
 
-@pairwise(method=METHODS, outputs=[1, 2], penalty_power=[0.0, 0.25])
+@pairwise(method=ITERATIVE, outputs=[1, 2], penalty_power=[0.0, 0.25])
 def test_the_best_of_the_solvers_own_iterates_is_kept(method, outputs, penalty_power):
     X, y = data(outputs=outputs)
     train, held = slice(0, 90), slice(90, None)
@@ -76,7 +69,7 @@ def test_the_best_of_the_solvers_own_iterates_is_kept(method, outputs, penalty_p
         assert 1 - concordance(labels, X[held] @ kept) == pytest.approx(history[best])
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ITERATIVE)
 @pytest.mark.parametrize("patience", [1, 3, 8])
 def test_patience_is_obeyed(method, patience):
     X, y = data(1)
@@ -85,7 +78,7 @@ def test_patience_is_obeyed(method, patience):
     assert min(model.history_) == model.history_[model.best_iteration_ - 1]
 
 
-@pairwise(method=METHODS, with_qid=[False, True], scoring=["pairwise_error", "concordance"])
+@pairwise(method=ITERATIVE, with_qid=[False, True], scoring=["pairwise_error", "concordance"])
 def test_a_share_of_the_training_data_is_held_out(method, with_qid, scoring):
     X, y = data(2)
     qid = np.arange(300) // 10 if with_qid else None
@@ -104,7 +97,7 @@ def test_a_share_of_the_training_data_is_held_out(method, with_qid, scoring):
     assert model.score(X, y, qid) > 0.5
 
 
-@pairwise(method=METHODS, with_eval_set=[False, True], storage=[np.asarray, sp.csr_matrix])
+@pairwise(method=ITERATIVE, with_eval_set=[False, True], storage=[np.asarray, sp.csr_matrix])
 def test_listed_pairs(method, with_eval_set, storage):
     X, y = data(3, rows=200)
     rng = np.random.default_rng(3)
@@ -163,14 +156,14 @@ def test_an_operator_is_enough_and_columns_out_of_range_are_refused():
     dense = model_of("egdm").fit(X[:90], y[:90], eval_set=(X[90:], y[90:]))
     operator = model_of("egdm").fit(aslinearoperator(X[:90]), y[:90], eval_set=(X[90:], y[90:]))
     np.testing.assert_allclose(dense.coef_, operator.coef_, rtol=1e-6, atol=1e-8)
-    for method in METHODS:
+    for method in ITERATIVE:
         with pytest.raises(InvalidInputError, match=r"as large as .*too large.*Hint"):
             model_of(method).fit(X[:90] * 1e200, y[:90], eval_set=(X[90:], y[90:]))
     silent = model_of("auto").fit(np.zeros((90, 60)), y[:90], eval_set=(X[90:], y[90:]))
     np.testing.assert_array_equal(silent.coef_, 0.0)
 
 
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", ITERATIVE)
 @pytest.mark.parametrize("columns", [2, 5, 10])
 def test_few_columns_are_learned_from_too(method, columns):
     """Where an estimate of the spectrum alone would solve the problem, early iterates are judged all the same."""

@@ -73,11 +73,11 @@ def test_scaling_is_another_penalty(convert):
 
 def test_many_columns_need_no_matrix_for_its_diagonal():
     X = scipy.sparse.csr_matrix(([1.0, 1.0], ([0, 1], [0, 999_999])), shape=(2, 1_000_000))
-    model = RankRLS(0.0, solver="cg", precondition="jacobi", penalty_power=0.25).fit_pairs(X, [[0, 1]])
+    model = RankRLS(0.0, solver="cg", penalty_power=0.25).fit_pairs(X, [[0, 1]])
     close(model.coef_[[0, 999_999]], [0.5, -0.5])
     assert RankRLS().fit_pairs(X, [[0, 1]]).solver_ == "cg"
-    with pytest.raises(UnsuitableSolverError, match="precondition=None"):
-        RankRLS(solver="cg", precondition="jacobi").fit_pairs(aslinearoperator(X), [[0, 1]])
+    with pytest.raises(UnsuitableSolverError, match="solver='cg'"):
+        RankRLS(solver="gdm").fit_pairs(aslinearoperator(X), [[0, 1]])
     with pytest.raises(UnsuitableSolverError, match="penalty_power=0"):
         RankRLSCV(penalty_power=0.25).fit_pairs(aslinearoperator(X), [[0, 1]], eval_set=(X, [[0, 1]]))
 

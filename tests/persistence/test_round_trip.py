@@ -73,7 +73,7 @@ def fit(model, X=None, **options):
 MODELS = {
     "default": RankRLS(),
     "float32": (RankRLS(), np.float32),
-    "cg": RankRLS(np.float64(0.3), solver="cg", precondition="jacobi", max_iter=np.int64(30)),
+    "cg": RankRLS(np.float64(0.3), solver="cg", max_iter=np.int64(30)),
     "early": RankRLS(0.0, early_stopping=True, scoring=get_metric("ndcg@5", gain="linear")),
     "cv": RankRLSCV(alphas=np.logspace(-2, 2, 5)),
     "cv-list": RankRLSCV(

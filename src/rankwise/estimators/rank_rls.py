@@ -69,8 +69,6 @@ class RankRLS(LinearMixin, Ranker):
         does not. "stochastic" reads the data once in blocks and continues with "cg" from there: for data that are
         slow to read. "gdm" and "egdm" are gradient descent with momentum, with a given pace, and with one
         estimated from the spectrum (by Lanczos; "egdm-power": as in the paper; "egdm-blocks": from one read).
-    precondition : {None, "jacobi"}, default=None
-        For "cg" only: helps where columns have very different scales, hurts on tf-idf text.
     tol : float, default=1e-5
         Iterative solvers stop at this relative residual of the normal equations; if the scales of columns
         differ by more than a factor of 30, of rescaled columns, which changes no model.
@@ -152,7 +150,6 @@ class RankRLS(LinearMixin, Ranker):
         **Ranker._parameter_constraints,
         "learning_rate": [POSITIVE, None],
         "momentum": [SHARE],
-        "precondition": [StrOptions({"jacobi"}), None],
         "penalty_power": [Real],
         "solver": [StrOptions({"auto", *SOLVERS})],
     }
@@ -165,7 +162,6 @@ class RankRLS(LinearMixin, Ranker):
         ties: str = "include",
         cost: str = "magnitude",
         solver: str = "auto",
-        precondition: str | None = None,
         tol: float = 1e-5,
         max_iter: int | None = None,
         learning_rate: float | None = None,
@@ -296,7 +292,6 @@ class RankRLS(LinearMixin, Ranker):
         options = SolverOptions(
             tol=self.tol,
             max_iter=self.max_iter,
-            precondition=self.precondition,
             learning_rate=self.learning_rate,
             momentum=self.momentum,
         )

@@ -71,7 +71,7 @@ class LeastSquares:
         """Return the same with "auto" decided; raise where the solver cannot be used."""
         n_features = design.shape[1]
         by_diagonal = self.solver in {"gdm", "stochastic"}
-        if self.options.precondition is not None or self.penalty_power != 0 or by_diagonal:
+        if self.penalty_power != 0 or by_diagonal:
             require_diagonal(design)
         if self.solver == "auto":
             solver = choose_solver(design, forms_matrix=forms_matrix)

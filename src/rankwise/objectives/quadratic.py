@@ -205,7 +205,7 @@ class ScaledObjective(QuadraticObjective):
         rhs = self.unscaled.rhs
         if self.origin is not None and self.origin.any():
             pulled = self.unscaled.product(self.origin)
-            rhs = rhs - (pulled if rhs.ndim == 1 else pulled[:, None])
+            rhs = rhs - (pulled if rhs.ndim == pulled.ndim else pulled[:, None])
         return self._scaled(rhs)
 
     def _product(self, v: Floats) -> Floats:
@@ -232,7 +232,7 @@ class ScaledObjective(QuadraticObjective):
         coef = self._scaled(u)
         if self.origin is None:
             return coef
-        return coef + (self.origin if u.ndim == 1 else self.origin[:, None])
+        return coef + (self.origin if u.ndim == self.origin.ndim else self.origin[:, None])
 
     def _scaled(self, v: Floats) -> Floats:
         return v * (self.column_scale if v.ndim == 1 else self.column_scale[:, None])
@@ -242,10 +242,17 @@ class BalancedObjective(ScaledObjective):
     """An objective and its penalty in units in which columns have like sizes: the same model by another way.
 
     ``H' + cI = S (H + αI) S``, where c, called `floor`, is the least of ``αS²``: all that is left to a solver to add.
+    Columns may have an alpha each.
     """
 
-    def __init__(self, objective: QuadraticObjective, alpha: float, column_scale: Floats) -> None:
-        super().__init__(objective, column_scale)
+    def __init__(
+        self,
+        objective: QuadraticObjective,
+        alpha: float | Floats,
+        column_scale: Floats,
+        origin: Floats | None = None,
+    ) -> None:
+        super().__init__(objective, column_scale, origin)
         penalty = alpha * column_scale**2
         self.floor = float(penalty.min(initial=np.inf))
         self.penalty: Floats = penalty - self.floor

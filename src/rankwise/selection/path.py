@@ -318,7 +318,7 @@ def set_apart(problem: Problem, plan: Plan, metric: Metric) -> tuple[Pairs, Desi
 
 def stop_early(fit: LeastSquares, problem: Problem, plan: Plan, metric: Metric, patience: int) -> Selection:
     """Fit while held-out rows or pairs score the iterates, and keep the best one."""
-    if fit.solver in {"auto", "cg"} and fit.options.precondition is None:
+    if fit.solver in {"auto", "cg"}:
         return _read_surface(fit, problem, plan, metric, patience)
     return _watch(fit, problem, plan, metric, patience)
 

@@ -17,7 +17,7 @@ from rankwise.solvers.direct import DirectFactor, EigenFactor
 from rankwise.solvers.krylov import conjugate_gradients
 from rankwise.solvers.momentum import MOMENTUM, estimated_descent, gradient_descent
 from rankwise.solvers.newton import minimise_by_newton, minimise_smoothed
-from rankwise.solvers.scales import balanced_solution, balancing
+from rankwise.solvers.scales import balancing
 from rankwise.solvers.solution import Monitor, Solution
 from rankwise.solvers.stochastic import stochastic
 
@@ -43,7 +43,6 @@ class SolverOptions:
 
     tol: float = 1e-5
     max_iter: int | None = None
-    precondition: str | None = None
     learning_rate: float | None = None
     momentum: float = MOMENTUM
     monitor: Monitor | None = None
@@ -61,18 +60,23 @@ def _solver(minimise: Callable[..., Solution], *names: str, **fixed: object) -> 
     return solve
 
 
+_CLOSER = 1e-9  # a residual that needs no more care
+
+
 def _balanced(solve: Solver) -> Solver:
-    """Return a gradient method that steps without the units of columns, where these differ: else it would crawl."""
+    """Return a method that steps without the units of columns, where these differ: else it would crawl."""
 
     def run(objective: QuadraticObjective, alpha: float, options: SolverOptions) -> Solution:
         balanced = None if options.learning_rate is not None else balancing(objective, alpha)
         if balanced is None:
             return solve(objective, alpha, options)
-        return balanced_solution(
-            balanced,
-            lambda monitor: solve(balanced, balanced.floor, replace(options, monitor=monitor)),
-            options.monitor,
-        )
+        monitor = options.monitor
+        if monitor is not None:  # which sees the columns' own coefficients
+            watch = monitor
+            monitor = lambda coef, gap, n_iter: watch(balanced.to_coef(coef), gap, n_iter)  # noqa: E731
+        tol = min(options.tol, max(options.tol / 10, _CLOSER))  # this norm counts small columns in full
+        solution = solve(balanced, balanced.floor, replace(options, monitor=monitor, tol=tol))
+        return replace(solution, coef=balanced.to_coef(solution.coef))
 
     return run
 
@@ -84,12 +88,12 @@ _ITERATION = ("tol", "max_iter", "monitor")
 SOLVERS: dict[str, Solver] = {
     "direct": lambda objective, alpha, _: DirectFactor(objective).solve(alpha),
     "eigen": lambda objective, alpha, _: EigenFactor(objective).solve(alpha),
-    "cg": _solver(conjugate_gradients, "precondition", *_ITERATION),
+    "cg": _balanced(_solver(conjugate_gradients, *_ITERATION)),
     "gdm": _balanced(_solver(gradient_descent, "learning_rate", "momentum", *_ITERATION)),
     "egdm": _balanced(_solver(estimated_descent, *_ITERATION, estimator="lanczos")),
     "egdm-power": _balanced(_solver(estimated_descent, *_ITERATION, estimator="power")),
     "egdm-blocks": _balanced(_solver(estimated_descent, *_ITERATION, estimator="blocks")),
-    "stochastic": _solver(stochastic, *_ITERATION),
+    "stochastic": _balanced(_solver(stochastic, *_ITERATION)),
 }
 
 _FACTOR = 0.03  # nanoseconds for an entry of n³ in a Cholesky factorisation; `Design.work` has the others
@@ -117,9 +121,9 @@ def require_diagonal(design: Design) -> None:
     n_features = design.shape[1]
     if not design.has_rows and not fits_direct(n_features):
         raise UnsuitableSolverError(
-            "precondition and penalty_power need the diagonal of X'LX, which for a LinearOperator comes only with the "
-            f"whole matrix of {n_features} × {n_features}.",
-            "use precondition=None and penalty_power=0, or pass a dense or sparse X.",
+            "penalty_power and the solvers 'gdm' and 'stochastic' need the diagonal of X'LX, which for a "
+            f"LinearOperator comes only with the whole matrix of {n_features} × {n_features}.",
+            "use penalty_power=0 and solver='cg', or pass a dense or sparse X.",
         )
 
 

@@ -2,11 +2,9 @@
 
 Many columns: conjugate gradients on the normal equations, one product ``X'LXv`` an iteration.
 
-Departs from the large-scale RankRLS paper in stopping by the relative residual instead of SciPy's rule, in
-solving several outputs in lockstep with block products, and in an optional Jacobi preconditioner for one
-fixed alpha (which converges to the same model). That residual is in the units of the largest column, so where it is
-small although the objective still falls, and columns differ in scale, the run goes on without their units
-(`rankwise.solvers.scales`).
+Departs from the large-scale RankRLS paper in stopping by the relative residual instead of SciPy's rule, and in
+solving several outputs in lockstep with block products. That residual is in the units of the largest column: where
+columns differ in scale, `rankwise.solvers.choose` has the run made without their units.
 
 The Krylov space of the normal equations, from which every alpha and every iteration can be read.
 
@@ -36,7 +34,6 @@ the time that forming the matrix would take.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import numpy as np
 import scipy.linalg
@@ -44,7 +41,7 @@ import scipy.linalg
 from rankwise.arrays import Floats
 from rankwise.objectives import QuadraticObjective, SquaredObjective
 from rankwise.pairs.blocks import QueryBlocks
-from rankwise.solvers.scales import balanced_solution, balancing, column_norms, is_out_of_range, powers_of_two
+from rankwise.solvers.scales import column_norms, is_out_of_range, powers_of_two
 from rankwise.solvers.solution import Monitor, Solution, Status
 
 __all__ = [
@@ -56,12 +53,11 @@ __all__ = [
     "basis_bytes",
     "conjugate_gradients",
     "dots",
+    "relative_residual",
 ]
 
 # Below this tolerance the recurrence's residual drifts from the true one: measure before believing it.
 _TRUSTED_TOLERANCE = 1e-9
-# Of what was gained over w = 0: less than this is left to gain where the last quarter of the iterations gained less.
-_SETTLED = 1e-8
 
 
 def conjugate_gradients(
@@ -70,7 +66,6 @@ def conjugate_gradients(
     *,
     tol: float = 1e-5,
     max_iter: int | None = None,
-    precondition: str | None = None,
     start: Floats | None = None,
     monitor: Monitor | None = None,
 ) -> Solution:
@@ -82,133 +77,64 @@ def conjugate_gradients(
         Stop when ``‖b - (H + αI)w‖ <= tol ‖b‖`` for every output.
     max_iter : int, optional
         At most this many iterations; by default more than exact arithmetic could need.
-    precondition : "jacobi", optional
-        Divide by ``diag(H) + α``. Helps where columns have very different scales; hurts on tf-idf text.
     start : array, optional
         Where to start instead of at 0; costs one more product.
     monitor : Monitor, optional
         Told the coefficients and the relative residual after every iteration; may stop.
     """
     before = objective.n_products
-    first, is_settled = _iterated(objective, alpha, tol, max_iter, precondition, start, monitor)
-    left = None if max_iter is None else max_iter - first.n_iter
-    may_go_on = first.status in {Status.CONVERGED, Status.MAX_ITER, Status.STAGNATED} and left != 0
-    balanced = balancing(objective, alpha) if may_go_on and not is_settled else None
-    if balanced is None:
-        return first
-
-    def go_on(told: Monitor | None) -> Solution:
-        later = None if told is None else lambda coef, gap, n_iter: told(coef, gap, first.n_iter + n_iter)
-        units = balanced.column_scale if first.coef.ndim == 1 else balanced.column_scale[:, None]
-        closer = min(tol, max(tol / 10, _TRUSTED_TOLERANCE))  # this norm counts small columns in full
-        return _iterated(balanced, balanced.floor, closer, left, None, first.coef / units, later)[0]
-
-    second = balanced_solution(balanced, go_on, monitor)
-    return replace(
-        second,
-        n_iter=first.n_iter + second.n_iter,
-        n_products=objective.n_products - before,
-        history=first.history + second.history,
-    )
-
-
-def _iterated(  # noqa: C901, PLR0915 - the steps of one method, in the order of its paper
-    objective: QuadraticObjective,
-    alpha: float,
-    tol: float,
-    max_iter: int | None,
-    precondition: str | None,
-    start: Floats | None,
-    monitor: Monitor | None,
-) -> tuple[Solution, bool]:
-    """Return the solution by the residual in the columns' own units, and whether the objective has settled too."""
-    before = objective.n_products
     unit = powers_of_two(objective.rhs)  # the squares of anything from 1e-300 to 1e300 are then in range
     rhs = objective.rhs / unit
     limit = max(1000, 2 * objective.n_features) if max_iter is None else max_iter
-    target = tol * np.linalg.norm(rhs, axis=0)
-    inverse = _jacobi(objective, alpha, rhs) if precondition == "jacobi" else None
-
     coef = np.zeros_like(rhs) if start is None else start / unit
     residual = rhs.copy() if start is None else rhs - objective.product(coef) - alpha * coef
-    direction = _scaled(residual, inverse).copy()
-    rho = dots(residual, direction)
+    direction, rho = residual.copy(), dots(residual, residual)
+    gap, best = relative_residual(residual, rhs), np.inf
     history: list[float] = []
-    gains: list[Floats] = []
-    status = Status.MAX_ITER
-    n_iter = 0
-    error = np.linalg.norm(residual, axis=0)
-    if np.all(error <= target):
-        status = Status.CONVERGED  # b = 0: nothing pulls any row, and w = 0 is the minimum
-    elif inverse is not None and not inverse.all():
-        status = Status.OUT_OF_RANGE  # the inverse of an infinite diagonal
-    best = np.inf
-    while status is Status.MAX_ITER and n_iter < limit:
+    # With b = 0 nothing pulls any row, and w = 0 is the minimum.
+    status = Status.CONVERGED if gap <= tol else Status.MAX_ITER
+    while status is Status.MAX_ITER and len(history) < limit:
         image = objective.product(direction) + alpha * direction
         with np.errstate(over="ignore", invalid="ignore"):  # noticed below
             curvature = dots(direction, image)
-        if is_out_of_range(float(np.max(curvature)), rhs if n_iter else objective.rhs):
+        if is_out_of_range(float(np.max(curvature)), rhs if history else objective.rhs):
             status = Status.OUT_OF_RANGE
             break
-        active = (curvature > 0) & (error > 0)
+        active = (curvature > 0) & (rho > 0)
         step = np.divide(rho, curvature, out=np.zeros_like(rho), where=active)
         coef += step * direction
-        gains.append(step * rho)
         residual -= step * image
-        n_iter += 1
-        error = np.linalg.norm(residual, axis=0)
-        history.append(_largest_ratio(error, rhs))
+        gap = relative_residual(residual, rhs)
+        history.append(gap)
         if not np.any(active):
             status = Status.STAGNATED
-        if monitor is not None and monitor(coef * unit, history[-1], n_iter):
+        if monitor is not None and monitor(coef * unit, gap, len(history)):
             status = Status.STOPPED
-            break
-        if np.all(error <= target):
-            if tol >= _TRUSTED_TOLERANCE:
-                status = Status.CONVERGED
-                break
+        elif gap <= tol and tol >= _TRUSTED_TOLERANCE:
+            status = Status.CONVERGED
+        elif gap <= tol:
             residual = rhs - objective.product(coef) - alpha * coef
-            error = np.linalg.norm(residual, axis=0)
-            history[-1] = _largest_ratio(error, rhs)
-            if np.all(error <= target):
+            gap = history[-1] = relative_residual(residual, rhs)
+            if gap <= tol:
                 status = Status.CONVERGED
-                break
-            if history[-1] > 0.5 * best:
+            elif gap > 0.5 * best:
                 status = Status.STAGNATED
-                break
-            best = history[-1]
-            direction = _scaled(residual, inverse).copy()  # start over from the true residual
-            rho = dots(residual, direction)
-            continue
-        scaled = _scaled(residual, inverse)
-        rho_next = dots(residual, scaled)
-        direction *= np.divide(rho_next, rho, out=np.zeros_like(rho), where=rho > 0)
-        direction += scaled
-        rho = rho_next
-    gained = _SETTLED * dots(coef, rhs + residual)
-    latest = np.sum(gains[-(n_iter // 4) :], axis=0) if n_iter >= 4 else np.inf
-    is_settled = bool(np.all((error**2 <= alpha * gained) | (latest <= gained)))  # no gap exceeds ‖r‖²/α
+            best = gap
+            direction, rho = residual.copy(), dots(residual, residual)  # start over from the true residual
+        else:
+            rho, previous = dots(residual, residual), rho
+            direction *= np.divide(rho, previous, out=np.zeros_like(rho), where=previous > 0)
+            direction += residual
     with np.errstate(over="ignore"):
         coef = coef * unit
-    solution = Solution(
+    return Solution(
         coef,
         status if np.isfinite(coef).all() else Status.OUT_OF_RANGE,
-        n_iter=n_iter,
+        n_iter=len(history),
         n_products=objective.n_products - before,
-        certificate=_largest_ratio(error, rhs),
+        certificate=gap,
         history=history,
     )
-    return solution, is_settled
-
-
-def _jacobi(objective: QuadraticObjective, alpha: float, rhs: Floats) -> Floats:
-    diagonal = objective.diagonal() + alpha
-    inverse = np.divide(1.0, diagonal, out=np.ones_like(diagonal), where=diagonal > 0)
-    return inverse if rhs.ndim == 1 else inverse[:, None]
-
-
-def _scaled(residual: Floats, inverse: Floats | None) -> Floats:
-    return residual if inverse is None else residual * inverse
 
 
 def dots(a: Floats, b: Floats) -> Floats:
@@ -216,14 +142,15 @@ def dots(a: Floats, b: Floats) -> Floats:
     return np.asarray(np.einsum("i...,i...->...", a, b))
 
 
-def _largest_ratio(error: Floats, rhs: Floats) -> float:
-    norm = np.linalg.norm(rhs, axis=0)
+def relative_residual(residual: Floats, rhs: Floats) -> float:
+    """Return the length of a residual as a share of that of the right-hand side, the largest over the outputs."""
+    error, norm = np.linalg.norm(residual, axis=0), np.linalg.norm(rhs, axis=0)
     return float(np.max(np.divide(error, norm, out=np.zeros_like(norm), where=norm > 0), initial=0.0))
 
 
+_ROUNDING = 1e-10  # of the largest Ritz value
 # Basis vectors that are stored together: few enough that what one product reads is in cache for the next.
 STORED_TOGETHER = 4
-_ROUNDING = 1e-10  # of the largest Ritz value
 
 
 def basis_bytes(n_features: int, columns: int, steps: int) -> int:
@@ -296,47 +223,37 @@ class Lanczos:
             again.advance(product(again.vectors))
         return coef
 
-    def projected_solution(self, column: int, alpha: float, steps: int) -> Floats:
-        """Solve ``(T + αI) y = ‖b‖ e_1`` for the first steps."""
-        a = np.array([d[column] for d in self.diagonal[:steps]]) + alpha
-        beta = np.array([b[column] for b in self.off_diagonal[: max(steps - 1, 0)]])
+    def tridiagonal(self, column: int, steps: int | None = None) -> tuple[Floats, Floats]:
+        """Return ``a_1, ...`` and ``beta_2, ...`` of a column after some steps, up to where it has ended."""
+        a = np.array([d[column] for d in self.diagonal[:steps]])
+        beta = np.array([b[column] for b in self.off_diagonal[:steps]])
         ended = np.flatnonzero(beta == 0)
-        size = int(ended[0]) + 1 if ended.size else steps
+        size = (int(ended[0]) + 1 if ended.size else a.size) if self.start_norm[column] > 0 else 0
+        return a[:size], beta[:size]
+
+    def projected_solution(self, column: int, alpha: float, steps: int) -> Floats:
+        """Solve ``(T + αI) y = ‖b‖ e_1`` for the first steps; by the pseudo-inverse if rounding makes it singular."""
+        a, beta = self.tridiagonal(column, steps)
         y = np.zeros(steps)
-        if size and self.start_norm[column] > 0:
-            y[:size] = self.start_norm[column] * _solve_tridiagonal(a[:size], beta[: size - 1])
+        if a.size:
+            values, vectors = scipy.linalg.eigh_tridiagonal(a + alpha, beta[:-1], check_finite=False)
+            kept = values > values.size * np.finfo(np.float64).eps * max(values[-1], 0.0)
+            inverse = np.divide(vectors[0], values, out=np.zeros_like(values), where=kept)
+            y[: a.size] = self.start_norm[column] * (vectors @ inverse)
         return y
 
-    def restricted_solution(self, rhs: Floats, alpha: float) -> tuple[Floats, Floats]:
-        """Return the Galerkin solution of ``(H + αI) w = b`` in the first column's space, and its residual.
+    def galerkin_solution(self, rhs: Floats, alpha: float) -> Floats:
+        """Return the best solution of ``(H + αI) w = b`` in the space of the first column, for any right-hand sides.
 
-        Any right-hand side may be asked for, or several as columns, and none costs a product: with the residual of the
-        Lanczos recurrence, ``HV = VT + β v e_k'``. Needs the stored basis. Directions in which ``H + αI`` is nothing
-        but rounding are left alone, so that without a penalty the solution stays in the range of H.
+        Directions in which ``H + αI`` is nothing but rounding are left alone, so that without a penalty the solution
+        stays in the range of H. Needs the stored basis.
         """
-        sides = rhs.reshape(rhs.shape[0], -1)
-        basis = [
-            chunk[0, : self.n_steps - index * STORED_TOGETHER] for index, chunk in enumerate(self._chunks)
-        ]
-        projected = np.concatenate([vectors @ sides for vectors in basis])
-        diagonal = np.array([a[0] for a in self.diagonal])
-        off_diagonal = np.array([beta[0] for beta in self.off_diagonal])
-        values, vectors = scipy.linalg.eigh_tridiagonal(diagonal, off_diagonal[:-1], check_finite=False)
-        shifted = values + alpha
-        kept = shifted > _ROUNDING * shifted.max()
-        inverse = np.divide(1.0, shifted, out=np.zeros_like(shifted), where=kept)
-        weights = vectors @ (inverse[:, None] * (vectors.T @ projected))
-        image = (alpha + diagonal)[:, None] * weights
-        beta = off_diagonal[:, None]
-        image[1:] += beta[:-1] * weights[:-1]
-        image[:-1] += beta[:-1] * weights[1:]
-        coef = np.zeros_like(sides)
-        residual = sides - self.vectors[:, :1] * (beta[-1] * weights[-1])
-        for index, chunk in enumerate(basis):
-            part = slice(index * STORED_TOGETHER, (index + 1) * STORED_TOGETHER)
-            coef += chunk.T @ weights[part]
-            residual -= chunk.T @ image[part]
-        return coef.reshape(rhs.shape), residual.reshape(rhs.shape)
+        a, beta = self.tridiagonal(0)
+        basis = np.concatenate([chunk[0] for chunk in self._chunks])[: a.size]
+        values, vectors = scipy.linalg.eigh_tridiagonal(a + alpha, beta[:-1], check_finite=False)
+        inverse = np.divide(1.0, values, out=np.zeros_like(values), where=values > _ROUNDING * values[-1])
+        ritz = vectors.T @ basis
+        return np.asarray(ritz.T @ (inverse * (ritz @ rhs).T).T)
 
     def _store(self, vectors: Floats) -> None:
         position = self.n_steps % STORED_TOGETHER
@@ -359,23 +276,6 @@ class Lanczos:
                 break
             norm = shrunk
         return np.ascontiguousarray(columns.T)
-
-
-def _solve_tridiagonal(diagonal: Floats, off_diagonal: Floats) -> Floats:
-    """Return the first column of the inverse; of the pseudo-inverse where rounding made it singular."""
-    if diagonal.size == 1:
-        return np.divide(1.0, diagonal, out=np.zeros(1), where=diagonal > 0)
-    first = np.zeros(diagonal.size)
-    first[0] = 1.0
-    bands = np.zeros((2, diagonal.size))
-    bands[1], bands[0, 1:] = diagonal, off_diagonal
-    try:
-        solution: Floats = scipy.linalg.solveh_banded(bands, first, check_finite=False)
-    except np.linalg.LinAlgError:
-        values, vectors = scipy.linalg.eigh_tridiagonal(diagonal, off_diagonal, check_finite=False)
-        kept = values > values.size * np.finfo(np.float64).eps * values.max(initial=0.0)
-        solution = vectors @ np.divide(vectors[0], values, out=np.zeros_like(values), where=kept)
-    return solution
 
 
 def _normalised(vectors: Floats, norm: Floats) -> Floats:

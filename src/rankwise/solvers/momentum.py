@@ -13,7 +13,7 @@ Three estimators (docs/mathematics.md, section 5):
   ``(Σ_j p_j(κ₁)²)^-1/2``. A random vector hardly ever has a tiny component, and beyond the Ritz values ``p_j`` grows
   fast: that bounds κ₁. (The largest Ritz value plus its residual norm, which bounds *an* eigenvalue, was below the
   largest one in 3 to 5 of 100 runs on evenly spread spectra.)
-- `RunningSpectrum`, the on-line one: bounds of a sum whose parts come one after the other. The largest eigenvalue of
+- `block_spectrum`, the on-line one: bounds of a sum whose parts come one after the other. The largest eigenvalue of
   a sum is at most the sum of the parts' largest ones. Parts of one source have much the same leading eigenvector, so
   each starts where the last one ended.
 
@@ -31,17 +31,17 @@ and the spectrum is that of ``X'LX + αI`` (see `rankwise.solvers.momentum`). Ad
 - A step that is too long makes the residual grow without end. Its growth from one iteration to the next tells
   the eigenvalue to blame (equation 10, with its sign corrected), and the descent starts again from its best
   point at the pace that this eigenvalue allows. The returned point has never diverged.
-- Where κ₁ is bounded by Lanczos, the descent starts at the Galerkin solution in the space that the bound was found
-  in, which takes no product.
+- Where κ₁ is bounded by Lanczos, the descent starts at the Galerkin solution in the space that the bound was found in.
 - An overestimated κ_n is stable, but slow: the residual then falls more slowly than √μ an iteration. How much more
   tells which eigenvalue is left, and κ_n is lowered to it, never below α.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from math import ceil, exp, inf, isfinite, log, pi, sqrt
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -50,13 +50,13 @@ from rankwise.arrays import Floats
 from rankwise.objectives import QuadraticObjective
 from rankwise.objectives.parts import parts_of
 from rankwise.runtime.memory import fits
-from rankwise.solvers.krylov import Lanczos, basis_bytes
+from rankwise.solvers.krylov import Lanczos, basis_bytes, dots, relative_residual
 from rankwise.solvers.scales import column_norms, is_out_of_range, powers_of_two
 from rankwise.solvers.solution import Monitor, Solution, Spectrum, Status
 
 __all__ = [
     "MOMENTUM",
-    "RunningSpectrum",
+    "block_spectrum",
     "estimated_descent",
     "gradient_descent",
     "lanczos_estimate",
@@ -73,16 +73,6 @@ _BASIS_SHARE = 0.25  # of the free memory, for the basis of a run
 _LOCAL_STEPS = 12  # on one part of a sum
 _LOCAL_ACCURACY = 0.05
 _FRESH = 0.1  # how much of a part's starting vector is random
-
-
-@dataclass(frozen=True)
-class _Ends:
-    """The extreme Ritz values of a Krylov space, and how far from an eigenvalue the largest can be."""
-
-    largest: float
-    smallest: float
-    residual: float
-    top: Floats  # the largest one's vector in the basis of the space
 
 
 def lanczos_estimate(
@@ -119,18 +109,13 @@ def lanczos_estimate(
         share = 1 / float(column_norms(start))
     run = _started(start, _MOST_STEPS)
     history: list[tuple[float, float]] = []
-    while True:
-        image = product(run.vectors[:, 0])
-        if not np.isfinite(image).all():
-            return Spectrum(inf, inf), run
-        run.advance(image[:, None])
-        ends = _ends(run)
+    for ends in _grow(run, product, _MOST_STEPS):
         allowed = ends.largest + accuracy * (ends.largest + alpha)
-        ended = run.off_diagonal[-1][0] == 0 or run.n_steps >= min(_MOST_STEPS, n_features)
-        bound = allowed if ended else _bound(run, ends.largest, allowed, share)
+        bound = allowed if ends.is_last else _bound(run, ends.largest, allowed, share)
         history.append((bound + alpha, ends.smallest + alpha))
         if bound <= allowed:
-            return Spectrum(*history[-1], run.n_steps, history), run
+            break
+    return _spectrum(history), run
 
 
 def power_spectrum(
@@ -152,54 +137,62 @@ def power_spectrum(
         if not norm.all():
             break  # H + αI is a multiple of the identity, or the largest is the smallest already
         pair = image / norm
+    return _spectrum(history)
+
+
+def block_spectrum(
+    parts: Iterable[QuadraticObjective], n_features: int, alpha: float, *, seed: int = 0
+) -> Spectrum:
+    """Bound the ends of the spectrum of a sum, whose parts are read one after the other.
+
+    The largest eigenvalue is bounded where each part's leading eigenvector was found; where not, the descent recovers.
+    The smallest is the sum of the parts' smallest Ritz values: an estimate.
+    """
+    rng, top = np.random.default_rng(seed), np.zeros(n_features)
+    largest = smallest = alpha
+    history: list[tuple[float, float]] = []
+    for part in parts:
+        fresh = rng.normal(size=n_features)
+        run = _started(top + _FRESH * fresh / np.linalg.norm(fresh), _LOCAL_STEPS)
+        for ends in _grow(run, part.product, _LOCAL_STEPS):
+            if run.n_steps > 1 and ends.residual <= _LOCAL_ACCURACY * ends.largest:
+                break
+        largest += ends.largest + ends.residual
+        smallest += max(ends.smallest, 0.0)
+        history.append((largest, smallest))
+        if run.keep_basis:
+            top = run.combine(0, ends.top)
+    return _spectrum(history)
+
+
+def _spectrum(history: list[tuple[float, float]]) -> Spectrum:
     return Spectrum(*history[-1], len(history), history)
 
 
-class RunningSpectrum:
-    """Bounds on the ends of the spectrum of a sum, refreshed with every part.
+class _Ends(NamedTuple):
+    """The extreme Ritz values of a Krylov space, and how far from an eigenvalue the largest can be."""
 
-    Attributes
-    ----------
-    largest : float
-        At least the largest eigenvalue of the sum of the parts so far, where each part's leading eigenvector was found;
-        where not, the descent recovers.
-    smallest : float
-        The sum of the parts' smallest Ritz values: an estimate.
-    history : list of (float, float)
-        Both after each part.
-    """
+    largest: float
+    smallest: float
+    residual: float
+    top: Floats  # the largest one's vector in the basis of the space
+    is_last: bool
 
-    def __init__(self, n_features: int, *, seed: int = 0) -> None:
-        self.largest = self.smallest = 0.0
-        self.history: list[tuple[float, float]] = []
-        self._rng = np.random.default_rng(seed)
-        self._top = np.zeros(n_features)
 
-    def refresh(self, product: Product) -> None:
-        """Add a part, given its products ``H_part v``."""
-        n_features = self._top.size
-        fresh = self._rng.normal(size=n_features)
-        run = _started(self._top + _FRESH * fresh / np.linalg.norm(fresh), _LOCAL_STEPS)
-        while True:
-            image = product(run.vectors[:, 0])
-            if not np.isfinite(image).all():
-                self.largest = self.smallest = inf
-                return
-            run.advance(image[:, None])
-            ends = _ends(run)
-            settled = run.n_steps > 1 and ends.residual <= _LOCAL_ACCURACY * ends.largest
-            if settled or run.off_diagonal[-1][0] == 0 or run.n_steps >= min(_LOCAL_STEPS, n_features):
-                break
-        self.largest += ends.largest + ends.residual
-        self.smallest += max(ends.smallest, 0.0)
-        self.history.append((self.largest, self.smallest))
-        if run.keep_basis:
-            self._top = run.combine(0, ends.top)
-
-    def of(self, alpha: float) -> Spectrum:
-        """Return the bounds for ``H + αI``."""
-        history = [(largest + alpha, smallest + alpha) for largest, smallest in self.history]
-        return Spectrum(self.largest + alpha, self.smallest + alpha, len(history), history)
+def _grow(run: Lanczos, product: Product, most: int) -> Iterator[_Ends]:
+    """Take steps, and yield what each shows of the spectrum: infinite ends where products overflow."""
+    is_last = False
+    while not is_last:
+        image = product(run.vectors[:, 0])
+        if not np.isfinite(image).all():
+            yield _Ends(inf, inf, 0.0, np.empty(0), is_last=True)
+            return
+        run.advance(image[:, None])
+        a, beta = run.tridiagonal(0)
+        values, vectors = scipy.linalg.eigh_tridiagonal(a, beta[:-1], check_finite=False)
+        is_last = beta[-1] == 0 or run.n_steps >= min(most, image.size)
+        residual = float(beta[-1] * abs(vectors[-1, -1]))
+        yield _Ends(float(values[-1]), float(values[0]), residual, vectors[:, -1], is_last)
 
 
 def _random(product: Product, shape: tuple[int, ...], alpha: float, seed: int) -> Floats:
@@ -220,8 +213,7 @@ def _bound(run: Lanczos, largest: float, allowed: float, share: float) -> float:
     A component of a random vector of length `share` is about normal with variance share²/n, so it is below
     ``risk share √(π/2n)`` with the probability `risk` at most, whatever it is added to.
     """
-    diagonal = [float(a[0]) for a in run.diagonal]
-    off_diagonal = [float(beta[0]) for beta in run.off_diagonal]
+    diagonal, off_diagonal = (part.tolist() for part in run.tridiagonal(0))
     wanted = 0.5 * log(2 * run.vectors.shape[0] / pi) - log(_RISK) - log(share)
 
     def reaches(x: float) -> bool:
@@ -242,14 +234,6 @@ def _bound(run: Lanczos, largest: float, allowed: float, share: float) -> float:
         middle = (low + high) / 2
         low, high = (low, middle) if reaches(middle) else (middle, high)
     return high
-
-
-def _ends(run: Lanczos) -> _Ends:
-    diagonal = np.array([a[0] for a in run.diagonal])
-    off_diagonal = np.array([beta[0] for beta in run.off_diagonal])
-    values, vectors = scipy.linalg.eigh_tridiagonal(diagonal, off_diagonal[:-1], check_finite=False)
-    residual = float(off_diagonal[-1] * abs(vectors[-1, -1]))
-    return _Ends(float(values[-1]), float(values[0]), residual, vectors[:, -1])
 
 
 MOMENTUM = 0.9
@@ -284,10 +268,6 @@ class _Pace:
             return replace(self, step=self.step / _OVERFLOW)
         guilty = self.eigenvalue_of(-max(growth, 1.0))
         return replace(self, step=min(self.step / 1.1, (1 + self.rate) ** 2 / (1.05 * guilty)))
-
-
-# A point, and its gradient, which took no product.
-_Start = tuple[Floats, Floats]
 
 
 def _best_pace(largest: float, smallest: float) -> _Pace:
@@ -326,7 +306,7 @@ def gradient_descent(
         step = (1 + sqrt(momentum)) ** 2 / bound if bound > 0 else 1.0
     else:
         step = (1 - momentum) * learning_rate
-    return _Descent(objective, alpha, _Pace(step, momentum), None).run(tol, max_iter, monitor=monitor)
+    return _Descent(objective, alpha, _Pace(step, momentum), None).run(tol, max_iter, monitor)
 
 
 def estimated_descent(
@@ -348,36 +328,24 @@ def estimated_descent(
     monitor : Monitor, optional
         As in `gradient_descent`.
     """
-    before = objective.n_products
-    spectrum, start = _estimate(objective, alpha, estimator, seed)
-    if is_out_of_range(spectrum.largest, objective.rhs):
-        return Solution(np.zeros_like(objective.rhs), Status.OUT_OF_RANGE, certificate=inf)
-    if monitor is not None:
-        start = None  # whoever watches chooses among the early iterates, which that start would leave out
-    solution = _Descent(objective, alpha, None, spectrum).run(tol, max_iter, start, monitor)
-    return replace(solution, n_products=objective.n_products - before)
-
-
-def _estimate(
-    objective: QuadraticObjective, alpha: float, estimator: str, seed: int
-) -> tuple[Spectrum, _Start | None]:
-    """Return the spectrum, and where to start where that is better than 0."""
-    n_features, rhs = objective.n_features, objective.rhs
+    before, n_features = objective.n_products, objective.n_features
+    start = None
     if estimator == "lanczos":
         # Several outputs have several spaces, and the estimate has one: it is started at random.
-        columns = rhs.reshape(n_features, -1)
+        columns = objective.rhs.reshape(n_features, -1)
         toward = columns[:, 0] if columns.shape[1] == 1 else None
         spectrum, run = lanczos_estimate(objective.product, n_features, alpha, seed=seed, rhs=toward)
-        if not run.keep_basis or not isfinite(spectrum.largest):
-            return spectrum, None
-        coef, residual = run.restricted_solution(rhs, alpha)
-        return spectrum, (coef, -residual)
-    if estimator == "power":
-        return power_spectrum(objective.product, n_features, alpha, seed=seed), None
-    running = RunningSpectrum(n_features, seed=seed)
-    for part in parts_of(objective):
-        running.refresh(part.product)
-    return running.of(alpha), None
+        # Whoever watches chooses among the early iterates, which that start would leave out.
+        if run.keep_basis and isfinite(spectrum.largest) and monitor is None:
+            start = run.galerkin_solution(objective.rhs, alpha)
+    elif estimator == "power":
+        spectrum = power_spectrum(objective.product, n_features, alpha, seed=seed)
+    else:
+        spectrum = block_spectrum(parts_of(objective), n_features, alpha, seed=seed)
+    if is_out_of_range(spectrum.largest, objective.rhs):
+        return Solution(np.zeros_like(objective.rhs), Status.OUT_OF_RANGE, certificate=inf)
+    solution = _Descent(objective, alpha, None, spectrum).run(tol, max_iter, monitor, start)
+    return replace(solution, n_products=objective.n_products - before)
 
 
 class _Descent:
@@ -389,7 +357,6 @@ class _Descent:
         self._objective, self._alpha = objective, alpha
         self._unit = powers_of_two(objective.rhs)  # the squares of residuals are then in range
         self._rhs = objective.rhs / self._unit
-        self._norm = np.linalg.norm(self._rhs, axis=0)
         self.history: list[float] = []
         self.n_restarts = 0
         self._spectrum: Spectrum | None = None
@@ -402,19 +369,15 @@ class _Descent:
 
     @np.errstate(over="ignore", invalid="ignore")  # a step that is far too long is noticed below
     def run(  # noqa: C901 - the steps of one method, in the order of its paper
-        self,
-        tol: float,
-        max_iter: int | None,
-        start: _Start | None = None,
-        monitor: Monitor | None = None,
+        self, tol: float, max_iter: int | None, monitor: Monitor | None, start: Floats | None = None
     ) -> Solution:
-        """Descend, from 0 unless told where to start."""
+        """Descend, from 0 or a start that is better."""
         before = self._objective.n_products
         coef, gradient = np.zeros_like(self._rhs), -self._rhs
-        if start is not None and self._error(start[1] / self._unit) < self._error(gradient):
-            coef, gradient = start[0] / self._unit, start[1] / self._unit
-            if self._error(gradient) <= tol:
-                gradient = self._gradient(coef)  # a recurrence that promises so much is asked again
+        if start is not None:
+            at_start = self._gradient(start / self._unit)
+            if self._error(at_start) < self._error(gradient):
+                coef, gradient = start / self._unit, at_start
         best, best_gradient, previous = coef, gradient, coef
         best_error = error = self._error(gradient)
         idle, since = 0, 0  # iterations since the best point, and since the pace was set
@@ -467,10 +430,7 @@ class _Descent:
 
     def _error(self, gradient: Floats) -> float:
         """Return the relative residual, the largest over the outputs."""
-        size = np.linalg.norm(gradient, axis=0)
-        ratio = float(
-            np.max(np.divide(size, self._norm, out=np.zeros_like(size), where=self._norm > 0), initial=0.0)
-        )
+        ratio = relative_residual(gradient, self._rhs)
         return ratio if isfinite(ratio) else inf
 
     def _rounding(self, coef: Floats) -> float:
@@ -480,8 +440,8 @@ class _Descent:
 
     def _shown(self, coef: Floats, gradient: Floats) -> Floats:
         """Return an iterate as it is or, where it is worse than 0, shortened: it ranks as it did, and is bounded."""
-        pull = np.einsum("i...,i...->...", coef, self._rhs)
-        curvature = np.einsum("i...,i...->...", coef, gradient + self._rhs)  # w'(H + αI)w
+        pull = dots(coef, self._rhs)
+        curvature = dots(coef, gradient + self._rhs)  # w'(H + αI)w
         is_worse = ~(curvature <= 2 * pull)
         best = np.divide(
             pull, curvature, out=np.zeros_like(pull), where=(curvature > 0) & np.isfinite(curvature)

@@ -12,20 +12,16 @@ text among them, need neither (docs/mathematics.md, section 3).
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
 from math import isfinite
 
 import numpy as np
 
 from rankwise.arrays import Floats, Matrix, is_sparse
 from rankwise.objectives import BalancedObjective, QuadraticObjective
-from rankwise.solvers.solution import Monitor, Solution
 
 __all__ = [
     "EPS",
     "are_unlike",
-    "balanced_solution",
     "balancing",
     "column_norms",
     "differ_in_scale",
@@ -116,16 +112,3 @@ def balancing(objective: QuadraticObjective, alpha: float) -> BalancedObjective 
     if sizes is None or not differ_in_scale(sizes, alpha):
         return None
     return BalancedObjective(objective, alpha, unit_free(sizes, alpha))
-
-
-def balanced_solution(
-    balanced: BalancedObjective, solve: Callable[[Monitor | None], Solution], monitor: Monitor | None
-) -> Solution:
-    """Solve in those units, and return the solution in the columns' own; monitors see these too."""
-
-    def shown(coef: Floats, gap: float, n_iter: int) -> bool:
-        assert monitor is not None
-        return monitor(balanced.to_coef(coef), gap, n_iter)
-
-    solution = solve(None if monitor is None else shown)
-    return replace(solution, coef=balanced.to_coef(solution.coef))

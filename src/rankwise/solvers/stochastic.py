@@ -24,9 +24,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from rankwise.arrays import Floats
-from rankwise.objectives import QuadraticObjective
+from rankwise.objectives import BalancedObjective, QuadraticObjective
 from rankwise.objectives.parts import parts_of
-from rankwise.solvers.krylov import conjugate_gradients, dots
+from rankwise.solvers.krylov import conjugate_gradients
+from rankwise.solvers.scales import unit_free
 from rankwise.solvers.solution import Monitor, Solution, Status
 
 __all__ = ["Memory", "stochastic"]
@@ -45,13 +46,10 @@ class Memory:
         The minimum, approximately.
     curvature : (features,) float64
         The diagonal of the sum of their Hessians, without the penalty's.
-    alpha : float
-        The penalty that the minimum was found for.
     """
 
     coef: Floats
     curvature: Floats
-    alpha: float = 0.0
 
     @classmethod
     def empty(cls, shape: tuple[int, ...]) -> Memory:
@@ -60,30 +58,14 @@ class Memory:
 
     def learn(self, part: QuadraticObjective, alpha: float) -> Memory:
         """Return the memory after one more block."""
-        diagonal = part.diagonal()
-        spread = (slice(None),) + (None,) * (self.coef.ndim - 1)
-        past = (self.curvature + alpha)[spread]
-        inverse = _inverse(self.curvature + diagonal + alpha)[spread]
-        coef = self.coef.copy()
-        # At the old minimum the past pulls nowhere, but for a penalty that has changed since.
-        residual = part.rhs - part.product(coef) - (alpha - self.alpha) * coef
-        direction = inverse * residual
-        rho = dots(residual, direction)
-        for _ in range(_LOCAL_ITERATIONS):
-            image = part.product(direction) + past * direction
-            curvature = dots(direction, image)
-            step = np.divide(rho, curvature, out=np.zeros_like(rho), where=curvature > 0)
-            coef += step * direction
-            residual -= step * image
-            scaled = inverse * residual
-            rho_next = dots(residual, scaled)
-            direction *= np.divide(rho_next, rho, out=np.zeros_like(rho), where=rho > 0)
-            direction += scaled
-            rho = rho_next
-        total = self.curvature + diagonal
+        total = self.curvature + part.diagonal()
+        # At the old minimum the past pulls nowhere.
+        local = BalancedObjective(part, self.curvature + alpha, unit_free(total, alpha), self.coef)
+        step = conjugate_gradients(local, local.floor, tol=0.0, max_iter=_LOCAL_ITERATIONS).coef
+        coef = local.to_coef(step)
         # Beyond floating point nothing was learned, and nobody must think so.
         coef[~np.isfinite(total)] = np.nan
-        return Memory(coef, total, alpha)
+        return Memory(coef, total)
 
 
 def stochastic(
@@ -116,20 +98,12 @@ def stochastic(
     if monitor is not None and monitor(memory.coef, np.inf, 1):
         return Solution(memory.coef, Status.STOPPED, n_iter=1, n_reads=1, certificate=np.inf)
 
-    def later(coef: Floats, gap: float, n_iter: int) -> bool:
-        return monitor is not None and monitor(coef, gap, n_iter + 1)
-
+    later = None if monitor is None else lambda coef, gap, n_iter: monitor(coef, gap, n_iter + 1)
     left = None if max_iter is None else max_iter - 1
-    solution = conjugate_gradients(
-        objective, alpha, tol=tol, max_iter=left, start=memory.coef, monitor=monitor and later
-    )
+    solution = conjugate_gradients(objective, alpha, tol=tol, max_iter=left, start=memory.coef, monitor=later)
     return replace(
         solution,
         n_iter=solution.n_iter + 1,
         n_reads=solution.n_products + 1,
         history=[np.inf, *solution.history],
     )
-
-
-def _inverse(values: Floats) -> Floats:
-    return np.divide(1.0, values, out=np.ones_like(values), where=values > 0)
