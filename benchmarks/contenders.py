@@ -4,7 +4,7 @@ A contender without a choice of its own is fitted with eight settings on three q
 The setting, and of boosted trees the number of rounds, that is best by the metric of the comparison on the last
 quarter is fitted again to all training rows. Estimators that choose for themselves (ours, and RidgeCV its
 penalty) get the same rows and are used as they come. Regressors may learn ranks of labels in place of labels,
-which counts among the eight settings.
+which counts among the eight settings. EBM compares its settings with two outer bags and is fitted again with its 14.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from scipy.stats import rankdata
 from sklearn.model_selection import GroupShuffleSplit
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import QuantileTransformer, StandardScaler
+from sklearn.utils import _safe_indexing
 
 from rankwise import AdditiveRankerCV, AutoRanker, KernelRankRLSCV, RankRLSCV
 from rankwise.metrics import get_metric
@@ -35,7 +36,7 @@ LARGEST_KERNEL = 4_000  # rows above which the kernel is reduced to a thousand o
 class Rows:
     """Training rows; `qid` is None for one ranking, and `groups` are rows that must stay together."""
 
-    X: np.ndarray
+    X: Any  # an array, or a data frame
     y: np.ndarray
     qid: np.ndarray | None
     groups: np.ndarray
@@ -43,7 +44,7 @@ class Rows:
 
     def part(self, rows: np.ndarray) -> Rows:
         qid = None if self.qid is None else self.qid[rows]
-        return Rows(self.X[rows], self.y[rows], qid, self.groups[rows], self.metric)
+        return Rows(_safe_indexing(self.X, rows), self.y[rows], qid, self.groups[rows], self.metric)
 
     def score(self, scores: np.ndarray) -> float:
         return float(get_metric(self.metric)(self.y, scores, self.qid))
@@ -103,15 +104,21 @@ def labels(rows: Rows, setting: dict) -> np.ndarray:
     return y - (np.bincount(codes, y) / np.bincount(codes))[codes]
 
 
+def is_continuous(rows: Rows) -> bool:
+    """Say whether labels have to become grades, with linear gains, for a boosted ranker."""
+    return rows.qid is None or rows.y.max() >= GRADES
+
+
 def ranked(rows: Rows) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return rows for a boosted ranker: rows of a query together, or groups of one ranking with 31 grades."""
+    """Return rows for a boosted ranker: whole queries, or groups of one ranking; labels of any size as 31 grades."""
+    edges = np.unique(np.quantile(rows.y, np.linspace(0, 1, GRADES)))
+    grades = np.clip(np.searchsorted(edges, rows.y), 0, GRADES - 1) if is_continuous(rows) else rows.y
     if rows.qid is not None:
         order = np.argsort(rows.qid, kind="stable")
-        return rows.X[order], rows.y[order], np.unique(rows.qid[order], return_inverse=True)[1]
+        codes = np.unique(rows.qid[order], return_inverse=True)[1]
+        return _safe_indexing(rows.X, order), grades[order], codes
     order = np.random.default_rng(0).permutation(rows.y.size)
-    edges = np.unique(np.quantile(rows.y, np.linspace(0, 1, GRADES)))
-    grades = np.clip(np.searchsorted(edges, rows.y[order]), 0, GRADES - 1)
-    return rows.X[order], grades, np.arange(rows.y.size) // GROUP
+    return rows.X[order], grades[order], np.arange(rows.y.size) // GROUP
 
 
 def lightgbm_regression() -> Trees:
@@ -130,12 +137,26 @@ def lightgbm_rank() -> Trees:
     from lightgbm import LGBMRanker  # noqa: PLC0415
 
     def fit(rows, setting, rounds):
-        gain = list(range(GRADES + 1)) if rows.qid is None else None
+        gain = list(range(GRADES + 1)) if is_continuous(rows) else None
         model = LGBMRanker(n_estimators=rounds, n_jobs=1, verbose=-1, label_gain=gain, **setting)
         return fit_ranker(model, *ranked(rows))
 
     grid = {"num_leaves": (8, 31), "learning_rate": (0.03, 0.1), "lambdarank_truncation_level": (30, 300)}
     return Trees(grid, fit, lambda model, X, rounds: model.predict(X, num_iteration=rounds))
+
+
+def lightgbm_either() -> Trees:
+    """Choose between regression and lambdarank too, or for one ranking between labels and their ranks."""
+    regression, rank = lightgbm_regression(), lightgbm_rank()
+
+    def fit(rows, setting, rounds):
+        options = {"num_leaves": setting["num_leaves"], "learning_rate": setting["learning_rate"]}
+        if rows.qid is not None and setting["ranks"]:
+            return rank.fit(rows, options, rounds)
+        return regression.fit(rows, {**options, "by_rank": setting["ranks"]}, rounds)
+
+    grid = {"num_leaves": (8, 31), "learning_rate": (0.03, 0.1), "ranks": (False, True)}
+    return Trees(grid, fit, regression.predict)
 
 
 def xgboost_either() -> Trees:
@@ -196,11 +217,14 @@ def hist_gradient_boosting() -> Trees:
     return Trees(grid, fit, predict)
 
 
-def tuned_whole(grid: dict[str, tuple], fit: Callable, rows: Rows, quick: bool) -> Fitted:
-    """Choose among settings of a model that has no rounds to choose from, and fit again to all rows."""
+def tuned_whole(grid: dict[str, tuple], fit: Callable, rows: Rows, quick: bool, **cheaper: int) -> Fitted:
+    """Choose among settings of a model that has no rounds to choose from, and fit again to all rows.
+
+    `cheaper` options hold while settings are compared, not in the final fit.
+    """
     train, valid = inner_split(rows)
     found = settings(grid)[: 1 if quick else None]
-    best = max(found, key=lambda setting: valid.score(fit(train, setting).predict(valid.X)))
+    best = max(found, key=lambda setting: valid.score(fit(train, {**setting, **cheaper}).predict(valid.X)))
     model = fit(rows, best)
     return Fitted(model, model.predict)
 
@@ -212,10 +236,10 @@ def ebm(rows: Rows, quick: bool) -> Fitted:
         setting = dict(setting)
         y = labels(rows, setting)
         fixed = {"n_jobs": 1, "random_state": 0, **({"outer_bags": 1, "max_rounds": 20} if quick else {})}
-        return ExplainableBoostingRegressor(**fixed, **setting).fit(rows.X, y)
+        return ExplainableBoostingRegressor(**{**fixed, **setting}).fit(rows.X, y)
 
     grid = {"interactions": (10, 40), "max_leaves": (2, 3), "by_rank": (False, True)}
-    return tuned_whole(grid, fit, rows, quick)
+    return tuned_whole(grid, fit, rows, quick, outer_bags=2)
 
 
 def ridge(rows: Rows, quick: bool) -> Fitted:
@@ -289,3 +313,5 @@ CONTENDERS: dict[str, Callable[[Rows, bool], Fitted]] = {
     "AutoRanker": auto,
     "AutoRanker, accuracy": partial(auto, prefer="accuracy"),
 }
+# Contenders of other tables than that of quality.
+OTHERS = {"LightGBM": lambda rows, quick: lightgbm_either().tuned(rows, quick)}

@@ -39,7 +39,8 @@ def able(case: Case, options: argparse.Namespace) -> list[str]:
     """Return the contenders that can be measured here, saying which cannot."""
     absent = [name for name in case.needs if not data.is_there(name)]
     if absent:
-        print(f"skipped {case.claim}/{case.name}: no {', '.join(absent)} in RANKWISE_DATA", flush=True)
+        where = " in RANKWISE_DATA" if set(absent) <= set(data.SETS) else f"; pip install {absent[0]}"
+        print(f"skipped {case.claim}/{case.name}: no {', '.join(absent)}{where}", flush=True)
         return []
     wanted = [
         name

@@ -11,11 +11,13 @@ from cases import (
     speed,
     summary,
     tree_ranksvm,
+    unseen,
     web,
 )
 
 MODULES = (
     quality,
+    unseen,
     speed,
     memory,
     large_scale,

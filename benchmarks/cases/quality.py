@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import pickle
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import cache, partial
 
 import numpy as np
@@ -20,7 +20,7 @@ from threadpoolctl import threadpool_limits
 
 import data
 import letor_like
-from contenders import CONTENDERS, Rows
+from contenders import CONTENDERS, OTHERS, Rows
 from harness import Case, Figure, Results, measured, short, t_interval
 from rankwise.metrics import get_metric
 
@@ -79,7 +79,9 @@ def few_rows(rows: Rows) -> np.ndarray:
     return np.concatenate([np.flatnonzero(rows.qid == query)[:30] for query in range(12)])
 
 
-def measure(name: str, whole: bool, contenders: tuple[str, ...], quick: bool) -> Iterator[Figure]:
+def measure(
+    load: Callable[..., Rows], name: str, whole: bool, contenders: tuple[str, ...], quick: bool
+) -> Iterator[Figure]:
     """Yield the figure of each contender with its paired units, its seconds, prediction time and model size."""
     rows = load(name, None if whole else ROWS)
     if quick:
@@ -89,7 +91,7 @@ def measure(name: str, whole: bool, contenders: tuple[str, ...], quick: bool) ->
         for train, test in list(folds(rows, whole))[: 2 if quick else None]:
             held = rows.part(test)
             with threadpool_limits(1), measured() as cost:
-                model = CONTENDERS[contender](rows.part(train), quick)
+                model = {**CONTENDERS, **OTHERS}[contender](rows.part(train), quick)
             start = time.perf_counter()
             by_query = contender.startswith("AutoRanker") and held.qid is not None
             scores = model.predict(held.X, held.qid) if by_query else model(held.X)
@@ -118,14 +120,16 @@ CASES = [
         "quality",
         name,
         tuple(CONTENDERS),
-        partial(measure, name, False),
+        partial(measure, load, name, False),
         needs(name),
         25.0,
         name == "generated",
     )
     for name in (*SETS, "generated")
 ] + [
-    Case("quality at full size", name, tuple(CONTENDERS), partial(measure, name, True), needs(name), 35.0)
+    Case(
+        "quality at full size", name, tuple(CONTENDERS), partial(measure, load, name, True), needs(name), 35.0
+    )
     for name in LARGE
 ]
 
