@@ -173,6 +173,11 @@ class Results:
         """Return the last line of a measurement."""
         return self._last.get((claim, case, contender, metric, threads))
 
+    def show(self, form: str, claim: str, case: str, contender: str, metric: str, threads: int = 1) -> str:
+        """Return the last line of a measurement in a form such as "{value:.3f}"."""
+        line = self.find(claim, case, contender, metric, threads)
+        return form.format(**line) if line else "not run"
+
 
 def _key(line: dict) -> tuple:
     return line["claim"], line["case"], line["contender"], line["metric"], line["threads"]

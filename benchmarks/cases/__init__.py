@@ -1,33 +1,11 @@
 """All cases, and all tables and pictures that are made of them."""
 
-from cases import (
-    egdm,
-    estimate,
-    intervals,
-    large_scale,
-    memory,
-    preference_graphs,
-    quality,
-    speed,
-    summary,
-    tree_ranksvm,
-    unseen,
-    web,
-)
+from importlib import import_module
 
-MODULES = (
-    quality,
-    unseen,
-    speed,
-    memory,
-    large_scale,
-    tree_ranksvm,
-    egdm,
-    preference_graphs,
-    intervals,
-    estimate,
-    web,
-    summary,
+NAMES = (
+    "quality unseen learning speed memory large_scale tree_ranksvm egdm preference_graphs intervals estimate web "
+    "summary"
 )
+MODULES = [import_module(f"cases.{name}") for name in NAMES.split()]
 CASES = [case for module in MODULES for case in module.CASES]
 TABLES = {name: make for module in MODULES for name, make in module.TABLES.items()}

@@ -107,26 +107,16 @@ def table(results: Results) -> str:
         for gamma in GAMMAS:
             cells = []
             for contender in CONTENDERS[:-1]:
-                found = [
-                    results.find(CLAIM, name, contender, f"{what} at gamma {gamma:g}")
-                    for what in ("iterations", "seconds")
-                ]
-                text = "{:.0f}{}, {:.2g} s".format(
-                    found[0]["value"], "+" if found[0]["value"] >= MOST else "", found[1]["value"]
-                ) if all(found) else "not run"  # fmt: skip
-                cells.append(text)
-            error = results.find(CLAIM, name, "RankRLS cg", f"test error at gamma {gamma:g}")
-            rows.append(
-                [
-                    name if gamma == GAMMAS[0] else "",
-                    f"{gamma:g}",
-                    f"{error['value']:.4f}" if error else "not run",
-                    *cells,
-                ]
-            )
-    return markdown(
-        ["data", "gamma", "test error", *(name.removeprefix("RankRLS ") for name in CONTENDERS[:-1])], rows
-    )
+                key = CLAIM, name, contender
+                steps = results.show("{value:.0f}", *key, f"iterations at gamma {gamma:g}")
+                most = "+" if steps == str(MOST) else ""
+                cells.append(
+                    results.show(f"{steps}{most}, {{value:.2g}} s", *key, f"seconds at gamma {gamma:g}")
+                )
+            error = results.show("{value:.4f}", CLAIM, name, "RankRLS cg", f"test error at gamma {gamma:g}")
+            rows.append([name if gamma == GAMMAS[0] else "", f"{gamma:g}", error, *cells])
+    solvers = [name.removeprefix("RankRLS ") for name in CONTENDERS[:-1]]
+    return markdown(["data", "gamma", "test error", *solvers], rows)
 
 
 def figures(results: Results) -> str:

@@ -11,6 +11,7 @@ from functools import partial
 
 import numpy as np
 
+from cases.published import markdown
 from harness import Case, Figure, Results
 from rankwise import AutoRanker
 
@@ -18,7 +19,7 @@ REPEATS, COLUMNS, ROWS_OF_A_QUERY = 100, 5, 8
 # Name: queries; 1 is one ranking of 100 rows.
 KINDS = {"12 queries": 12, "50 queries": 50, "200 queries": 200, "one ranking of 100 rows": 1}
 SIGNALS = ("noise", "signal")
-OURS = "AutoRanker"
+OURS, CLAIM = "AutoRanker", "expected score"
 
 
 def draw(rng, n_queries, weights, graded):
@@ -58,27 +59,21 @@ def measure(signal: str, kind: str, contenders: tuple[str, ...], quick: bool) ->
 
 
 CASES = [
-    Case(
-        "expected score",
-        f"{signal}: {kind}",
-        (OURS,),
-        partial(measure, signal, kind),
-        minutes=3.0,
-        goals={(OURS, "coverage"): (">=", 0.9)},
-    )
+    Case(CLAIM, f"{signal}: {kind}", (OURS,), partial(measure, signal, kind), minutes=3.0,
+         goals={(OURS, "coverage"): (">=", 0.9)})
     for signal in SIGNALS
     for kind in KINDS
-]
+]  # fmt: skip
 
 
 def table(results: Results) -> str:
     """Return the coverage of each kind of set."""
-    lines = ["| | noise | signal |", "| --- | --- | --- |"]
-    for kind in KINDS:
-        found = [results.find("expected score", f"{signal}: {kind}", OURS, "coverage") for signal in SIGNALS]
-        cells = [f"{100 * line['value']:.0f} %" if line else "not run" for line in found]
-        lines.append(f"| {kind} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    form = "{value:.0%}"
+    rows = [
+        [kind, *(results.show(form, CLAIM, f"{signal}: {kind}", OURS, "coverage") for signal in SIGNALS)]
+        for kind in KINDS
+    ]
+    return markdown(["", *SIGNALS], rows).replace("%", " %")
 
 
 TABLES = {"expected-score": table}

@@ -2,10 +2,12 @@
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import product
 
 import numpy as np
 import scipy.stats
 
+from cases.published import markdown
 from harness import Case, Figure, Results
 from rankwise.metrics import auc_estimate, bootstrap_mean, get_metric
 
@@ -121,7 +123,7 @@ FUNCTIONS = {
     "differences": ("`compare_rankings`, difference", DIFFERENCES),
     "values": ("`bootstrap_mean` without bounds", VALUES),
 }
-OURS = "rankwise.metrics"
+OURS, CLAIM = "rankwise.metrics", "intervals"
 
 
 def measure(kind: str, name: str, contenders: tuple[str, ...], quick: bool) -> Iterator[Figure]:
@@ -141,7 +143,7 @@ def measure_auc(kind: str, auc: float, contenders: tuple[str, ...], quick: bool)
 
 CASES = [
     Case(
-        "intervals",
+        CLAIM,
         f"{kind}: {name}",
         (OURS,),
         partial(measure, kind, name),
@@ -151,7 +153,7 @@ CASES = [
     for kind, (_, names) in FUNCTIONS.items()
     for name in names
 ] + [
-    Case("intervals", f"AUC {auc}, {kind}", (OURS,), partial(measure_auc, kind, auc), minutes=0.1)
+    Case(CLAIM, f"AUC {auc}, {kind}", (OURS,), partial(measure_auc, kind, auc), minutes=0.1)
     for kind in KINDS
     for auc in AUCS
 ]
@@ -159,29 +161,24 @@ CASES = [
 
 def means_table(results: Results) -> str:
     """Return means and differences over queries; in bold where the goal is missed."""
-    lines = ["| | 5 queries | 10 | 15 | 40 |", "| --- | --- | --- | --- | --- |"]
+    rows = []
     for kind, (function, names) in FUNCTIONS.items():
         for name in names:
-            found = [
-                results.find("intervals", f"{kind}: {name}", OURS, f"coverage at {n} queries") for n in SIZES
-            ]
-            shown = [_cell(line, BAND[n]) for line, n in zip(found, SIZES, strict=True)]
-            lines.append(f"| {function}: {name} | {' | '.join(shown)} |")
-    return "\n".join(lines)
+            found = {
+                n: results.find(CLAIM, f"{kind}: {name}", OURS, f"coverage at {n} queries") for n in SIZES
+            }
+            rows.append([f"{function}: {name}", *(_cell(line, BAND[n]) for n, line in found.items())])
+    return markdown(["", "5 queries", "10", "15", "40"], rows)
 
 
 def auc_table(results: Results) -> str:
     """Return the coverage of the AUC; in bold where fewer than 93 % cover."""
-    heads = " | ".join(f"{above} and {below}" for above, below in ROWS)
-    lines = [f"| scores, AUC | {heads} |", "| --- " * (len(ROWS) + 1) + "|"]
-    for kind in KINDS:
-        for auc in AUCS:
-            found = [
-                results.find("intervals", f"AUC {auc}, {kind}", OURS, f"coverage at {a} and {b} rows")
-                for a, b in ROWS
-            ]
-            lines.append(f"| {kind}, {auc} | {' | '.join(_cell(line, (0.93, 1.0)) for line in found)} |")
-    return "\n".join(lines)
+    heads = [f"{above} and {below}" for above, below in ROWS]
+    rows = []
+    for kind, auc in product(KINDS, AUCS):
+        found = [results.find(CLAIM, f"AUC {auc}, {kind}", OURS, f"coverage at {n} rows") for n in heads]
+        rows.append([f"{kind}, {auc}", *(_cell(line, (0.93, 1.0)) for line in found)])
+    return markdown(["scores, AUC", *heads], rows)
 
 
 def _cell(line: dict | None, band: tuple[float, float]) -> str:

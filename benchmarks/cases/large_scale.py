@@ -173,9 +173,12 @@ def data_table(results: Results) -> str:
         "generated text": "stand-in, generated",
     }
     for name, kind in stand_ins.items():
-        found = [results.find(CLAIM, name, "RankRLSCV, method 1", metric) for metric in FACTS]
-        cells = [f"{line['value']:,.0f}" if line else "not run" for line in found[:-1]]
-        rows.append([name, *cells, f"{100 * found[-1]['value']:.2f} %" if found[-1] else "not run", kind])
+        forms = ["{value:,.0f}"] * 4 + ["{value:.2%}"]
+        cells = [
+            results.show(form, CLAIM, name, "RankRLSCV, method 1", metric)
+            for form, metric in zip(forms, FACTS, strict=True)
+        ]
+        rows.append([name, *cells[:-1], cells[-1].replace("%", " %"), kind])
     return markdown(["", "train", "validation", "test", "columns", "non-zeros", "data"], rows)
 
 
@@ -183,27 +186,14 @@ def table(results: Results) -> str:
     rows = []
     for name, (_, published, _) in TASKS.items():
         for number in METHODS:
-            found = [
-                [
-                    results.find(CLAIM, name, f"{way}, method {number}", metric)
-                    for way in ("One run each", "RankRLSCV")
-                ]
+            ways = [f"{way}, method {number}" for way in ("One run each", "RankRLSCV")]
+            cells = [
+                " / ".join(results.show("{value:.4g}", CLAIM, name, way, metric) for way in ways)
                 for metric in ("test error", "products", "seconds to choose")
             ]
-            cells = [
-                " / ".join(f"{line['value']:.4g}" if line else "not run" for line in pair) for pair in found
-            ]
             value, training, selection = PUBLISHED["large scale Table 1"][published][number]
-            rows.append(
-                [
-                    name if number == "1" else "",
-                    number,
-                    *cells,
-                    f"{value:g}",
-                    f"{training} s",
-                    f"{selection} s",
-                ]
-            )
+            printed = f"{value:g}", f"{training} s", f"{selection} s"
+            rows.append([name if number == "1" else "", number, *cells, *printed])
     head = ["data", "method", "test error: one run each / RankRLSCV", "products", "seconds to choose"]
     return markdown([*head, "published error", "training", "choosing"], rows)
 

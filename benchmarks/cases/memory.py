@@ -85,18 +85,15 @@ def table(results: Results) -> str:
     rows = []
     for name, sizes in MODELS.items():
         unit = "bytes per pair of rows" if sizes is SMALL else "bytes per row"
-        line = results.find(CLAIM, name, name, unit)
-        peak = f"{line['peak_memory']:.3g} MiB at {sizes[-1]:,} rows" if line else "not run"
-        rows.append([f"`{name}`", f"{line['value']:.3g} {unit}" if line else "not run", peak])
+        forms = (f"{{value:.3g}} {unit}", f"{{peak_memory:.3g}} MiB at {sizes[-1]:,} rows")
+        rows.append([f"`{name}`", *(results.show(form, CLAIM, name, name, unit) for form in forms)])
     return markdown(["rows of 40 columns (320 bytes)", "slope", "peak"], rows)
 
 
 def text_table(results: Results) -> str:
-    found = [results.find(CLAIM, CASES[-1].name, name, "MiB beyond the data") for name in TEXT]
-    rows = [
-        [name, f"{line['value']:.3g}" if line else "not run"] for name, line in zip(TEXT, found, strict=True)
-    ]
-    return markdown(["400,000 × 47,152", "MiB beyond the data"], rows)
+    metric = "MiB beyond the data"
+    rows = [[name, results.show("{value:.3g}", CLAIM, CASES[-1].name, name, metric)] for name in TEXT]
+    return markdown(["400,000 × 47,152", metric], rows)
 
 
 TABLES = {"memory": table, "memory-text": text_table}

@@ -10,6 +10,7 @@ import random
 import re
 from collections.abc import Callable, Iterator
 from functools import cache, partial
+from itertools import chain
 
 import numpy as np
 from sklearn.kernel_ridge import KernelRidge
@@ -428,54 +429,42 @@ CASES = [
 ]  # fmt: skip
 
 
+def _shown(results: Results, case: str, contender: str, metric: str, form: str = "{value:.3f}") -> str:
+    return results.show(form, CLAIM, case, contender, metric)
+
+
+def _interval(results: Results, case: str, contender: str, metric: str) -> str:
+    return _shown(results, case, contender, metric, "{value:.3f} ({low:.3f}–{high:.3f})")
+
+
 def retrieval_table(results: Results) -> str:
     shown = ["MAP", *(f"{kind}@{k}" for kind in ("NDCG", "P") for k in CUTOFFS)]
     published = PUBLISHED["2007 OHSUMED"]
     rows = []
     for name in (*RETRIEVAL, "RankBoost"):
         if name != "RankBoost":
-            rows.append([f"{name}, ours", *(_value(results, "OHSUMED", name, metric) for metric in shown)])
+            rows.append([f"{name}, ours", *(_shown(results, "OHSUMED", name, metric) for metric in shown)])
         if name in published["MAP"]:
-            rows.append(
-                [f"{name}, published", *(v for kind in ("MAP", "NDCG", "P") for v in published[kind][name])]
-            )
+            printed = [value for kind in ("MAP", "NDCG", "P") for value in published[kind][name]]
+            rows.append([f"{name}, published", *printed])
     rows.append(["TREC2003, TREC2004", *["cannot be obtained"], *[""] * 20])
     return markdown(["OHSUMED", *shown], rows)
 
 
-def _value(results: Results, case: str, contender: str, metric: str) -> float | str:
-    line = results.find(CLAIM, case, contender, metric)
-    return line["value"] if line else "not run"
-
-
-def _interval(results: Results, case: str, contender: str, metric: str) -> str:
-    line = results.find(CLAIM, case, contender, metric)
-    return f"{line['value']:.3f} ({line['low']:.3f}–{line['high']:.3f})" if line else "not run"
-
-
 def disagreement_table(results: Results) -> str:
+    case, metric = "disagreement on OHSUMED", "disagreement"
     rows = [
-        [
-            name,
-            _value(results, "disagreement on OHSUMED", name, "disagreement") if name in DISAGREEMENT else "",
-            published,
-        ]
+        [name, _shown(results, case, name, metric) if name in DISAGREEMENT else "", published]
         for name, published in PUBLISHED["2009 Table 3"].items()
     ]
     return markdown(["OHSUMED, labels 0 and 1 merged", "ours", "published"], rows)
 
 
 def parses_table(results: Results) -> str:
-    rows = [
-        [
-            name,
-            _interval(results, "parses", name, "disagreement"),
-            error,
-            _interval(results, "parses", name, "tau-b"),
-            tau,
-        ]
-        for name, (error, tau) in PUBLISHED["2009 Table 2, 2007 Table 8"].items()
-    ]
+    rows = []
+    for name, published in PUBLISHED["2009 Table 2, 2007 Table 8"].items():
+        own = [_interval(results, "parses", name, metric) for metric in ("disagreement", "tau-b")]
+        rows.append([name, own[0], published[0], own[1], published[1]])
     return markdown(["sample of 22 + 20 sentences", "disagreement", "published", "tau-b", "published"], rows)
 
 
@@ -488,32 +477,18 @@ def topics_table(results: Results) -> str:
             if name in own:
                 cells.append("{:.3f} ({:.3f}–{:.3f})".format(*own[name]))
         rows.append([topic, *cells])
-    means = [_value(results, "topics", name, "mean AUC") for name in TOPICS]
+    means = [_shown(results, "topics", name, "mean AUC") for name in TOPICS]
     rows.append(["mean", means[0], "", means[1], means[2], "", means[3], ""])
-    head = [
-        "500 documents, ours drawn at random",
-        "RankRLS",
-        "published",
-        "without ties",
-        "RLS",
-        "published",
-        "RankSVM",
-        "published",
-    ]
-    return markdown(head, rows)
+    head = ["RankRLS", "published", "without ties", "RLS", "published", "RankSVM", "published"]
+    return markdown(["500 documents, ours drawn at random", *head], rows)
 
 
 def jokes_table(results: Results) -> str:
-    published = PUBLISHED["2009 Table 6"]
     rows = []
     for name in JOKES:
-        cells = []
-        for at, column in enumerate(DENSITIES):
-            cells += [
-                _interval(results, "jokes", name, column),
-                published[name][at] if name in published else "",
-            ]
-        rows.append([name, *cells])
+        printed = PUBLISHED["2009 Table 6"].get(name, [""] * len(DENSITIES))
+        own = [_interval(results, "jokes", name, column) for column in DENSITIES]
+        rows.append([name, *chain.from_iterable(zip(own, printed, strict=True))])
     return markdown(["24,983 of 73,496 users", *(cell for c in DENSITIES for cell in (c, "published"))], rows)
 
 
@@ -521,58 +496,59 @@ def times_table(results: Results) -> str:
     published = PUBLISHED["2009 Table 1"]
     rows = [[name, *(_seconds(results, name, size) for size in published["rows"])] for name in TIMES]
     rows += [[f"{name}, published", *published[name]] for name in ("RankRLS", "RankSVM")]
-    found = [
-        results.find(CLAIM, "training times", "KernelRankRLS", f"{what}, linear, all documents")
-        for what in ("seconds", "iterations")
+    forms = {"iterations": "{n:,} documents, {value:.0f} iterations", "seconds": "{value:.2g} s"}
+    linear = [
+        _shown(results, "training times", "KernelRankRLS", f"{what}, linear, all documents", form)
+        for what, form in forms.items()
     ]
-    linear = (
-        f"{found[1]['n']:,} documents, {found[1]['value']:.0f} iterations, {found[0]['value']:.2g} s"
-        if all(found)
-        else "not run"
-    )
-    published_linear = "more than 12,000 documents, a couple of hundred iterations, a few seconds"
     return (
         markdown(["rows", *(f"{size:,}" for size in published["rows"])], rows)
-        + f"\n\nLinear kernel, section 4.3: {linear}; published: {published_linear}."
+        + f"\n\nLinear kernel, section 4.3: {', '.join(linear)}; "
+        "published: more than 12,000 documents, a couple of hundred iterations, a few seconds."
     )
 
 
 def _seconds(results: Results, name: str, size: int) -> str:
-    line = results.find(CLAIM, "training times", name, f"seconds at {size}")
-    if line:
-        return f"{line['value']:.2g}"
-    return "not run" if not results.find(CLAIM, "training times", name, "seconds at 200") else "too large"
+    text = _shown(results, "training times", name, f"seconds at {size}", "{value:.2g}")
+    is_run = results.find(CLAIM, "training times", name, "seconds at 200")
+    return "too large" if is_run and text == "not run" else text
 
 
 def rlscore_table(results: Results) -> str:
-    line = results.find(
-        CLAIM, "RLScore's tutorial", "RankRLSCV", "largest difference from RLScore's 20 figures"
-    )
+    case = "RLScore's tutorial"
+    line = results.find(CLAIM, case, "RankRLSCV", "largest difference from RLScore's 20 figures")
     if not line:
         return "*RLScore's 20 leave-pair-out figures: not run*"
+    printed = {
+        f"leave-pair-out at 2^{power}": value
+        for power, value in zip(range(-10, 10), line["values"], strict=True)
+    }
+    for name, value in PUBLISHED["RLScore test concordance"].items():
+        printed[f"test concordance, {name}"] = value
     rows = [
         [
-            f"2^{power}",
-            f"{_value(results, CASES[-1].name, 'RankRLSCV', f'leave-pair-out at 2^{power}'):.6f}",
-            f"{printed:.6f}",
+            metric.removeprefix("leave-pair-out at ").replace("test concordance", "test"),
+            _shown(results, case, "RankRLSCV", metric, "{value:.6f}"),
+            f"{value:.6f}",
         ]
-        for power, printed in zip(range(-10, 10), line["values"], strict=True)
+        for metric, value in printed.items()
     ]
-    for name, printed in PUBLISHED["RLScore test concordance"].items():
-        own = _value(results, CASES[-1].name, "RankRLSCV", f"test concordance, {name}")
-        rows.append([f"test, {name}", f"{own:.6f}", f"{printed:.6f}"])
-    return (
-        markdown(["lambda", "ours", "RLScore"], rows)
-        + f"\n\nLargest difference of the 20: {line['value']:.1e}."
-    )
+    table = markdown(["lambda", "ours", "RLScore"], rows)
+    return f"{table}\n\nLargest difference of the 20: {line['value']:.1e}."
 
 
 def pairs_table(results: Results) -> str:
     rows = [
-        [name, _value(results, "irrelevant pairs", name, "coefficient"),
-         _value(results, "irrelevant pairs", name, "disagreement"), published]
-        for name, published in zip(PAIRS, (0.0, 1.0), strict=True)
-    ]  # fmt: skip
+        [
+            name,
+            *(
+                _shown(results, "irrelevant pairs", name, metric)
+                for metric in ("coefficient", "disagreement")
+            ),
+            drawn,
+        ]
+        for name, drawn in zip(PAIRS, (0.0, 1.0), strict=True)
+    ]
     return markdown(["trained on", "coefficient", "disagreement", "as drawn"], rows)
 
 

@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 
 import data
 import letor_like
+from cases.published import markdown
 from contenders import CONTENDERS, OTHERS, Rows
 from harness import Case, Figure, Results, measured, short, t_interval
 from rankwise.metrics import get_metric
@@ -32,15 +33,7 @@ TABLES_OF_PMLB = (
     "537_houses", "wine_quality_white",
 )  # fmt: skip
 SETS = ("ohsumed", "lightgbm", *TABLES_OF_PMLB)
-LARGE = (
-    "201_pol",
-    "218_house_8L",
-    "225_puma8NH",
-    "227_cpu_small",
-    "503_wind",
-    "537_houses",
-    "wine_quality_white",
-)
+LARGE = TABLES_OF_PMLB[2:]
 
 
 @cache
@@ -115,23 +108,13 @@ def needs(name: str) -> tuple[str, ...]:
     return {"ohsumed": ("OHSUMED",), "lightgbm": ("lightgbm-rank",), "generated": ()}.get(name, ("pmlb",))
 
 
+ALL = tuple(CONTENDERS)
 CASES = [
-    Case(
-        "quality",
-        name,
-        tuple(CONTENDERS),
-        partial(measure, load, name, False),
-        needs(name),
-        25.0,
-        name == "generated",
-    )
-    for name in (*SETS, "generated")
-] + [
-    Case(
-        "quality at full size", name, tuple(CONTENDERS), partial(measure, load, name, True), needs(name), 35.0
-    )
-    for name in LARGE
-]
+    *(Case("quality", name, ALL, partial(measure, load, name, False), needs(name), 25.0, name == "generated")
+      for name in (*SETS, "generated")),
+    *(Case("quality at full size", name, ALL, partial(measure, load, name, True), needs(name), 35.0)
+      for name in LARGE),
+]  # fmt: skip
 
 
 def behind(best: dict, own: dict, overlap: bool) -> bool:
@@ -143,45 +126,36 @@ def behind(best: dict, own: dict, overlap: bool) -> bool:
     return bool(difference.mean() > scipy.stats.t.ppf(0.975, n - 1) * error)
 
 
-def table(results: Results, claim: str, sets: tuple[str, ...]) -> str:
+def metric_of(name: str) -> str:
+    return "ndcg@10" if name in {"ohsumed", "lightgbm"} else "concordance"
+
+
+def table(results: Results, claim: str, sets: tuple[str, ...], *, complete: bool = False) -> str:
     """Return a row per contender, a column per set; bold: not significantly behind the best that was run.
 
-    Contenders and sets without any result are named below the table instead.
+    A contender that was not run on all sets is left out of a complete table, which says so.
     """
-    columns = {}
-    for name in sets:
-        metric = "ndcg@10" if name in {"ohsumed", "lightgbm"} else "concordance"
-        columns[name] = {c: results.find(claim, name, c, metric) for c in CONTENDERS}
-    absent = [name for name in sets if not any(columns[name].values())]
-    sets = tuple(name for name in sets if name not in absent)
-    contenders = [c for c in CONTENDERS if any(columns[name][c] for name in sets)]
-    absent += [c for c in CONTENDERS if c not in contenders]
-    shown = {name: name.partition("_")[2] if name[0].isdigit() else name for name in sets}
-    heads = [shown[name] + (" †" if name in DEVELOPED_ON else "") for name in sets]
-    lines = [f"| | {' | '.join(heads)} | seconds | µs a row | KiB |", "| --- |" + " --- |" * (len(sets) + 3)]
+    columns = {name: {c: results.find(claim, name, c, metric_of(name)) for c in CONTENDERS} for name in sets}
+    enough = all if complete else any
+    contenders = [c for c in CONTENDERS if enough(columns[name][c] for name in sets)]
+    shown = [name.lstrip("0123456789_") + (" †" if name in DEVELOPED_ON else "") for name in sets]
+    rows = []
     for contender in contenders:
-        cells = []
+        cells, own = [], [line for name in sets if (line := columns[name][contender])]
         for name in sets:
-            ran = {c: line for c, line in columns[name].items() if line}
-            if contender not in ran:
-                cells.append("not run")
-                continue
-            best = max(ran.values(), key=lambda line: line["value"])
-            text = f"{ran[contender]['value']:.3f}".removeprefix("0")
-            is_behind = behind(best, ran[contender], claim != "quality")
-            cells.append(text if is_behind else f"**{text}**")
-        own = [columns[name][contender] for name in sets if columns[name][contender]]
-        seconds = short(np.mean([line["processor_seconds"] for line in own])) if own else "not run"
-        rest = [
-            [results.find(claim, name, contender, metric) for name in sets]
-            for metric in ("µs to score a row", "KiB of the model")
-        ]
-        medians = [[line["value"] for line in found if line] for found in rest]
-        cells += [seconds, *(short(np.median(found)) if found else "not run" for found in medians)]
-        lines.append(f"| {'rankwise ' if _is_ours(contender) else ''}{contender} | {' | '.join(cells)} |")
-    if not contenders:
-        return "*Not run yet.*"
-    return "\n".join([*lines, *(["", f"Not run yet: {'; '.join(absent)}."] if absent else [])])
+            line = columns[name][contender]
+            best = max(filter(None, columns[name].values()), key=lambda one: one["value"], default=None)
+            text = f"{line['value']:.3f}".removeprefix("0") if line else "not run"
+            cells.append(text if not line or behind(best, line, claim != "quality") else f"**{text}**")
+        cells.append(short(np.mean([line["processor_seconds"] for line in own])))
+        for metric in ("µs to score a row", "KiB of the model"):
+            found = [line["value"] for name in sets if (line := results.find(claim, name, contender, metric))]
+            cells.append(short(np.median(found)) if found else "not run")
+        rows.append([f"{'rankwise ' if _is_ours(contender) else ''}{contender}", *cells])
+    absent = "; ".join(c for c in CONTENDERS if c not in contenders)
+    below = ("Not run on all sets" if complete else "Not run yet") + f": {absent}."
+    made = markdown(["", *shown, "seconds", "µs a row", "KiB"], rows)
+    return f"{made}\n\n{below}" if absent else made
 
 
 def _is_ours(contender: str) -> bool:
@@ -196,10 +170,9 @@ def summary(results: Results, claim: str = "quality", sets: tuple[str, ...] = SE
 def _compared(results: Results, claim: str, sets: tuple[str, ...], contender: str) -> str:
     found: dict[str, list[str]] = {"significantly ahead": [], "level": [], "significantly behind": []}
     for name in sets:
-        metric = "ndcg@10" if name in {"ohsumed", "lightgbm"} else "concordance"
-        ours = results.find(claim, name, contender, metric)
-        peers = [results.find(claim, name, c, metric) for c in CONTENDERS if not _is_ours(c)]
-        peers = [line for line in peers if line]
+        ours = results.find(claim, name, contender, metric_of(name))
+        found_peers = [results.find(claim, name, c, metric_of(name)) for c in CONTENDERS if not _is_ours(c)]
+        peers = list(filter(None, found_peers))
         if not ours or not peers:
             continue
         best = max(peers, key=lambda line: line["value"])
@@ -208,8 +181,7 @@ def _compared(results: Results, claim: str, sets: tuple[str, ...], contender: st
             verdict = "significantly behind"
         elif behind(ours, best, claim != "quality"):
             verdict = "significantly ahead"
-        shown = name.partition("_")[2] if name[0].isdigit() else name
-        found[verdict].append(f"{shown}: {best['contender']}")
+        found[verdict].append(f"{name.lstrip('0123456789_')}: {best['contender']}")
     call = "`AutoRanker()`" if contender == "AutoRanker" else '`AutoRanker(prefer="accuracy")`'
     parts = [
         f"{word} on {len(names)}" + ("" if word == "level" else f" ({'; '.join(names)})")
@@ -223,6 +195,7 @@ def _compared(results: Results, claim: str, sets: tuple[str, ...], contender: st
 
 TABLES = {
     "quality": lambda results: table(results, "quality", SETS),
+    "quality-first-page": lambda results: table(results, "quality", SETS, complete=True),
     "quality-words": summary,
     "quality-full": lambda results: table(results, "quality at full size", LARGE),
 }

@@ -24,6 +24,7 @@ from threadpoolctl import threadpool_limits
 import letor_like
 import rankwise
 import rcv1like
+from cases.published import markdown
 from drawing import picture
 from harness import Case, Figure, Results, in_turns, measured, run_alone, short
 from rankwise import (
@@ -463,14 +464,12 @@ def how_long(contenders: tuple[str, ...], quick: bool) -> Iterator[Figure]:
 
 def how_long_table(results: Results) -> str:
     """Return a row per estimator, a column per number of rows."""
-    lines = [f"| | {' | '.join(f'{rows:,} rows' for rows in SIZES)} |", "| --- |" + " --- |" * len(SIZES)]
+    rows = []
     for name in CHOOSERS:
-        found = [
-            results.find("how long", "search results of 46 columns", name, f"seconds at {n}") for n in SIZES
-        ]
-        cells = [f"{short(line['value'])} s" if line else "not run" for line in found]
-        lines.append(f"| `{name}` | {' | '.join(cells)} |")
-    return "\n".join(lines)
+        key = ("how long", "search results of 46 columns", name)
+        found = [results.find(*key, f"seconds at {size}") for size in SIZES]
+        rows.append([f"`{name}`", *(f"{short(line['value'])} s" if line else "not run" for line in found)])
+    return markdown(["", *(f"{rows:,} rows" for rows in SIZES)], rows)
 
 
 def turns(prepare: Callable, rounds: int, contenders: tuple[str, ...], quick: bool) -> Iterator[Figure]:
@@ -559,10 +558,7 @@ def speed_table(results: Results, *, with_goals: bool = False) -> str:
 
     The first page shows the rows with goals, `with_goals`.
     """
-    lines = [
-        "| | ours | seconds | peer | seconds | times as fast (quartiles) | goal |",
-        "| --- | --- | --- | --- | --- | --- | --- |",
-    ]
+    rows = []
     for case in (case for case in CASES if case.claim == "speed"):
         for name in case.contenders:
             threads = 2 if "two threads" in name else 1
@@ -573,37 +569,31 @@ def speed_table(results: Results, *, with_goals: bool = False) -> str:
                     continue
                 own = results.find("speed", case.name, name, "seconds", threads)
                 other = results.find("speed", case.name, peer, "seconds")
+                times = "{value:.2f} ({low:.2f}–{high:.2f})".format(**found)
+                both = f"{own['value']:.3g}", f"{peer} {other['version']}", f"{other['value']:.3g}"
                 goal = case.goals.get((name, found["metric"]))
                 if goal is None and with_goals:
                     continue
-                lines.append(
-                    f"| {case.name} | {name} | {own['value']:.3g} | {peer} {other['version']} | {other['value']:.3g} "
-                    f"| {found['value']:.2f} ({found['low']:.2f}–{found['high']:.2f}) "
-                    f"| {f'{goal[1]:g}' if goal else ''} |"
-                )
+                rows.append([case.name, name, *both, times, f"{goal[1]:g}" if goal else ""])
         wanted = case.goals or {(case.contenders[0], ""): None}
         for (name, metric), goal in wanted.items():
             threads = 2 if "two threads" in name else 1
             if not results.find("speed", case.name, name, metric or "seconds", threads):
                 peer = metric.removeprefix("times as fast as ")
-                lines.append(
-                    f"| {case.name} | {name} | not run | {peer} | | | {f'{goal[1]:g}' if goal else ''} |"
-                )
-    return "\n".join(lines)
+                rows.append([case.name, name, "not run", peer, "", "", f"{goal[1]:g}" if goal else ""])
+    return markdown(["", "ours", "seconds", "peer", "seconds", "times as fast (quartiles)", "goal"], rows)
 
 
-def metrics_table(
-    results: Results, claim: str, case: str, contenders: tuple[str, ...], names: tuple[str, ...]
-) -> str:
+def metrics_table(results: Results, of: tuple) -> str:
     """Return a row per contender, a column per metric."""
-    lines = [f"| | {' | '.join(names)} |", "| --- |" + " --- |" * len(names)]
-    for contender in contenders:
-        found = [results.find(claim, case, contender, name) for name in names]
-        cells = [f"{line['value']:.4g}" if line else "not run" for line in found]
-        if contender == "Ridge, one fit" and found[0]:
-            cells[-1] = ""
-        lines.append(f"| {contender} | {' | '.join(cells)} |")
-    return "\n".join(lines)
+    claim, case, contenders, names = of
+    rows = [
+        [name, *(results.show("{value:.4g}", claim, case, name, one) for one in names)] for name in contenders
+    ]
+    for row in rows:
+        if row[0] == "Ridge, one fit" and row[1] != "not run":
+            row[-1] = ""
+    return markdown(["", *names], rows)
 
 
 def growth_picture(results: Results) -> str:
@@ -617,29 +607,21 @@ def growth_picture(results: Results) -> str:
     return picture("growth", "Seconds of a fit against its size", lines, "size", "processor seconds")
 
 
-TABLES = {
+# name: claim, case, contenders, metrics
+BY_METRIC = {
+    "choosing": (
+        "choosing", "21 alphas, 100,000 documents", CHOOSING, ("seconds", "validation error", "products")
+    ),
+    "curves": ("curves", "60,000 search results", CURVES, ("pairwise_error", "ndcg@10", "seconds")),
+    "ablation": ("curves", "parts of the recipe", tuple(ABLATION), ("pairwise_error", "ndcg@10")),
+    "signs": (
+        "signs", "20,000 × 50 in 1,000 queries", SIGNS, tuple(f"ms, {label}" for label in CONSTRAINTS)
+    ),
+}  # fmt: skip
+TABLES: dict[str, Callable[[Results], str]] = {
+    **{name: partial(metrics_table, of=of) for name, of in BY_METRIC.items()},
     "speed": speed_table,
     "speed-goals": lambda results: speed_table(results, with_goals=True),
-    "choosing": lambda results: metrics_table(
-        results,
-        "choosing",
-        "21 alphas, 100,000 documents",
-        CHOOSING,
-        ("seconds", "validation error", "products"),
-    ),
-    "curves": lambda results: metrics_table(
-        results, "curves", "60,000 search results", CURVES, ("pairwise_error", "ndcg@10", "seconds")
-    ),
-    "ablation": lambda results: metrics_table(
-        results, "curves", "parts of the recipe", tuple(ABLATION), ("pairwise_error", "ndcg@10")
-    ),
-    "signs": lambda results: metrics_table(
-        results,
-        "signs",
-        "20,000 × 50 in 1,000 queries",
-        SIGNS,
-        tuple(f"ms, {label}" for label in CONSTRAINTS),
-    ),
     "growth": growth_picture,
     "how-long": how_long_table,
 }

