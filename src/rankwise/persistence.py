@@ -3,8 +3,9 @@
 Nothing in a file is executed: it can only name the classes listed below. ``zipfile`` compares the CRC of each member,
 so damage is detected. A file from a stranger may still contain anything: sizes are compared with the bytes present
 before memory is allocated, parameters are checked by the constraints of their class, fitted attributes by its
-annotations, and the arrays of a ranker must belong together, because compiled code does not look again. Parameters
-that control how a computation runs are neither saved nor restored.
+annotations, and the model scores a row as it did when it was saved. Our compiled code checks the arrays that it is
+given; the few that other compiled code takes without a look are checked here. Parameters that control how a
+computation runs are neither saved nor restored.
 """
 
 from __future__ import annotations
@@ -18,14 +19,13 @@ import sys
 import warnings
 import zipfile
 from collections import UserList
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
 from inspect import signature
-from itertools import pairwise
 from numbers import Integral, Real
-from types import UnionType
+from types import SimpleNamespace, UnionType
 from typing import Any, BinaryIO, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 import numpy as np
@@ -40,8 +40,9 @@ from rankwise.data.containers import check_sparse
 from rankwise.exceptions import ModelFileError
 from rankwise.files import replacing
 from rankwise.json_values import Json, json_value
-from rankwise.kernels import KERNELS, Kernel
+from rankwise.kernels import Kernel
 from rankwise.metrics import METRICS, Metric, get_metric
+from rankwise.model_selection import predict_scores
 
 __all__ = ["load", "read_header", "save"]
 
@@ -60,21 +61,14 @@ _SPARSE = {kind.__name__: kind for kind in (sp.csr_matrix, sp.csr_array, sp.csc_
 RANKERS = [
     "AdditiveRanker", "AdditiveRankerCV", "AutoRanker", "AverageRanker", "KernelRankRLS", "KernelRankRLSCV",
     "KernelRankSVM", "KernelRankSVMCV", "RankRLS", "RankRLSCV", "RankSVM", "RankSVMCV", "TwoSidedRankRLS",
-    "TwoSidedRankRLSCV",
+    "TwoSidedRankRLSCV", "BradleyTerry",
 ]  # fmt: skip
-# Transformers that are tried on a row.
-_SCALERS = [
-    "KBinsDiscretizer", "MaxAbsScaler", "MinMaxScaler", "Normalizer", "PowerTransformer", "QuantileTransformer",
-    "RobustScaler", "SplineTransformer", "StandardScaler",
-]  # fmt: skip
-_NUMERIC = {*_SCALERS, "SimpleImputer"}
-_MOST_COLUMNS = 1 << 24  # of models whose arrays do not have one entry per column
-_MOST_CURVES = 1 << 20  # columns of additive models, which exports list
+_MANY_COLUMNS = 1 << 24  # from here on a row to try a model is sparse, so that it takes no memory
 
 _MODULES = {
     name: module
     for module, names in {
-        "rankwise": [*RANKERS, "BradleyTerry"],
+        "rankwise": RANKERS,
         "rankwise.automatic.candidate_table": ["Entry", "CandidateTable"],
         "rankwise.automatic.scaling": ["RankScaler"],
         "rankwise.automatic.trees": ["BoostedTrees"],
@@ -87,7 +81,11 @@ _MODULES = {
             "GroupKFold", "KFold", "LeaveOneGroupOut", "StratifiedGroupKFold", "StratifiedKFold",
         ],
         "sklearn.pipeline": ["FeatureUnion", "Pipeline"],
-        "sklearn.preprocessing": [*_SCALERS, "OneHotEncoder", "OrdinalEncoder", "FunctionTransformer"],
+        "sklearn.preprocessing": [
+            "FunctionTransformer", "KBinsDiscretizer", "MaxAbsScaler", "MinMaxScaler", "Normalizer", "OneHotEncoder",
+            "OrdinalEncoder", "PowerTransformer", "QuantileTransformer", "RobustScaler", "SplineTransformer",
+            "StandardScaler",
+        ],
     }.items()
     for name in names
 }  # fmt: skip
@@ -131,7 +129,7 @@ def save(model: BaseEstimator, path: File, *, notes: Mapping[str, object] | None
     True
     """
     ranker = _last_step(model)
-    if type(ranker).__name__ not in {*RANKERS, "BradleyTerry"}:
+    if type(ranker).__name__ not in RANKERS:
         raise ModelFileError(
             f"The model is a {type(ranker).__name__}, which is not a ranker of rankwise.",
             f"save one of {', '.join(RANKERS)}, or a Pipeline that ends in one.",
@@ -153,6 +151,9 @@ def save(model: BaseEstimator, path: File, *, notes: Mapping[str, object] | None
     except (TypeError, ValueError) as error:
         raise ModelFileError(f"notes={notes!r:.80} is not JSON ({error}).", "pass a dictionary.") from error
     header["model"] = _write(model, "model", arrays)
+    with suppress(Exception):  # some steps of scikit-learn take only values that they know
+        _try(model)
+        header["tried"] = True
     text = json.dumps(header, allow_nan=False).encode()
     if len(text) > _LONGEST_HEADER:
         raise ModelFileError(
@@ -209,8 +210,9 @@ def load(path: File) -> BaseEstimator:
     """
     with _opened(path) as (header, archive):
         model: BaseEstimator = _read(header["model"], archive)
-        is_board = type(model).__name__ == "BradleyTerry"
-        _require(is_board or _is_ranker(model), "its last step is not a ranker")
+        _require(type(_last_step(model)).__name__ in RANKERS, "its last step is not a ranker")
+        if header.get("tried"):
+            _try(model)
         return model
 
 
@@ -239,7 +241,7 @@ def read_header(path: File) -> dict[str, Any]:
     ('RankRLS', {'by': 'me'})
     """
     with _opened(path) as (header, _):
-        return {key: value for key, value in header.items() if key != "model"}
+        return {key: value for key, value in header.items() if key not in {"model", "tried"}}
 
 
 def _feature_names(model: Any) -> list[Json] | None:
@@ -435,7 +437,7 @@ def _object(name: str, parameters: dict[str, Any], attributes: dict[str, Any]) -
         _require(_is_attribute(kind, key), f"{name} has no attribute {key!r:.80}")
     if isinstance(made, BaseEstimator):
         vars(made).update(attributes)
-    _check(made, name)
+    _check_object(made)
     return made
 
 
@@ -465,28 +467,13 @@ def _spline(parts: list[Any]) -> Any:
     return BSpline(*parts)
 
 
-def _kernel(name: str, parameters: dict[str, Any]) -> Kernel:
-    kernel = Kernel(name, _kept(parameters))
-    for key, value in kernel.parameters.items():
-        is_number = _fits(value, float) or (key == "gamma" and value is None)
-        _require(kernel.takes(key) and is_number, f"kernel {name!r:.80} has {key!r:.80}")
-    _require(name in KERNELS, f"kernel {name!r:.80} is unknown")
-    return kernel
-
-
-def _metric(name: str, options: dict[str, Any]) -> Metric:
-    metric = get_metric(name, **options)
-    metric.describe()
-    return metric
-
-
 _KINDS: Mapping[str, Any] = {
     "$class": _object,
     "$dict": dict,
     "$dtype": lambda name: np.dtype({**dict(zip(_SCALARS, _SCALARS, strict=True)), "object": "O"}[name]),
     "$float": lambda text: {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}[text],
-    "$kernel": _kernel,
-    "$metric": _metric,
+    "$kernel": lambda name, parameters: Kernel(name, _kept(parameters)),
+    "$metric": lambda name, options: get_metric(name, **options),
     "$numpy": _scalar,
     "$objects": _objects,
     "$range": lambda bounds: range(*bounds),
@@ -510,6 +497,84 @@ def _require(condition: object, problem: str) -> None:
         )
 
 
+_hints = cache(get_type_hints)
+
+
+def _fits(value: Any, hint: Any) -> bool:  # noqa: PLR0911 - one branch per kind of annotation
+    """Tell whether a value has the type of an annotation."""
+    kind, inner = get_origin(hint) or hint, get_args(hint)
+    if kind in {Any, object} or getattr(kind, "_is_protocol", False):
+        return True
+    if kind in {Union, UnionType}:
+        return any(_fits(value, one) for one in inner)
+    if is_typeddict(kind):
+        hints = _hints(kind)
+        return isinstance(value, dict) and all(_fits(one, hints.get(key, Any)) for key, one in value.items())
+    if kind in {int, float}:
+        return isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)
+    if not isinstance(value, kind):
+        return False
+    if kind is np.ndarray:
+        return get_args(inner[1])[0] in {Any, value.dtype.type}
+    return kind not in {list, tuple} or all(_fits(one, inner[0]) for one in value)
+
+
+def _check_object(made: Any) -> None:
+    """Raise unless the parameters and attributes of an object belong together, where its trial could not tell."""
+    if hasattr(made, "_parameter_constraints"):
+        made._validate_params()  # noqa: SLF001 - as fit does
+    names = getattr(made, "feature_names_in_", None)
+    if names is not None:
+        is_whole = names.shape == (made.n_features_in_,) and all(isinstance(name, str) for name in names)
+        _require(is_whole and len(set(names)) == names.size, "the feature names are not one per column")
+    if hasattr(made, "children_"):
+        splits = np.flatnonzero(made.features_ >= 0)
+        _require((made.children_[splits] > splits[:, None]).all(), "a node of a tree leads back")
+    if hasattr(made, "_n_features_outs"):
+        _check_one_hot(made)
+
+
+def _check_one_hot(step: Any) -> None:
+    """Raise unless all codes lie inside the sparse matrix that scikit-learn makes of them without a look."""
+    absent = [None] * len(step.categories_)
+    mappings = getattr(step, "_default_to_infrequent_mappings", absent)
+    rare = getattr(step, "_infrequent_indices", absent)
+    dropped = absent if step._drop_idx_after_grouping is None else step._drop_idx_after_grouping  # noqa: SLF001
+    parts = zip(step.categories_, mappings, rare, dropped, step._n_features_outs, strict=True)  # noqa: SLF001
+    for values, mapping, places, drop, n_columns in parts:
+        codes = np.arange(values.size) if mapping is None else mapping
+        n_codes = n_columns + (drop is not None)
+        is_sorted = values.dtype == object or np.searchsorted(values, values).max() < values.size
+        is_whole = is_sorted and codes.shape == values.shape and (mapping is None) == (places is None)
+        is_whole &= 0 <= codes.min() <= codes.max() < n_codes and (drop is None or 0 <= drop < n_codes)
+        _require(is_whole, "an encoder makes other columns than it has")
+
+
+def _try(model: Any) -> None:
+    """Let a model score one row, which fails in some way where its parts do not belong together."""
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        if type(model).__name__ == "BradleyTerry":
+            model.predict_proba(model.items_[:1], model.items_[-1:])
+        elif type(model).__name__.startswith("TwoSided"):
+            sides = zip((model.row_fit_, model.column_fit_), model.coef_.shape, strict=True)
+            model.predict(*(np.ones((1, size if kept is None else kept.shape[1])) for kept, size in sides))
+        else:
+            predict_scores(model, _row(model), np.zeros(1))
+
+
+def _row(model: Any) -> Any:
+    """Return one row of ones, or of missing values for tables."""
+    n_features = features_taken(model) or 0
+    encoder: Any = (
+        model.steps[0][1] if type(model).__name__ == "Pipeline" else getattr(model, "encoder_", None)
+    )
+    if type(encoder).__name__ == "TableEncoder":
+        columns = [SimpleNamespace(to_list=lambda: [None])] * n_features
+        return SimpleNamespace(columns=encoder.feature_names_in_, get_columns=lambda: columns)
+    return np.ones((1, n_features)) if n_features < _MANY_COLUMNS else sp.csr_matrix((1, n_features))
+
+
 def features_taken(step: object) -> int | None:
     """Return the number of columns that a step takes; None if it does not tell.
 
@@ -526,295 +591,3 @@ def features_taken(step: object) -> int | None:
 def _last_step(model: Any) -> Any:
     """Return the last step of a pipeline, or the model itself."""
     return model.steps[-1][1] if type(model).__name__ == "Pipeline" else model
-
-
-_hints = cache(get_type_hints)
-
-
-def _fits(value: Any, hint: Any) -> bool:  # noqa: PLR0911 - one branch per kind of annotation
-    """Tell whether a value has the type of an annotation."""
-    kind, inner = get_origin(hint) or hint, get_args(hint)
-    if kind in {Any, object} or getattr(kind, "_is_protocol", False):
-        return True
-    if kind in {Union, UnionType}:
-        return any(_fits(value, one) for one in inner)
-    if kind in {list, tuple}:
-        return isinstance(value, kind) and all(_fits(one, inner[0]) for one in value)
-    if is_typeddict(kind):
-        return isinstance(value, dict) and all(
-            _fits(value[key], one) for key, one in _hints(kind).items() if key in value
-        )
-    if kind in {int, float}:
-        return isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)
-    if kind is np.ndarray and isinstance(value, np.ndarray):
-        return get_args(inner[1])[0] in {Any, value.dtype.type}
-    return isinstance(value, kind)
-
-
-def _check(step: Any, kind: str) -> None:
-    """Raise unless the parameters and fitted attributes of an object belong together."""
-    if hasattr(step, "_parameter_constraints"):
-        step._validate_params()  # noqa: SLF001 - as fit does
-    n_features, names = getattr(step, "n_features_in_", None), vars(step).get("feature_names_in_")
-    if isinstance(step, BaseEstimator) and n_features is not None:
-        _require(type(n_features) is int and 0 < n_features <= 2**31, f"n_features_in_ is {n_features!r:.80}")
-    if names is not None:
-        is_named = names.shape == (n_features,) and all(isinstance(name, str) for name in names)
-        _require(is_named and len(set(names)) == len(names), "the feature names are not one per column")
-    if hasattr(step, "cv_errors_"):
-        _check_search(step)
-    if kind in _CHECKS:
-        _CHECKS[kind](step)
-    else:
-        _columns_made(step)
-
-
-def _is_ranker(model: object) -> bool:
-    """Tell whether this is a ranker, alone or after steps; raise scikit-learn's error where a step is not fitted."""
-    for _, step in getattr(model, "steps", ())[:-1]:
-        if step != "passthrough":
-            check_is_fitted(step)
-    return isinstance(model, BaseEstimator) and type(_last_step(model)).__name__ in {*RANKERS, "BoostedTrees"}
-
-
-def _check_search(step: Any) -> None:
-    """Raise unless the held-out values of a search, which reports draw, belong to its alphas and its choice."""
-    alphas, errors, outputs = step.alphas_, step.cv_errors_, np.shape(step.alpha_)
-    n_alphas = errors.shape[: errors.ndim - len(outputs)][-1:]
-    is_whole = n_alphas == alphas.shape and np.shape(step.best_score_) == outputs
-    if (surface := getattr(step, "surface_", None)) is not None:
-        is_whole &= surface.shape[:-1] == (*outputs, alphas.size)
-        is_whole &= step.unpenalised_.shape == (*outputs, surface.shape[-1])
-    if (choices := getattr(step, "choices_", None)) is not None:
-        triples = [one for made in choices.values() for one in (made if outputs else [made])]
-        is_whole &= all(len(one) == 3 and all(_fits(value, float) for value in one) for one in triples)
-        is_whole &= step.method_ in choices
-    _require(is_whole, "the held-out values do not belong to the alphas")
-
-
-def _check_linear(step: Any) -> None:
-    _require(
-        _coefficients(step.coef_, step.n_features_in_), f"coef_ does not have {step.n_features_in_} columns"
-    )
-
-
-def _check_kernel(step: Any) -> None:
-    basis, rows, n_rows = step.basis_, step.X_fit_, step.n_features_in_
-    _require(None not in step.kernel_.parameters.values(), "the kernel lacks its gamma")
-    _require(basis is None or (basis.ndim == 1 and basis.size), "the basis does not list rows")
-    if not step.kernel_.is_precomputed:
-        _require(rows.shape[1] == n_rows and rows.dtype.kind == "f", "X_fit_ has other columns")
-        _require(np.isfinite(rows.data if sp.issparse(rows) else rows).all(), "X_fit_ is not finite")
-        n_rows = rows.shape[0]
-        _require(n_rows and (basis is None or basis.size == n_rows), "the basis has other rows")
-    elif basis is not None:
-        _require(0 <= basis.min() <= basis.max() < n_rows, "the basis lists other rows")
-        n_rows = basis.size
-    _require(_coefficients(step.dual_coef_, n_rows), f"dual_coef_ does not have {n_rows} columns")
-
-
-def _coefficients(array: AnyArray, size: int) -> bool:
-    return array.ndim in {1, 2} and array.size > 0 and array.shape[-1] == size
-
-
-def _check_curve(curve: Any) -> None:
-    knots = curve.knots
-    is_increasing = knots.ndim == 1 and np.isfinite(knots).all() and (knots[1:] > knots[:-1]).all()
-    _require(curve.column >= 0 and is_increasing, "a curve does not have a column and increasing knots")
-
-
-def _check_terms(step: Any) -> None:
-    terms = step.terms_
-    _require(step.n_features_in_ <= _MOST_CURVES, "the model has too many columns")
-    _require(
-        all(side.column < step.n_features_in_ for side in terms.sides),
-        "a curve has a column beyond the last one",
-    )
-    sizes = {"values_": terms.n_values, "shares_": terms.n_values, "importances_": len(terms.all_terms)}
-    for name, size in sizes.items():
-        array = getattr(step, name)
-        _require(array.shape == (size,) and np.isfinite(array).all(), f"{name} does not have {size} numbers")
-    encoder = vars(step).get("encoder_")
-    if encoder is not None:
-        is_whole = encoder.codes and getattr(encoder, "n_features_in_", None) == step.n_features_in_
-        _require(is_whole, "the encoder makes other columns than the curves read")
-        for side in terms.sides:
-            column = encoder.columns_[side.column]
-            codes = np.arange(len(column["levels"]) + 1) if column["kind"] == "category" else side.knots
-            _require(np.isin(side.knots, codes).all(), "a curve has levels that its column does not")
-
-
-def _check_trees(step: Any) -> None:
-    """Raise unless every node splits a column of X, and leads to nodes after it or is a leaf."""
-    feature, children, n_nodes = step.features_, step.children_, step.features_.size
-    arrays = (feature, step.thresholds_, step.values_, step.missing_left_)
-    is_whole = all(one.shape == (n_nodes,) for one in arrays) and children.shape == (n_nodes, 2)
-    _require(is_whole and feature.max(initial=-1) < step.n_features_in_, "the nodes of trees are not whole")
-    inner = np.flatnonzero(feature >= 0)
-    after = children[inner] > inner[:, None]
-    _require((after & (children[inner] < n_nodes)).all(), "a node of a tree leads back")
-    roots = step.roots_
-    _require(roots.ndim == 1 and ((roots >= 0) & (roots < n_nodes)).all(), "a tree has no root")
-    _require(np.isfinite(step.values_).all() and np.isfinite(step.baseline_), "a leaf has no value")
-
-
-def _check_mean(step: Any) -> None:
-    for ranker in step.rankers_:
-        is_single = np.ndim(getattr(_last_step(ranker), "coef_", 0.0)) < 2
-        is_same = _is_ranker(ranker) and features_taken(ranker) == step.n_features_in_
-        _require(is_single and is_same, "the models of a mean differ")
-    is_weighted = step.rankers_ and step.weights_.shape == (len(step.rankers_),)
-    _require(is_weighted and np.isfinite(step.weights_).all(), "a mean lacks weights")
-
-
-def _check_choice(step: Any) -> None:
-    _require(_is_ranker(step.best_estimator_), "the chosen model is not a ranker")
-    first = step.best_estimator_ if step.encoder_ is None else step.encoder_
-    _require(features_taken(first) == step.n_features_in_, "the chosen model takes other columns")
-    if step.encoder_ is not None:
-        made = len(step.encoder_.get_feature_names_out())
-        _require(made == features_taken(step.best_estimator_), "the encoder makes other columns")
-    _require(sum(entry.is_chosen for entry in step.candidates_) == 1, "the candidates do not name one choice")
-    str(step.candidates_)
-
-
-def _check_two_sided(step: Any) -> None:
-    for kept, size in zip((step.row_fit_, step.column_fit_), step.coef_.shape, strict=True):
-        belongs = kept is None or (kept.ndim == 2 and kept.dtype == np.float64 and kept.shape[0] == size)
-        _require(belongs, "coef_ does not belong to its objects")
-
-
-def _check_board(step: Any) -> None:
-    n_items = len(step.items_)
-    columns = [*step.table_.values(), step.strengths_, step.shrunk_strengths_, step.component_]
-    square = [getattr(step, f"{kind}covariance_") for kind in ("", "model_", "cluster_", "shrunk_")]
-    is_whole = all(len(one) == n_items for one in columns) and len(step.prediction_) >= n_items
-    _require(
-        is_whole and all(one.shape == (n_items, n_items) for one in square), "a leaderboard is not whole"
-    )
-
-
-def _check_encoder(step: Any) -> None:
-    if not hasattr(step, "n_features_in_"):
-        return
-    step.describe()
-    for column in step.columns_:
-        is_list = isinstance(column.get("fill"), list)
-        _require(is_list == (column["kind"] == "list"), "an encoder has a column without its numbers")
-    is_whole = len(step.columns_) == step.n_features_in_ and len(step.get_feature_names_out())
-    _require(is_whole, "an encoder lacks columns")
-
-
-def _check_one_hot(step: Any) -> None:
-    """Raise unless the categories agree with the sparse matrix that scikit-learn makes of them, unchecked."""
-    np.dtype(step.dtype)
-    if not hasattr(step, "n_features_in_"):
-        return
-    is_whole = not step._infrequent_enabled or hasattr(step, "_infrequent_indices")  # noqa: SLF001
-    _require(is_whole, "an encoder lacks its rare categories")
-    absent = [None] * len(step.categories_)
-    mappings = getattr(step, "_default_to_infrequent_mappings", absent)
-    dropped = absent if step._drop_idx_after_grouping is None else step._drop_idx_after_grouping  # noqa: SLF001
-    sizes = []
-    for values, mapping, drop in zip(step.categories_, mappings, dropped, strict=True):
-        codes = np.arange(values.size) if mapping is None else mapping
-        size = int(codes.max()) + 1
-        is_whole = (
-            values.ndim == 1 and codes.shape == values.shape and codes.min() >= 0 and size <= values.size
-        )
-        _require(is_whole, "an encoder groups other categories")
-        _require(
-            drop is None or (_fits(drop, int) and 0 <= drop < size), "an encoder drops a missing category"
-        )
-        sizes.append(size - (drop is not None))
-    is_whole = step.n_features_in_ == len(sizes) and list(step._n_features_outs) == sizes  # noqa: SLF001
-    _require(is_whole, "an encoder makes other columns")
-
-
-def _columns_made(step: Any) -> int | None:
-    """Return how many columns a step makes of numbers, by trying it, or of a table; None if it takes other rows.
-
-    Raises where the arrays of a step do not fit its columns: scikit-learn's errors would come later.
-    """
-    if type(step).__name__ == "TableEncoder" and hasattr(step, "columns_"):
-        return len(step.get_feature_names_out())
-    if type(step).__name__ not in _NUMERIC or not any(name.endswith("_") for name in vars(step)):
-        return None
-    n_features = step.n_features_in_
-    _require(n_features <= _MOST_COLUMNS, f"n_features_in_ is {n_features}")
-    for name in ("mean_", "center_", "min_", "scale_"):
-        values = getattr(step, name, None)
-        is_whole = values is None or (np.shape(values) == (n_features,) and np.isfinite(values).all())
-        _require(is_whole and (name != "scale_" or values is None or values.all()), f"{name} does not fit")
-    powers, splines = getattr(step, "lambdas_", np.zeros(1)), getattr(step, "bsplines_", ())
-    _require(np.abs(powers).max() < 1e9, "a power is too high")
-    _require(all(one.c.ndim == 2 for one in splines), "a spline does not fit")
-    # Splines may refuse numbers beyond their knots.
-    row = np.array([[one.t[one.k] for one in splines]]) if splines else np.ones((1, n_features))
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        return int(step.transform(row).shape[1])
-
-
-def _check_bins(step: Any) -> None:
-    if _columns_made(step) is None:
-        return
-    _require(all(isinstance(edges, np.ndarray) for edges in step.bin_edges_), "bins have no edges")
-    if step.encode != "ordinal":
-        for n_bins, values in zip(step.n_bins_, step._encoder.categories_, strict=True):  # noqa: SLF001
-            is_whole = values.size == n_bins and (values == np.arange(values.size)).all()
-            _require(is_whole, "an encoder has other bins")
-
-
-def _check_columns(step: Any) -> None:
-    """Raise unless the steps of columns are steps, and take as many columns as they get."""
-    chosen, n_features = getattr(step, "_columns", step.transformers), getattr(step, "n_features_in_", 2**31)
-    names = set(getattr(step, "feature_names_in_", ()))
-    for name, one, columns in (*step.transformers, *getattr(step, "transformers_", ())):
-        taken = features_taken(one)
-        are_columns = isinstance(columns, str | Integral | slice | list | tuple | np.ndarray)
-        _require(isinstance(name, str) and are_columns, "a step of columns has no name, or no columns")
-        is_step = isinstance(one, str) or hasattr(one, "transform")
-        # A single column, outside a list, is passed as a vector, which no step takes.
-        is_step &= one == "drop" or not isinstance(columns, str | Integral)
-        listed = list(columns) if isinstance(columns, list | tuple | np.ndarray) else []
-        is_step &= any(
-            all(isinstance(column, kind) for column in listed) for kind in (str, Integral, np.bool_)
-        )
-        if hasattr(step, "transformers_"):
-            is_step &= all(column in names for column in listed if isinstance(column, str))
-        numbers = [column for column in listed if _fits(column, int)]
-        is_step &= all(-n_features <= column < n_features for column in numbers)
-        n_columns = sum(listed) if listed and isinstance(listed[0], bool | np.bool_) else len(listed)
-        fits = taken is None or n_columns in {taken, 0}
-        _require(is_step and fits, "the steps of columns take other columns")
-    _require(len(chosen) == len(step.transformers), "there are not as many steps as groups of columns")
-
-
-def _check_steps(pipeline: Any) -> None:
-    """Raise unless the steps of a pipeline have names, transform columns, and make those that the next one takes."""
-    names = [name for name, _ in pipeline.steps]
-    is_named = names and len(set(names)) == len(names) and all(isinstance(name, str) for name in names)
-    transforms = all(one == "passthrough" or hasattr(one, "transform") for _, one in pipeline.steps[:-1])
-    _require(is_named and transforms, "the steps of a pipeline are not names and transformers")
-    for (_, one), (_, other) in pairwise(pipeline.steps):
-        widths = {_columns_made(one), features_taken(other)} - {None}
-        _require(len(widths) < 2, "a step makes other columns than the next one takes")
-
-
-_CHECKS: Mapping[str, Callable[[Any], None]] = {
-    **dict.fromkeys(RANKERS, _check_linear),
-    **dict.fromkeys([name for name in RANKERS if name.startswith("Kernel")], _check_kernel),
-    **dict.fromkeys([name for name in RANKERS if name.startswith("Additive")], _check_terms),
-    **dict.fromkeys([name for name in RANKERS if name.startswith("TwoSided")], _check_two_sided),
-    "AutoRanker": _check_choice,
-    "AverageRanker": _check_mean,
-    "BoostedTrees": _check_trees,
-    "BradleyTerry": _check_board,
-    "ColumnTransformer": _check_columns,
-    "KBinsDiscretizer": _check_bins,
-    "Curve": _check_curve,
-    "OneHotEncoder": _check_one_hot,
-    "Pipeline": _check_steps,
-    "TableEncoder": _check_encoder,
-}

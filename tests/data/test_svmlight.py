@@ -552,16 +552,3 @@ def test_text_that_does_not_fit_in_memory_is_told_before_it_is_too_late(monkeypa
     monkeypatch.setattr(text_reader, "PARSED_AT_ONCE", 1 << 20)
     with pytest.raises(MemoryLimitError, match=r"does not fit in memory.*Hint: write it to a store"):
         load_svmlight(io.BytesIO(b"1 1:1\n"))
-
-
-def test_a_column_number_far_from_all_others_is_a_slip():
-    rows = [f"{at % 3} " + " ".join(f"{column}:1" for column in range(1, 11)) for at in range(12)]
-    rows[6] += " 40000000:1"
-    text = "\n".join(rows).encode()
-    with pytest.raises(
-        InvalidInputError, match=r"a column 40000000, .* occurs is 10\. Hint: correct the number"
-    ):
-        load_svmlight(io.BytesIO(text))
-    assert load_svmlight(io.BytesIO(text), n_features=40_000_000)[0].shape == (12, 40_000_000)
-    few = b"1 3:1 40000000:1\n0 2:1\n"  # rows for a model of many columns
-    assert load_svmlight(io.BytesIO(few))[0].shape == (2, 40_000_000)

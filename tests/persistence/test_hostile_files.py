@@ -193,50 +193,40 @@ def test_sparse_rows_that_point_outside_are_refused(part, values):
     refused(put_together(header, members))
 
 
-def test_parts_of_kernels_curves_and_encoders_must_fit():
-    def check(name, change, match):
-        header, members = whole()[name]
-        header = copied(header)
-        change(header["model"])
-        refused(put_together(header, members), match)
+def _curve(model):
+    return model["attributes"]["terms_"]["parameters"]["curves"]["$tuple"][0]["parameters"]
 
-    check("basis", lambda model: model["attributes"].update(n_features_in_=10**20), "n_features_in_ is")
-    check("basis", lambda model: model["attributes"].update(basis_={"$array": "dual_coef_"}), "basis_ of")
-    check("precomputed", lambda model: model["attributes"].update(n_features_in_=2), "other rows")
-    check("sparse", lambda model: model["attributes"]["X_fit_"].update(shape=[8, 2]), "")
-    check("sparse", lambda model: model["attributes"]["X_fit_"]["parts"].reverse(), "")
-    check("AdditiveRanker", lambda model: model["attributes"].update(n_features_in_=2), "beyond the last one")
-    check(
-        "AdditiveRanker", lambda model: model["attributes"].update(n_features_in_=10**20), "n_features_in_ is"
-    )
-    check(
-        "AdditiveRanker",
-        lambda model: model["attributes"]["terms_"]["parameters"]["curves"]["$tuple"][0]["parameters"].update(
-            column=-1
+
+def _columns(model):
+    return model["parameters"]["steps"][0]["$tuple"][1]["attributes"]["transformers_"][1]["$tuple"]
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "changes"),
+    [
+        ("basis", lambda model: model["attributes"], {"n_features_in_": 10**20}),
+        ("basis", lambda model: model["attributes"], {"basis_": {"$array": "dual_coef_"}}),
+        ("precomputed", lambda model: model["attributes"], {"n_features_in_": 2}),
+        ("sparse", lambda model: model["attributes"]["X_fit_"], {"shape": [8, 2]}),
+        ("AdditiveRanker", lambda model: model["attributes"], {"n_features_in_": 2}),
+        ("AdditiveRanker", lambda model: model["attributes"], {"n_features_in_": 10**20}),
+        ("AdditiveRanker", lambda model: model["attributes"], {"values_": {"$array": "importances_"}}),
+        ("AdditiveRanker", _curve, {"column": -1}),
+        ("ColumnTransformer", lambda model: _columns(model)[1]["attributes"], {"_n_features_outs": [900]}),
+        (
+            "ColumnTransformer",
+            lambda model: _columns(model)[1]["attributes"],
+            {"_drop_idx_after_grouping": [70]},
         ),
-        "a column and increasing knots",
-    )
-    check(
-        "AdditiveRanker",
-        lambda model: model["attributes"].update(values_={"$array": "importances_"}),
-        "numbers",
-    )
-
-    def encoder(model):
-        return model["parameters"]["steps"][0]["$tuple"][1]["attributes"]["transformers_"][1]["$tuple"][1][
-            "attributes"
-        ]
-
-    check("ColumnTransformer", lambda model: encoder(model).update(_n_features_outs=[900]), "other columns")
-    check("ColumnTransformer", lambda model: encoder(model).update(_drop_idx_after_grouping=[70]), "drops")
-    check("ColumnTransformer", lambda model: encoder(model).update(n_features_in_=7), "")
-
-    def columns(chosen):
-        def change(model):
-            step = model["parameters"]["steps"][0]["$tuple"][1]["attributes"]["transformers_"][1]
-            step["$tuple"][2] = chosen
-
-        return change
-
-    for beyond in (10**20, 3, [3], 2, False, ["size"], [0, ""]):
-        check("ColumnTransformer", columns(beyond), "take other columns")
+        ("ColumnTransformer", lambda model: _columns(model)[1]["attributes"], {"n_features_in_": 7}),
+        *(("ColumnTransformer", None, beyond) for beyond in (10**20, 3, [3], 2, False, ["size"], [0, ""])),
+    ],
+)
+def test_parts_that_do_not_belong_together_are_refused(name, place, changes):
+    header, members = whole()[name]
+    header = copied(header)
+    if place:
+        place(header["model"]).update(changes)
+    else:
+        _columns(header["model"])[2] = changes
+    refused(put_together(header, members))

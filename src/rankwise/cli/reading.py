@@ -37,7 +37,7 @@ from rankwise.data.containers import pays_as_array
 from rankwise.data.duels import WINNER_AND_LOSER, duel_columns, duel_sides, stack_duels
 from rankwise.data.queries import Queries
 from rankwise.data.store import META, open_store
-from rankwise.data.svmlight import TextReader, item_ids, text_blocks
+from rankwise.data.svmlight import TextReader, item_ids
 from rankwise.data.tables import (
     TableFile,
     TableReader,
@@ -401,12 +401,10 @@ def _read_text(
     with ProgressLine(f"reading {source}") as progress:
         for _ in reader.parse():
             progress.update(f"{reader.n_bytes / 1e6:,.0f} MB")
-    block = reader.take_whole()
-    qid = block.qid()
-    X = block.matrix(reader.n_columns)
+    block = reader.take()
     found = item_ids(reader.comments) if wants_items else np.empty(0, np.str_)
     return Data(
-        source, X, block.labels, qid, first_column=reader.base,
+        source, block.X, block.labels, block.qid(), first_column=reader.base,
         item_ids=found if (found != "").any() else None,
     )  # fmt: skip
 
@@ -738,8 +736,8 @@ def read_blocks(paths: list[str], options: argparse.Namespace, model: Model) -> 
     kind, source = _kind_and_name(paths, options)
     if kind == "text":
         reader = open_reader(paths, options, model)
-        for block in text_blocks(reader, _BLOCK):
-            yield _as_trained(Data(source, block.matrix(reader.n_columns), first_column=reader.base), model)
+        for block in reader.blocks(_BLOCK):
+            yield _as_trained(Data(source, block.X, first_column=reader.base), model)
         return
     files = open_tables(paths, _text_columns(options, model))
     if _lists_duels(files[0], options):

@@ -15,12 +15,11 @@ column numbers once, because products would read outside their vectors otherwise
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 from uuid import uuid4
@@ -35,7 +34,7 @@ from rankwise.data.columns import first_column_of
 from rankwise.data.containers import readable
 from rankwise.data.mapped import MappedMatrix
 from rankwise.data.query_ids import decode_ids
-from rankwise.data.svmlight import TextReader, ZeroBased, text_blocks
+from rankwise.data.svmlight import TextReader, ZeroBased
 from rankwise.data.tables import TableReader, is_table, open_tables
 from rankwise.data.validation import check_dtype, check_numbers, check_qid
 from rankwise.exceptions import InvalidInputError
@@ -50,15 +49,6 @@ _LAST_CHARACTER = 0x10FFFF
 _TIMES, _MOMENT = 10, 0.01  # a store that could not be opened is opened again, after so many seconds
 # Types of Arrow that float32 holds exactly.
 _NARROW = {"float", "halffloat", "int8", "int16", "uint8", "uint16", "bool"}
-_VALUES, _WHOLE = ("<f4", "<f8"), ("<i8",)
-_TYPES = {
-    "X": _VALUES,
-    "data": _VALUES,
-    "indices": ("<i4",),
-    "indptr": _WHOLE,
-    "y": ("<f8",),
-    "query_start": _WHOLE,
-}
 
 
 class Store:
@@ -198,9 +188,9 @@ def _opened(path: str) -> Store:
         meta = json.loads(text)
         names = ["y", *(["data", "indices", "indptr"] if meta["is_sparse"] else ["X"])]
         names += ["query_start", "query_ids"] if meta["has_ids"] else []
-        arrays: dict[str, AnyArray] = {}
-        for name in names:
-            arrays[name] = np.lib.format.open_memmap(Path(path, f"{name}.npy"), mode="r")
+        arrays: dict[str, AnyArray] = {
+            name: np.lib.format.open_memmap(Path(path, f"{name}.npy"), mode="r") for name in names
+        }
         _check_headers(arrays, meta)
         store = Store(path, meta, arrays)
         is_same = place.read_bytes() == text
@@ -217,22 +207,26 @@ def _opened(path: str) -> Store:
 
 def _check_headers(arrays: dict[str, AnyArray], meta: dict[str, Any]) -> None:
     """Raise ValueError unless types and shapes are those of a store."""
-    n_columns = meta["columns"]
+    n_columns, n_rows = meta["columns"], arrays["y"].size
     if meta["format"] != FORMAT or meta["version"] != 1 or meta["first_column"] not in {0, 1}:
         raise ValueError("it is of another version")
     if type(n_columns) is not int or not 0 <= n_columns < 2**31:
         raise ValueError(f"{n_columns!r:.80} columns")
-    n_rows, n_queries = arrays["y"].size, arrays["query_ids"].size if "query_ids" in arrays else 0
-    shapes = {
-        "X": (n_rows, n_columns),
-        "indices": arrays["data"].shape if "data" in arrays else (),
-        "indptr": (n_rows + 1,),
-        "query_start": (n_queries + 1,),
+    n_entries, n_queries = (arrays[name].size if name in arrays else 0 for name in ("data", "query_ids"))
+    expected = {
+        "X": ("f4f8", (n_rows, n_columns)),
+        "data": ("f4f8", (n_entries,)),
+        "indices": ("i4", (n_entries,)),
+        "indptr": ("i8", (n_rows + 1,)),
+        "y": ("f8", (n_rows,)),
+        "query_start": ("i8", (n_queries + 1,)),
     }
     for name, array in arrays.items():
-        is_known = array.dtype.kind in "ifU" if name == "query_ids" else array.dtype.str in _TYPES[name]
-        is_known &= array.flags.c_contiguous and array.flags.aligned and array.dtype.itemsize > 0
-        if not is_known or array.shape != shapes.get(name, (array.size,)):
+        types, shape = expected.get(name, ("", (n_queries,)))
+        is_known = (
+            array.dtype.str[1:] in types if types else array.dtype.kind in "ifU" and array.dtype.itemsize
+        )
+        if not is_known or array.shape != shape or not (array.flags.c_contiguous and array.flags.aligned):
             raise ValueError(f"{name}.npy has type {array.dtype} and shape {array.shape}")
 
 
@@ -252,21 +246,19 @@ def _problem_of(store: Store) -> str | None:
     return None if np.isfinite(store.y).all() else "y.npy has values that are not finite"
 
 
-def _open_directly(path: str, data: AnyArray, indices: AnyArray) -> _core.DirectFiles | None:
+def _open_directly(path: str, data: Any, indices: Any) -> _core.DirectFiles | None:
     """Open two files for reads past the page cache; None where the system or the file system has none."""
-    flags = os.O_RDONLY | getattr(os, "O_DIRECT", 0)
-    if flags == os.O_RDONLY or not isinstance(data, np.memmap) or not isinstance(indices, np.memmap):
+    if not hasattr(os, "O_DIRECT"):
         return None
+    opened: list[int] = []
     try:
-        first = os.open(Path(path, "data.npy"), flags)
+        for name in ("data", "indices"):
+            opened.append(os.open(Path(path, f"{name}.npy"), os.O_RDONLY | os.O_DIRECT))  # noqa: PERF401
     except OSError:
+        for descriptor in opened:
+            os.close(descriptor)
         return None
-    try:
-        second = os.open(Path(path, "indices.npy"), flags)
-    except OSError:
-        os.close(first)
-        return None
-    return _core.DirectFiles(first, second, data.offset, indices.offset)
+    return _core.DirectFiles(opened[0], opened[1], data.offset, indices.offset)
 
 
 def _damaged(path: str, problem: str) -> InvalidInputError:
@@ -346,16 +338,13 @@ class _Block(NamedTuple):
 
 
 def _text_blocks(source: object, dtype: DType | None, zero_based: ZeroBased) -> Iterator[_Block]:
-    reader = (
-        source
-        if isinstance(source, TextReader)
-        else TextReader(source, zero_based=zero_based, dtype=dtype or np.float64)
-    )
-    for block in text_blocks(reader, BLOCK_BYTES):
+    reader = source if isinstance(source, TextReader) else None
+    reader = reader or TextReader(source, zero_based=zero_based, dtype=dtype or np.float64)
+    for block in reader.blocks(BLOCK_BYTES):
         start, ids = None, None
         if block.has_qid:
             start, ids = block.run_start, np.array(block.run_ids(), dtype=object)
-        yield _Block(block.matrix(reader.n_columns), block.labels, start, ids, reader.base)
+        yield _Block(block.X, block.labels, start, ids, reader.base)
 
 
 def _table_blocks(source: object, dtype: DType | None, zero_based: ZeroBased) -> Iterator[_Block]:
@@ -399,15 +388,10 @@ def _given_blocks(blocks: object, first_column: int) -> Iterator[_Block]:
         if qid is not None and X.shape[0]:
             queries = check_qid(qid, X.shape[0])
             start = np.concatenate(([0], np.flatnonzero(np.diff(queries.codes)) + 1))
-            ids = _plain_ids(np.asarray(queries.ids))[queries.codes[start]]
+            ids = np.asarray(queries.ids)[queries.codes[start]]
+            is_whole = ids.dtype.kind in "iub" and ids.max() < 2**63
+            ids = ids.astype(np.int64 if is_whole else np.float64 if ids.dtype.kind == "f" else np.str_)
         yield _Block(X, check_numbers("y", y, X.shape[0]), start, ids, first_column)
-
-
-def _plain_ids(ids: AnyArray) -> AnyArray:
-    """Return ids as int64, float64 or text."""
-    if ids.dtype.kind in "iub" and ids.max() < 2**63:
-        return ids.astype(np.int64)
-    return ids.astype(np.float64 if ids.dtype.kind == "f" else np.str_)
 
 
 class _Writer:
@@ -417,25 +401,32 @@ class _Writer:
         folder.mkdir()
         self._folder, self._dtype, self._is_dtype_given = folder, dtype, dtype is not None
         self._files: dict[str, _NpyFile] = {}
-        self._opened = ExitStack()
         self._rows = self._columns = self._entries = 0
         self._is_finite, self._is_sparse = True, False
-        self._starts: list[Ints] = []
-        self._ids: list[AnyArray] = []
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._opened.close()
+        for file in self._files.values():
+            with suppress(OSError):  # a full disk, which the error that ended the writing names already
+                file.stream.close()
 
     def write(self, blocks: Iterator[_Block]) -> None:
         """Write all blocks, and meta.json."""
-        seen: set[object] = set()
         first_column = 1
+        starts: list[Ints] = []
+        ids: list[AnyArray] = []
         for number, block in enumerate(blocks):
             if block.y.size:
-                self._append_queries(block, seen)
+                if self._rows and (block.run_ids is None) != (not ids):
+                    raise InvalidInputError(
+                        "Some blocks have query ids and others have none.",
+                        "pass qid with every block, or with none.",
+                    )
+                if block.run_start is not None and block.run_ids is not None:
+                    starts.append(block.run_start + self._rows)
+                    ids.append(block.run_ids)
                 self._append_rows(number, block.X)
                 self._append("y", block.y)
                 self._rows += block.y.size
@@ -443,12 +434,8 @@ class _Writer:
             del block  # before the next one is made
         if self._rows == 0:
             raise InvalidInputError("There are no rows to store.", "pass at least one row.")
-        if self._ids:
-            ids = np.concatenate(self._ids)
-            if ids.dtype.kind == "O":  # ids of text are numbers if all of them are
-                ids = decode_ids(ids.tolist())
-            self._append("query_start", np.concatenate([*self._starts, [self._rows]]))
-            self._append("query_ids", ids)
+        if ids:
+            self._append_queries(np.concatenate(starts), ids)
         for file in self._files.values():
             file.finish()
         meta = {
@@ -456,7 +443,7 @@ class _Writer:
             "version": 1,
             "columns": self._columns,
             "is_sparse": self._is_sparse,
-            "has_ids": bool(self._ids),
+            "has_ids": bool(ids),
             "first_column": first_column,
             "is_finite": self._is_finite,
             "identity": uuid4().hex,
@@ -465,15 +452,14 @@ class _Writer:
 
     def _append(self, name: str, array: AnyArray) -> None:
         if name not in self._files:
-            file = _NpyFile(self._folder / f"{name}.npy", array.dtype, array.shape[1:])
-            self._files[name] = self._opened.enter_context(file)
+            self._files[name] = _NpyFile(self._folder / f"{name}.npy", array)
         self._files[name].append(array)
 
     def _append_rows(self, number: int, X: Any) -> None:
+        if self._dtype is None:
+            self._dtype = np.dtype(np.float32 if np.can_cast(X.dtype, np.float32) else np.float64)
         if self._rows == 0:
             self._is_sparse, self._columns = sp.issparse(X), X.shape[1]
-            own = np.float32 if np.can_cast(X.dtype, np.float32) else np.float64
-            self._dtype = np.dtype(own) if self._dtype is None else self._dtype
         if self._is_sparse != sp.issparse(X):
             X = sp.csr_matrix(X) if self._is_sparse else X.toarray()
         if not self._is_sparse:
@@ -482,91 +468,73 @@ class _Writer:
                     f"Block {number} has {X.shape[1]} columns where {self._columns} are expected.",
                     "make blocks of equal width.",
                 )
-            self._append("X", self._checked_values(number, X))
+            self._append("X", self._stored(number, X, self._dtype))
             return
         self._columns = max(self._columns, X.shape[1])
         if not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
-        if self._rows == 0:
-            self._append("indptr", np.zeros(1, dtype=np.int64))
-        self._append("data", self._checked_values(number, X.data))
+        self._append("data", self._stored(number, X.data, self._dtype))
         self._append("indices", X.indices.astype(np.int32, copy=False))
-        self._append("indptr", X.indptr[1:] + np.int64(self._entries))
+        self._append("indptr", X.indptr[self._rows > 0 :] + np.int64(self._entries))
         self._entries += X.nnz
 
-    def _checked_values(self, number: int, values: AnyArray) -> AnyArray:
+    def _stored(self, number: int, values: AnyArray, dtype: DType) -> AnyArray:
         """Return values in the type of the store; it notes whether all are finite, which `fit` asks for."""
-        assert self._dtype is not None
-        if not self._is_dtype_given and not np.can_cast(values.dtype, self._dtype):
+        if not self._is_dtype_given and not np.can_cast(values.dtype, dtype):
             raise InvalidInputError(
-                f"Block {number} has type {values.dtype}, and the first block was stored as {self._dtype}.",
+                f"Block {number} has type {values.dtype}, and the first block was stored as {dtype}.",
                 "pass dtype=np.float64.",
             )
         with np.errstate(over="ignore"):
-            stored = values.astype(self._dtype, copy=False)
-        # The sum is finite if all values are, unless it overflows.
-        if not (np.isfinite(stored.sum(dtype=np.float64)) or np.isfinite(stored).all()):
+            stored = values.astype(dtype, copy=False)
+        if not np.isfinite(stored).all():
             self._is_finite = False
             if (np.isinf(stored) & np.isfinite(values)).any():
                 raise InvalidInputError(
-                    f"X has values that are too large for {self._dtype.name}.", "pass dtype=np.float64."
+                    f"X has values that are too large for {dtype.name}.", "pass dtype=np.float64."
                 )
         return stored
 
-    def _append_queries(self, block: _Block, seen: set[object]) -> None:
-        start, ids = block.run_start, block.run_ids
-        if self._rows and (ids is None) != (not self._ids):
-            raise InvalidInputError(
-                "Some blocks have query ids and others have none.", "pass qid with every block, or with none."
-            )
-        if start is None or ids is None:
-            return
-        if self._ids and ids.dtype.kind != self._ids[-1].dtype.kind:
+    def _append_queries(self, start: Ints, parts: list[AnyArray]) -> None:
+        """Write the first rows and the ids of queries; a query may go on in the next block."""
+        if len({part.dtype.kind for part in parts}) > 1:
             raise InvalidInputError(
                 "Query ids are numbers in some blocks and text in others.", "pass ids of one kind."
             )
-        if self._ids and ids[0] == self._ids[-1][-1]:  # the query of the block before goes on
-            start, ids = start[1:], ids[1:]
-        for one in ids.tolist():
-            if one in seen:
-                raise InvalidInputError(
-                    f"Query {one!r} comes again after rows of other queries.", "sort the rows by query first."
-                )
-            seen.add(one)
-        if ids.size:
-            self._starts.append(start + self._rows)
-            self._ids.append(ids)
-
-
-def _npy_header(dtype: DType, shape: tuple[int, ...]) -> bytes:
-    """Return the header of a .npy file; its length does not depend on the number of rows."""
-    stream = io.BytesIO()
-    content = {"descr": dtype.str, "fortran_order": False, "shape": shape}
-    np.lib.format.write_array_header_1_0(stream, content)
-    return stream.getvalue()
+        ids = np.concatenate(parts)
+        is_new = np.append(True, ids[1:] != ids[:-1])
+        start, ids = start[is_new], ids[is_new]
+        if ids.dtype.kind == "O":  # ids of text are numbers if all of them are
+            ids = decode_ids(ids.tolist())
+        found, counts = np.unique(ids, return_counts=True)
+        if found.size < ids.size:
+            raise InvalidInputError(
+                f"Query {found[counts > 1].tolist()[0]!r} comes again after rows of other queries.",
+                "sort the rows by query first.",
+            )
+        self._append("query_start", np.append(start, self._rows))
+        self._append("query_ids", ids)
 
 
 class _NpyFile:
-    """A .npy file to which rows are appended."""
+    """A .npy file to which rows like those of an array are appended."""
 
-    def __init__(self, path: Path, dtype: DType, shape: tuple[int, ...]) -> None:
-        self._dtype, self._shape, self._rows = dtype, shape, 0
-        self._file = path.open("wb")
-        self._file.write(_npy_header(dtype, (0, *shape)))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        with suppress(OSError):  # a full disk, which the error that ended the writing names already
-            self._file.close()
+    def __init__(self, path: Path, like: AnyArray) -> None:
+        self._dtype, self._shape, self._rows = like.dtype, like.shape[1:], 0
+        self.stream = path.open("wb")
+        self._write_header()
 
     def append(self, rows: AnyArray) -> None:
         self._rows += rows.shape[0]
-        self._file.write(np.ascontiguousarray(rows, dtype=self._dtype).data)
+        self.stream.write(np.ascontiguousarray(rows, dtype=self._dtype).data)
 
     def finish(self) -> None:
-        self._file.seek(0)
-        self._file.write(_npy_header(self._dtype, (self._rows, *self._shape)))
-        self._file.close()
+        self.stream.seek(0)
+        self._write_header()
+        self.stream.close()
+
+    def _write_header(self) -> None:
+        """Write the header, whose length does not depend on the number of rows."""
+        content = {"descr": self._dtype.str, "fortran_order": False, "shape": (self._rows, *self._shape)}
+        np.lib.format.write_array_header_1_0(self.stream, content)

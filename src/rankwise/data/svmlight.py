@@ -18,16 +18,16 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, BinaryIO, Literal, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sp
 
 from rankwise import _core
-from rankwise.arrays import AnyArray, Floats, InMemory, MatrixLike, is_sparse
+from rankwise.arrays import AnyArray, Floats, MatrixLike, is_sparse
 from rankwise.data.containers import as_rows
 from rankwise.data.query_ids import decode_ids, encode_ids
 from rankwise.data.validation import (
@@ -43,20 +43,17 @@ from rankwise.files import replacing
 from rankwise.runtime.memory import available_memory
 from rankwise.runtime.threads import default_threads
 
-T = TypeVar("T")
 ZeroBased = bool | Literal["auto"]
 Missing = Literal["error", "nan", "zero"]
 Block = tuple[sp.csr_matrix, Floats, AnyArray | None]
+Lines = tuple[bytearray, int]
 
-LAST_COLUMN = 2**31 - 2  # columns are numbered by 32-bit integers
+_LAST_COLUMN = 2**31 - 2  # columns are numbered by 32-bit integers
 _LONGEST_LINE = 1 << 28  # bytes: a row of some twenty million values
 # Text that is parsed at a time: the output of a thread should still be in cache when it is put in place.
 PARSED_AT_ONCE = 1 << 22
 # Values that are turned into text at a time: little enough that its memory is used again for the next ones.
 _WRITTEN_AT_ONCE = 1 << 17
-# A column number is taken for a slip where it is beyond so many, and so many times the one before it, in data of at
-# least so many entries.
-_MANY_COLUMNS, _FAR, _MANY_ENTRIES = 1_000_000, 1000, 100
 _UNPACKERS: dict[bytes, Callable[[Any], Any]] = {
     b"\x1f\x8b": gzip.open,
     b"BZh": bz2.open,
@@ -65,39 +62,33 @@ _UNPACKERS: dict[bytes, Callable[[Any], Any]] = {
         _zstandard().ZstdDecompressor().stream_reader(raw, read_across_frames=True)
     ),
 }
+_PACKERS: dict[str, Callable[[Any], Any]] = {
+    ".gz": lambda file: gzip.GzipFile("", "wb", compresslevel=6, fileobj=file, mtime=0),
+    ".bz2": lambda file: bz2.open(file, "wb"),  # noqa: SIM115 - closed by the caller
+    ".xz": lambda file: lzma.open(file, "wb"),  # noqa: SIM115
+    ".zst": lambda file: _zstandard().ZstdCompressor().stream_writer(file, closefd=False),
+}
 _NAMED = re.compile(r"\b(?:docid|doc_id|id)\s*[=:]\s*(\S+)", re.IGNORECASE)
 
-# The problem, the hint and the parameters that the hint changes, by the names that the parser gives.
-Problem: TypeAlias = tuple[str, str]
-PROBLEMS: dict[str, Problem] = {
-    "label": (
-        "the label is not a number",
-        "a line starts with its label: `2 qid:7 1:0.5 3:1 # comment`; tables end in .csv or need --format table",
-    ),
+# The problem and the hint, by the names that the parser gives.
+_ROW = (
+    "a row is `2 qid:7 1:0.5 3:1 # comment`: its label, an optional query id, and column:value without spaces"
+)
+_ALL_IDS = "write `qid:` after every label, or after none"
+_PROBLEMS = {
+    "label": ("the label is not a number", f"{_ROW}; tables end in .csv or need --format table"),
     "label_missing": ("the label is missing", "drop rows without a label, or give them one"),
     "qid_empty": ("the query id is empty or has a NUL byte in it", "write an id without spaces after `qid:`"),
-    "qid_missing": (
-        "this row has no query id, but earlier rows have",
-        "write `qid:` after every label, or after none",
-    ),
-    "qid_unexpected": (
-        "this row has a query id, but earlier rows have none",
-        "write `qid:` after every label, or after none",
-    ),
-    "entry": (
-        "this is not `column:value`",
-        "after the label and an optional `qid:id`, write column:value without spaces; comments start with #",
-    ),
+    "qid_missing": ("this row has no query id, but earlier rows have", _ALL_IDS),
+    "qid_unexpected": ("this row has a query id, but earlier rows have none", _ALL_IDS),
+    "entry": ("this is not `column:value`", _ROW),
     "column_zero": ("columns count from 1, and this is column 0", "pass zero_based=True"),
     "column_too_large": (
         "the column number is too large",
-        "raise n_features, or leave it out to take as many columns as there are",
+        "raise n_features; numbers go up to 2,147,483,647",
     ),
     "value": ("the value is not a number", "write a decimal number such as 0.5, -3 or 1e-4"),
-    "value_missing": (
-        "the value is missing",
-        "pass missing='nan' to read such values as NaN, or missing='zero' to leave them out",
-    ),
+    "value_missing": ("the value is missing", "pass missing='nan' to read it as NaN, or missing='zero' as 0"),
     "infinite": ("the number is infinite", "replace it by a finite one"),
     "duplicate": ("the column comes twice in this row", "write each column once per row"),
 }
@@ -159,8 +150,8 @@ def load_svmlight(
     reader.keeps_comments = comments
     for _ in reader.parse():
         pass
-    block = reader.take_whole()
-    found = block.matrix(reader.n_columns), block.labels, block.qid()
+    block = reader.take()
+    found = block.X, block.labels, block.qid()
     return (*found, np.array(reader.comments, dtype=np.str_)) if comments else found
 
 
@@ -210,44 +201,37 @@ def iter_svmlight(
     check_count("block_bytes", block_bytes, optional=False)
     reader = TextReader(paths, n_features, zero_based, missing, dtype, n_threads)
     kind: str | None = None
-    for block in text_blocks(reader, block_bytes):
+    for block in reader.blocks(block_bytes):
         qid = block.qid(kind)
         kind = None if qid is None else qid.dtype.kind
-        yield block.matrix(reader.n_columns), block.labels, qid
+        yield block.X, block.labels, qid
 
 
-class TextBlock:
+class TextBlock(NamedTuple):
     """Rows of text as arrays.
 
     Attributes
     ----------
-    values : (entries,) float32 or float64
-    columns : (entries,) int32
-    start : (rows + 1,) int64
+    X : csr_matrix of shape (rows, columns)
     labels : (rows,) float64
     run_start : (runs,) int64
         The first row of each run of rows with one query id; there are no runs where no row has an id.
+    text, text_end : bytes, and (runs,) int64
+        The ids of the runs.
+    has_qid : bool
     """
 
-    def __init__(self, arrays: tuple[Any, ...], *, has_qid: bool) -> None:
-        self.values, self.columns, self.start, self.labels, self.run_start, self._text, self._text_end = (
-            arrays
-        )
-        self.has_qid = has_qid
-
-    def matrix(self, n_columns: int) -> sp.csr_matrix:
-        """Return the rows as a SciPy matrix; nothing is copied but the row pointers."""
-        X = sp.csr_matrix(
-            (self.values, self.columns, self.start), shape=(self.labels.size, n_columns), copy=False
-        )
-        X.has_sorted_indices = X.has_canonical_format = True  # the parser saw to it
-        return X
+    X: sp.csr_matrix
+    labels: Floats
+    run_start: npt.NDArray[np.int64]
+    text: bytes
+    text_end: npt.NDArray[np.int64]
+    has_qid: bool
 
     def run_ids(self) -> list[str]:
         """Return the query id of each run; bytes that are not UTF-8 survive as surrogates."""
-        ends = self._text_end.tolist()
-        pieces = (self._text[a:b] for a, b in zip([0, *ends[:-1]], ends, strict=True))
-        return [piece.decode("utf-8", "surrogateescape") for piece in pieces]
+        ends = pairwise([0, *self.text_end.tolist()])
+        return [self.text[a:b].decode("utf-8", "surrogateescape") for a, b in ends]
 
     def qid(self, kind: str | None = None) -> AnyArray | None:
         """Return the query id of each row; `kind` is that of earlier rows, see `decode_ids`."""
@@ -270,157 +254,100 @@ class TextReader:
     ) -> None:
         check_count("n_features", n_features)
         check_count("n_threads", n_threads)
-        self.missing = check_choice("missing", missing, ("error", "nan", "zero"))
+        self._missing = check_choice("missing", missing, ("error", "nan", "zero"))
         if zero_based not in ("auto", True, False):
             raise InvalidInputError(
                 f"zero_based={zero_based!r} is not an option.", "use True, False or 'auto'."
             )
-        kind = check_dtype(dtype)
-        self.sources = list_sources(paths)
-        self.n_features = n_features
-        self.n_threads = n_threads or default_threads()
-        self.rows = _core.TextRows32() if kind == np.float32 else _core.TextRows64()
-        self.base = 0 if zero_based is True else 1
-        self.base_is_sure = zero_based != "auto"
-        self.bytes_at_once = PARSED_AT_ONCE * self.n_threads
+        self.base = int(zero_based in ("auto", False))
+        self._base_is_sure = zero_based != "auto"
+        self._rows = _core.TextRows32() if check_dtype(dtype) == np.float32 else _core.TextRows64()
+        self._sources = _list_sources(paths)
+        self._n_features = n_features
+        self._n_threads = n_threads or default_threads()
+        self._bytes_at_once = PARSED_AT_ONCE * self._n_threads
         self.n_bytes = 0
         self.keeps_comments = False
         self.comments: list[str] = []  # of the rows that were not taken yet
 
     def parse(self) -> Iterator[None]:
         """Parse block after block; between them, rows may be taken."""
-        for source in self.sources:
-            lines_before = self.rows.lines
-            with open_source(source) as stream:
-                blocks = whole_lines(stream, source.name, self.bytes_at_once)
+        for name, place in self._sources:
+            lines_before = self._rows.lines
+            with _opened(name, place) as stream:
+                blocks = _whole_lines(stream, name, self._bytes_at_once)
                 # A thread that waits for a pipe could not be interrupted.
-                ahead = isinstance(source.place, str) and Path(source.place).is_file() and self.n_threads > 1
+                ahead = isinstance(place, str) and Path(place).is_file() and self._n_threads > 1
                 for buffer, size in _read_ahead(blocks) if ahead else blocks:
-                    self._demand_memory(source)
-                    self._append(buffer, size, source, lines_before)
+                    free = available_memory()
+                    if free < 4 * self._bytes_at_once:  # later the system would kill the process
+                        raise MemoryLimitError(
+                            f"{name} does not fit in memory: after {self.n_bytes / 1e6:,.0f} MB of it, "
+                            f"{free / 1e6:,.0f} MB are free.",
+                            "write it to a store with save_store, and train on that; or read it with iter_svmlight.",
+                        )
+                    self._append(buffer, size, name, lines_before)
                     yield
 
-    def _demand_memory(self, source: Source) -> None:
-        """Raise an error while the next block still fits in memory; later the system would kill the process."""
-        free = available_memory()
-        if free < 4 * self.bytes_at_once:
-            raise MemoryLimitError(
-                f"{source.name} does not fit in memory: after {self.n_bytes / 1e6:,.0f} MB of it, "
-                f"{free / 1e6:,.0f} MB are free.",
-                "write it to a store with save_store, and train on that; or read it with iter_svmlight.",
-            )
+    def blocks(self, block_bytes: int) -> Iterator[TextBlock]:
+        """Yield blocks of about `block_bytes` of text; consecutive rows of a query stay together.
+
+        The first block decides whether columns count from 0 or 1.
+        """
+        taken_at = 0
+        for _ in self.parse():
+            complete = self._rows.last_run if self._rows.has_qid else self._rows.rows
+            if self.n_bytes - taken_at >= block_bytes and complete > 0:
+                taken_at = self.n_bytes
+                yield self.take(complete)
+        if self._rows.rows or not taken_at:
+            yield self.take()
 
     def take(self, n_rows: int | None = None) -> TextBlock:
-        """Return the first `n_rows` rows, or all rows by default, and remove them."""
-        self._settle_base()
-        return TextBlock(
-            self.rows.take(self.rows.rows if n_rows is None else n_rows), has_qid=self.rows.has_qid
-        )
-
-    def take_whole(self) -> TextBlock:
-        """Return all rows after `parse`; no rows, or one column number far from all others, is an error."""
-        if self.rows.rows == 0:
-            raise no_rows(self)
-        block, last = self.take(), self.n_columns - 1
-        # Every column costs time and memory, whether it occurs or not. Hashed columns are spread evenly, and new rows
-        # for a model may be few: both pass.
-        if self.n_features is None and last >= _MANY_COLUMNS and block.columns.size >= _MANY_ENTRIES:
-            before = int(block.columns.max(initial=0, where=block.columns < last))
-            if before * _FAR < last:
-                names = ", ".join(source.name for source in self.sources)
+        """Return the first `n_rows` rows, or all rows by default, and remove them; no rows are an error."""
+        if self._rows.rows == 0:
+            names = ", ".join(name for name, _ in self._sources)
+            raise InvalidInputError(f"{names}: there are no rows.", f"{_ROW}.")
+        if not self._base_is_sure and self._rows.smallest < 0:
+            self.base = 0
+            self._rows.shift_columns(1)
+            if self._n_features is not None and self._rows.largest >= self._n_features:
                 raise InvalidInputError(
-                    f"{names}: there is a column {last + self.base}, and the one before it that occurs is "
-                    f"{before + self.base}.",
-                    "correct the number; if it is right, pass the number of columns (n_features).",
+                    f"There is a column 0, so columns count from 0, and there is a column {self._rows.largest}, "
+                    f"which makes more than {self._n_features}.",
+                    "raise n_features, or leave it out.",
                 )
-        return block
+        self._base_is_sure = True
+        taken: Any = self._rows.take(self._rows.rows if n_rows is None else n_rows)
+        values, columns, start, labels, run_start, text, text_end = taken
+        width = self._rows.largest + 1 if self._n_features is None else self._n_features
+        X = sp.csr_matrix((values, columns, start), shape=(labels.size, width), copy=False)
+        X.has_sorted_indices = X.has_canonical_format = True  # the parser saw to it
+        return TextBlock(X, labels, run_start, text, text_end, self._rows.has_qid)
 
-    @property
-    def n_columns(self) -> int:
-        """The number of columns so far."""
-        return self.rows.largest + 1 if self.n_features is None else self.n_features
-
-    def _append(self, buffer: bytearray, size: int, source: Source, lines_before: int) -> None:
+    def _append(self, buffer: bytearray, size: int, name: str, lines_before: int) -> None:
         self.n_bytes += size
-        lines = self.rows.lines - lines_before
-        last = LAST_COLUMN if self.n_features is None else min(self.n_features - 1, LAST_COLUMN)
+        line = self._rows.lines - lines_before
+        last = _LAST_COLUMN if self._n_features is None else min(self._n_features - 1, _LAST_COLUMN)
         text = np.frombuffer(buffer, dtype=np.uint8)
-        how = self.base, self.base_is_sure, last + self.base, self.missing, self.n_threads
-        error = self.rows.append(text, size, *how)
+        how = self.base, self._base_is_sure, last + self.base, self._missing, self._n_threads
+        error = self._rows.append(text, size, *how)
         if error is not None:
-            problem, at, length = error
-            what, remedy = PROBLEMS[problem]
-            if problem == "column_too_large" and last == LAST_COLUMN:
-                remedy = (
-                    f"columns are numbered up to {LAST_COLUMN + self.base:,}: number those that occur from 1, or hash "
-                    "their names to fewer"
-                )
-            raise _located(buffer, at, length, (what, remedy), source.name, lines)
-        if self.keeps_comments:
-            self.comments += _comments_in(buffer, size)
-
-    def _settle_base(self) -> None:
-        """Decide whether columns count from 0 or 1, before the first rows are returned."""
-        if self.base_is_sure:
-            return
-        self.base_is_sure = True
-        if self.rows.smallest >= 0:
-            return
-        self.base = 0
-        self.rows.shift_columns(1)
-        if self.n_features is not None and self.rows.largest >= self.n_features:
+            kind, at, length = error
+            problem, remedy = _PROBLEMS[kind]
+            line += buffer.count(b"\n", 0, at) + 1
+            start = buffer.rfind(b"\n", 0, at) + 1
+            if length == 0:  # the parser names the row: show its beginning
+                length = min(buffer.find(b"\n", at) - at, 40)
+            shown = bytes(buffer[at : at + min(length, 60)]).decode("utf-8", "backslashreplace").rstrip("\r")
             raise InvalidInputError(
-                f"There is a column 0, so columns count from 0, and there is a column {self.rows.largest}, "
-                f"which makes more than {self.n_features}.",
-                "raise n_features, or leave it out.",
+                f"{name}, line {line}, column {at - start + 1}: {problem}: {shown!r}{'...' * (length > 60)}.",
+                f"{remedy}.",
             )
-
-
-def text_blocks(reader: TextReader, block_bytes: int) -> Iterator[TextBlock]:
-    """Yield blocks of about `block_bytes` of text; consecutive rows of a query stay together.
-
-    The first block decides whether columns count from 0 or 1.
-    """
-    any_rows = False
-    taken_at = 0
-    for _ in reader.parse():
-        complete = reader.rows.last_run if reader.rows.has_qid else reader.rows.rows
-        if reader.n_bytes - taken_at >= block_bytes and complete > 0:
-            taken_at = reader.n_bytes
-            any_rows = True
-            yield reader.take(complete)
-    if reader.rows.rows > 0:
-        yield reader.take()
-    elif not any_rows:
-        raise no_rows(reader)
-
-
-def _located(
-    buffer: bytearray, at: int, length: int, problem: Problem, name: str, lines_before: int
-) -> InvalidInputError:
-    what, remedy = problem
-    line = lines_before + buffer.count(b"\n", 0, at) + 1
-    start = buffer.rfind(b"\n", 0, at) + 1
-    if length == 0:  # the parser names the row: show its beginning
-        end = buffer.find(b"\n", at)
-        length = min(end - at, 40)
-    text = bytes(buffer[at : at + min(length, 60)]).decode("utf-8", "backslashreplace")
-    shown = repr(text.rstrip("\r")) + ("..." if length > 60 else "")
-    return InvalidInputError(f"{name}, line {line}, column {at - start + 1}: {what}: {shown}.", f"{remedy}.")
-
-
-def no_rows(reader: TextReader) -> InvalidInputError:
-    """Say that there are no rows."""
-    names = ", ".join(source.name for source in reader.sources)
-    return InvalidInputError(
-        f"{names}: there are no rows.", "pass a file with lines such as `2 qid:7 1:0.5 3:1`."
-    )
-
-
-def _comments_in(buffer: bytearray, size: int) -> list[str]:
-    """Return the comment of every row of some whole lines, empty where it has none."""
-    lines = (line.partition(b"#") for line in bytes(memoryview(buffer)[:size]).split(b"\n"))
-    return [comment.strip().decode("utf-8", "backslashreplace") for row, _, comment in lines if row.strip()]
+        if self.keeps_comments:
+            rows = (row.partition(b"#") for row in bytes(memoryview(buffer)[:size]).split(b"\n"))
+            written = (comment.strip() for row, _, comment in rows if row.strip())
+            self.comments += [comment.decode("utf-8", "backslashreplace") for comment in written]
 
 
 def item_ids(comments: Iterable[str]) -> npt.NDArray[np.str_]:
@@ -445,58 +372,49 @@ def item_ids(comments: Iterable[str]) -> npt.NDArray[np.str_]:
     return np.array(found, dtype=np.str_)
 
 
-class Source(NamedTuple):
-    """A file or stream to read from, and its name in messages."""
-
-    name: str
-    place: str | BinaryIO
-
-
-def list_sources(paths: object) -> list[Source]:
-    """Return the sources that a path, an open binary stream, ``"-"`` or a sequence of those means."""
+def _list_sources(paths: object) -> list[tuple[str, str | BinaryIO]]:
+    """Return the names and places that a path, an open binary stream, ``"-"`` or a sequence of those means."""
     is_one = isinstance(paths, (str, bytes, os.PathLike)) or hasattr(paths, "read")
-    sources = [_source(place) for place in ([paths] if is_one else cast("Iterable[object]", paths))]
-    if not sources:
+    places: Any = [paths] if is_one else paths
+    found: list[tuple[str, str | BinaryIO]] = []
+    for place in places:
+        if isinstance(place, io.TextIOBase):
+            raise InvalidInputError(
+                "The stream yields text where bytes are needed.", "open the file with mode 'rb'."
+            )
+        if hasattr(place, "read"):
+            found.append((str(getattr(place, "name", "stream")), place))
+        else:
+            path = os.fsdecode(place)
+            found.append(("standard input", sys.stdin.buffer) if path == "-" else (path, path))
+    if not found:
         raise InvalidInputError("There is no file to read.", "pass at least one path.")
-    return sources
-
-
-def _source(place: object) -> Source:
-    if isinstance(place, io.TextIOBase):
-        raise InvalidInputError(
-            "The stream yields text where bytes are needed.", "open the file with mode 'rb'."
-        )
-    if hasattr(place, "read"):
-        return Source(str(getattr(place, "name", "stream")), cast("BinaryIO", place))
-    path = os.fsdecode(place)  # type: ignore[arg-type]
-    return Source("standard input", sys.stdin.buffer) if path == "-" else Source(path, path)
+    return found
 
 
 @contextmanager
-def open_source(source: Source) -> Iterator[BinaryIO]:
+def _opened(name: str, place: str | BinaryIO) -> Iterator[BinaryIO]:
     """Open a source for reading its text; gzip, bz2, xz and zstd are recognised by their first bytes."""
     try:
-        raw: Any = open(source.place, "rb") if isinstance(source.place, str) else source.place  # noqa: PTH123, SIM115
+        raw: Any = open(place, "rb") if isinstance(place, str) else place  # noqa: PTH123, SIM115
     except OSError as error:
         raise InvalidInputError(
-            f"{source.name} cannot be opened: {error.strerror}.", "check the path, and that you may read it."
+            f"{name} cannot be opened: {error.strerror}.", "check the path, and that you may read it."
         ) from error
-    stream = raw
-    if not hasattr(raw, "peek"):
-        stream = io.BufferedReader(raw if hasattr(raw, "readinto") else cast("Any", io.BytesIO(raw.read())))
-    buffered = stream
+    is_own = raw is not place
+    if not hasattr(raw, "readinto"):
+        raw, is_own = io.BytesIO(raw.read()), True
+    stream = raw if hasattr(raw, "peek") else io.BufferedReader(raw)
     try:
-        with _reading(source.name):
+        with _reading(name):
             magic = stream.peek(6)[:6]
-        for start, unpack in _UNPACKERS.items():
-            if magic.startswith(start):
-                stream = unpack(stream)
-        yield stream
+        unpack = next((unpack for start, unpack in _UNPACKERS.items() if magic.startswith(start)), None)
+        yield stream if unpack is None else unpack(stream)
     finally:
-        if isinstance(source.place, str):
+        if is_own:
             raw.close()
-        elif buffered is not raw:
-            buffered.detach()  # the caller's stream stays open
+        elif stream is not raw:
+            stream.detach()  # the caller's stream stays open
 
 
 def _zstandard() -> Any:
@@ -525,17 +443,7 @@ def _reading(name: str) -> Iterator[None]:
         ) from error
 
 
-def read_lines(paths: object) -> Iterator[tuple[int, str, str]]:
-    """Yield the number, the text and the file of every line that is not empty."""
-    for source in list_sources(paths):
-        with _reading(source.name), open_source(source) as stream:
-            for number, raw in enumerate(stream, start=1):
-                line = raw.decode("utf-8", "backslashreplace").strip("\r\n")
-                if line.strip():
-                    yield number, line, source.name
-
-
-def whole_lines(stream: BinaryIO, name: str, block_bytes: int) -> Iterator[tuple[bytearray, int]]:
+def _whole_lines(stream: Any, name: str, block_bytes: int) -> Iterator[Lines]:
     """Yield (buffer, size): the first `size` bytes are whole lines, and padding for the parser follows.
 
     Two buffers take turns: one may be filled while the other is parsed. New ones would take a third of the time.
@@ -556,7 +464,7 @@ def whole_lines(stream: BinaryIO, name: str, block_bytes: int) -> Iterator[tuple
                 buffer.extend(bytes(len(buffer)))
             with _reading(name), memoryview(buffer) as view:
                 while filled + padding < len(buffer) and not at_end:
-                    n_read = stream.readinto(view[filled : len(buffer) - padding])  # type: ignore[attr-defined]
+                    n_read = stream.readinto(view[filled : len(buffer) - padding])
                     filled, at_end = filled + n_read, not n_read
             size = filled if at_end else buffer.rfind(b"\n", 0, filled) + 1
         if is_first and buffer.startswith(b"\xef\xbb\xbf"):
@@ -567,14 +475,13 @@ def whole_lines(stream: BinaryIO, name: str, block_bytes: int) -> Iterator[tuple
         buffers.reverse()
 
 
-def _read_ahead(items: Iterable[T]) -> Iterator[T]:
-    """Yield the items, the next one being made by another thread while the caller works on this one."""
-    iterator, end = iter(items), object()
+def _read_ahead(blocks: Iterator[Lines]) -> Iterator[Lines]:
+    """Yield the blocks, the next one being read by another thread while the caller works on this one."""
     with ThreadPoolExecutor(1) as executor:
-        upcoming = executor.submit(next, iterator, end)
-        while (item := upcoming.result()) is not end:
-            upcoming = executor.submit(next, iterator, end)
-            yield cast("T", item)
+        upcoming = executor.submit(next, blocks, None)
+        while (block := upcoming.result()) is not None:
+            upcoming = executor.submit(next, blocks, None)
+            yield block
 
 
 def save_svmlight(
@@ -621,43 +528,43 @@ def save_svmlight(
     0 qid:a 2:3
     """
     check_count("n_threads", n_threads)
-    given = as_rows("X", X)
-    rows: InMemory = given.tocsr() if is_sparse(given) else np.asarray(given)
+    rows: Any = as_rows("X", X)
+    rows = rows.tocsr() if is_sparse(rows) else np.asarray(rows)
     if rows.dtype.kind not in "biuf":
         raise InvalidInputError(
             f"X has type {rows.dtype}.", "pass a matrix of numbers with one row per item."
         )
-    labels = check_numbers("y", y, rows.shape[0])
-    run_start, text, text_end = _runs(None if qid is None else np.asarray(check_qid(qid, rows.shape[0])))
+    n_rows = rows.shape[0]
+    labels = check_numbers("y", y, n_rows)
+    run_start, text, text_end = _runs(None if qid is None else np.asarray(check_qid(qid, n_rows)))
     texts = None if comments is None else check_names("comments", comments)
-    if texts is not None and len(texts) != rows.shape[0]:
+    if texts is not None and len(texts) != n_rows:
         raise InvalidInputError(
-            f"comments are {len(texts)} texts of {rows.shape[0]} rows.", "pass one text per row."
+            f"comments are {len(texts)} texts of {n_rows} rows.", "pass one text per row."
         )
-    step = max(1, _WRITTEN_AT_ONCE * rows.shape[0] // max(1, rows.nnz if is_sparse(rows) else rows.size))
-    how = 0 if zero_based else 1, n_threads or default_threads()
-    with open_text(path) as stream:
-        for first in range(0, rows.shape[0], step):
-            last = min(first + step, rows.shape[0])
-            block = _writable(rows, first, last)
-            parts = block.data, block.indices, block.indptr, labels[first:last], run_start - first
-            pieces = _core.write_svmlight(*parts, text, text_end, *how)
+    step = max(1, _WRITTEN_AT_ONCE * n_rows // max(1, rows.nnz if is_sparse(rows) else rows.size))
+    how = text, text_end, 0 if zero_based else 1, n_threads or default_threads()
+    with _open_text(path) as stream:
+        for first in range(0, n_rows, step):
+            block = _writable(rows, first, min(first + step, n_rows))
+            part = labels[first : first + step]
+            pieces = _core.write_svmlight(
+                block.data, block.indices, block.indptr, part, run_start - first, *how
+            )
             if texts is None:
                 for piece in pieces:
                     stream.write(piece.data)
             else:
                 lines = b"".join(piece.tobytes() for piece in pieces).splitlines()
-                stream.write(b"".join(map(_commented, lines, texts[first:last])))
+                stream.write(b"".join(map(_commented, lines, texts[first : first + step])))
 
 
-def _writable(X: InMemory, first: int, last: int) -> sp.csr_matrix:
+def _writable(X: Any, first: int, last: int) -> sp.csr_matrix:
     """Return the rows [first, last) as sorted CSR in float32 or float64; raise where a value is infinite."""
     if is_sparse(X):  # nothing is copied but the row pointers
-        entries = slice(int(X.indptr[first]), int(X.indptr[last]))
-        pointers = X.indptr[first : last + 1] - X.indptr[first]
-        rows = sp.csr_matrix(
-            (X.data[entries], X.indices[entries], pointers), shape=(last - first, X.shape[1])
-        )
+        own, start = slice(int(X.indptr[first]), int(X.indptr[last])), X.indptr[first : last + 1]
+        parts = X.data[own], X.indices[own], start - start[0]
+        rows = sp.csr_matrix(parts, shape=(last - first, X.shape[1]))
     else:
         rows = sp.csr_matrix(X[first:last])
     if rows.dtype not in {np.dtype(np.float32), np.dtype(np.float64)}:
@@ -665,39 +572,28 @@ def _writable(X: InMemory, first: int, last: int) -> sp.csr_matrix:
     if not rows.has_canonical_format:
         rows = rows.copy()
         rows.sum_duplicates()
-    bad = np.isinf(rows.data)
-    if bad.any():
-        row = first + int(np.searchsorted(rows.indptr, int(np.argmax(bad)), side="right")) - 1
+    if np.isinf(rows.data).any():
+        at = int(np.argmax(np.isinf(rows.data)))
+        row = first + int(np.searchsorted(rows.indptr, at, side="right")) - 1
         raise InvalidInputError(
-            f"is infinite in row {row}, column {rows.indices[np.argmax(bad)]}.",
-            "replace the value.",
-            about="X",
+            f"is infinite in row {row}, column {rows.indices[at]}.", "replace the value.", about="X"
         )
     return rows
 
 
 @contextmanager
-def open_text(path: str | os.PathLike[str] | BinaryIO) -> Iterator[BinaryIO]:
+def _open_text(path: str | os.PathLike[str] | BinaryIO) -> Iterator[BinaryIO]:
     """Open a stream for writing: a file that appears once it is complete, standard output, or the stream given."""
     if hasattr(path, "write"):
         yield cast("BinaryIO", path)
-    elif isinstance(path, (str, os.PathLike)) and os.fspath(path) == "-":
+    elif path == "-":
         yield sys.stdout.buffer
         sys.stdout.buffer.flush()
     else:
-        name = Path(os.fsdecode(path)).name
-        with replacing(path) as file, _compressed(file, name) as stream:
+        name = Path(os.fsdecode(cast("str", path)))
+        pack = _PACKERS.get(name.suffix.lower(), nullcontext)
+        with replacing(name) as file, pack(file) as stream:
             yield stream
-
-
-def _compressed(file: BinaryIO, name: str) -> Any:
-    suffix = Path(name).suffix.lower()
-    if suffix == ".gz":
-        return gzip.GzipFile(name, "wb", compresslevel=6, fileobj=file, mtime=0)
-    if suffix == ".zst":
-        return _zstandard().ZstdCompressor().stream_writer(file, closefd=False)
-    plain = {".bz2": bz2.BZ2File, ".xz": lzma.LZMAFile}
-    return plain[suffix](file, "wb") if suffix in plain else nullcontext(file)
 
 
 def _commented(line: bytes, comment: str) -> bytes:
