@@ -233,7 +233,7 @@ def test_nothing_above_asks_which_pairs_it_has():
         "LabelFolds",
         "PreferenceFolds",
     }
-    kinds |= {"LabelFactor", "ComponentFactor", "IncidenceFactor"}
+    kinds |= {"ViolatedPreferences", "LabelFactor", "ComponentFactor", "IncidenceFactor"}
     asked = [
         f"{name}:{node.lineno}"
         for name, nodes in modules().items()

@@ -10,7 +10,7 @@ from rankwise.data.queries import encode_queries
 from rankwise.exceptions import InvalidInputError
 from rankwise.losses import LOSSES
 from rankwise.pairs.labels import find_levels, label_graph, pair_scale
-from rankwise.pairs.preferences import PreferenceMargins, preference_graph
+from rankwise.pairs.preferences import PreferenceGraph, preference_graph
 from rankwise.pairs.violations import ViolationSweep
 from rankwise.solvers.choose import MARGIN_SOLVERS
 from strategies import make_problem
@@ -44,7 +44,7 @@ def listed_pairs(name, seed=0):
     graph = preference_graph(
         winner, (winner + shift) % 60, 60, magnitude=magnitude, weight=rng.random(150), ties="exclude"
     )
-    return graph if name == "squared" else PreferenceMargins.of_graph(graph), graph
+    return graph if name == "squared" else graph.ordered(), graph
 
 
 def explicit(name, graph, scores):
@@ -120,7 +120,7 @@ def test_the_smoothed_hinge_curves_where_pairs_are_near_their_margin(kind, delta
 def test_satisfied_pairs_cost_nothing():
     _, graph = listed_pairs("hinge")
     order = np.argsort(graph.winner, kind="stable")[:1]
-    one = PreferenceMargins(60, graph.winner[order], graph.loser[order], np.ones(1), np.ones(1))
+    one = PreferenceGraph(60, graph.winner[order], graph.loser[order], np.ones(1), np.ones(1))
     scores = np.zeros(60)
     scores[one.winner] = 5.0
     for name in ("hinge", "squared_hinge"):

@@ -12,9 +12,8 @@ from rankwise.data.validation import check_qid
 from rankwise.design import as_design
 from rankwise.losses import LOSSES
 from rankwise.objectives import (
-    HingeObjective,
+    MarginObjective,
     MatrixQuadratic,
-    MeanLoss,
     ScaledObjective,
     SquaredObjective,
     WithoutColumns,
@@ -231,10 +230,7 @@ def test_means_over_pairs(loss, has_base):
     X = RNG.normal(size=(40, 3))
     base, scale = (RNG.normal(size=40), np.array([1.0, 2.0, 0.5])) if has_base else (None, None)
     design = as_design(X)
-    make = (
-        HingeObjective if loss == "hinge" else lambda *given: MeanLoss(*given[:2], LOSSES[loss], *given[2:])
-    )
-    objective = make(design, pairs, base, scale)
+    objective = MarginObjective(design, pairs, LOSSES[loss], base, scale)
     S = np.diag(np.ones(3) if scale is None else scale)
     coef = RNG.normal(size=3)
     assert objective.n_features == 3
@@ -284,7 +280,7 @@ def test_a_sample_of_the_rows():
     n = 4000
     pairs, y, _ = sweep(n, weighted=False)
     base = RNG.normal(size=n)
-    objective = HingeObjective(as_design(RNG.normal(size=(n, 1))), pairs, base)
+    objective = MarginObjective(as_design(RNG.normal(size=(n, 1))), pairs, LOSSES["hinge"], base)
     rows, sample = objective.sample(500)
     assert rows.size == 500
     f = RNG.normal(size=500)

@@ -15,15 +15,15 @@ logistic       ``log(1 + exp(f_j-f_i))``  listed pairs: Bradley-Terry, ``P(i > j
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import numpy as np
 from scipy.special import entr, expit
 
 from rankwise.arrays import Floats
-from rankwise.pairs.graph import ListedPairs, MarginPairs, PairGraph, SmoothedHinge
+from rankwise.pairs.graph import SmoothedHinge, ViolatedPairs
+from rankwise.pairs.preferences import PreferenceGraph
 
 __all__ = [
     "LOSSES",
@@ -31,14 +31,13 @@ __all__ = [
     "HingeLoss",
     "LogisticLoss",
     "Loss",
-    "SmoothLoss",
     "SquaredHingeLoss",
     "SquaredLoss",
 ]
 
 
-class Loss(ABC):
-    """A convex function of the scores, given the pairs, at some scores.
+class Loss:
+    """A convex function of the scores, given the pairs, at some scores: it has `value` and `gradient`.
 
     Attributes
     ----------
@@ -49,7 +48,7 @@ class Loss(ABC):
     has_margin : bool
         Whether only pairs near or inside a margin cost something: a loss of RankSVM.
     is_smooth : bool
-        Whether it has curvature: whether it is a `SmoothLoss`.
+        Whether it has curvature: `hessian_product` and `hessian_diagonal`, generalised where a pair is at its margin.
     is_probability : bool
         Whether it is the likelihood of a model of who wins. Such a loss takes listed pairs, without magnitudes.
     """
@@ -60,66 +59,44 @@ class Loss(ABC):
     is_smooth: ClassVar[bool] = False
     is_probability: ClassVar[bool] = False
 
-    @abstractmethod
     def __init__(self, pairs: Any, scores: Floats) -> None:
-        """Evaluate at some scores."""
+        """Keep the graph, the pairs with margins or the listed pairs, and the scores."""
+        self._pairs, self._scores = pairs, scores
 
-    @property
-    @abstractmethod
-    def value(self) -> Floats:
-        """The loss, one entry per output."""
-
-    @property
-    @abstractmethod
-    def gradient(self) -> Floats:
-        """A subgradient with respect to the scores."""
+    @cached_property
+    def _violated(self) -> ViolatedPairs:
+        return cast("ViolatedPairs", self._pairs.at(self._scores))
 
 
-class SmoothLoss(Loss):
-    """A loss that has curvature."""
-
-    is_smooth = True
-
-    @abstractmethod
-    def hessian_product(self, v: Floats) -> Floats:
-        """Apply the (generalised) Hessian with respect to the scores."""
-
-
-class SquaredLoss(SmoothLoss):
+class SquaredLoss(Loss):
     """``Σ ω t² = f'Lf - 2r'f + c``, at some scores or at several, as columns."""
 
-    name, method, has_margin = "squared", None, False
-
-    def __init__(self, graph: PairGraph, scores: Floats) -> None:
-        self._graph, self._scores = graph, scores
+    name, method, has_margin, is_smooth = "squared", None, False, True
 
     @cached_property
     def _image(self) -> Floats:
-        return self._graph.laplacian(self._scores)
+        return np.asarray(self._pairs.laplacian(self._scores))
 
     @property
     def value(self) -> Floats:
         """The loss, one entry per output."""
-        value: Floats = (self._scores * (self._image - 2 * self._graph.pull)).sum(axis=0)
-        return value + self._graph.constant
+        value = (self._scores * (self._image - 2 * self._pairs.pull)).sum(axis=0)
+        return np.asarray(value + self._pairs.constant)
 
     @property
     def gradient(self) -> Floats:
         """``2 (Lf - r)``."""
-        return 2 * (self._image - self._graph.pull)
+        return np.asarray(2 * (self._image - self._pairs.pull))
 
     def hessian_product(self, v: Floats) -> Floats:
         """Return ``2 L v``: the curvature is the same everywhere."""
-        return 2 * self._graph.laplacian(v)
+        return np.asarray(2 * self._pairs.laplacian(v))
 
 
 class HingeLoss(Loss):
     """``Σ ω max(0, t) = Σ_V ωz - d_V'f`` over the violated pairs V, with net wins ``d``."""
 
     name, method = "hinge", "svm"
-
-    def __init__(self, pairs: MarginPairs, scores: Floats) -> None:
-        self._violated = pairs.at(scores)
 
     @cached_property
     def value(self) -> Floats:
@@ -129,7 +106,7 @@ class HingeLoss(Loss):
     @property
     def gradient(self) -> Floats:
         """A subgradient: ``-d_V``."""
-        return -self._violated.net_wins
+        return np.asarray(-self._violated.net_wins)
 
     @property
     def offset(self) -> float:
@@ -145,14 +122,10 @@ class HingeLoss(Loss):
         return self._violated.degrees(delta) / delta
 
 
-class SquaredHingeLoss(SmoothLoss):
+class SquaredHingeLoss(Loss):
     """``Σ ω max(0, t)²``: the squared loss of the violated pairs."""
 
-    name, method = "squared_hinge", "svm-squared"
-
-    def __init__(self, pairs: MarginPairs, scores: Floats) -> None:
-        self._scores = scores
-        self._violated = pairs.at(scores)
+    name, method, is_smooth = "squared_hinge", "svm-squared", True
 
     @cached_property
     def _value_and_gradient(self) -> tuple[float, Floats]:
@@ -176,20 +149,21 @@ class SquaredHingeLoss(SmoothLoss):
 
     def hessian_product(self, v: Floats) -> Floats:
         """Return ``2 L_V v``: a generalised Hessian, where a pair at its margin counts as satisfied."""
-        return 2 * self._violated.laplacian(v)
+        return np.asarray(2 * self._violated.laplacian(v))
 
     def hessian_diagonal(self) -> Floats:
         """Return twice the weight of each row's violated pairs."""
         return 2 * self._violated.degrees()
 
 
-class LogisticLoss(SmoothLoss):
+class LogisticLoss(Loss):
     """``Σ ω log(1 + exp(f_j - f_i))`` over listed pairs: the likelihood of Bradley and Terry's model."""
 
-    name, method, is_probability = "logistic", "logistic", True
+    name, method = "logistic", "logistic"
+    is_smooth, is_probability = True, True
 
-    def __init__(self, pairs: ListedPairs, scores: Floats) -> None:
-        self._pairs = pairs
+    def __init__(self, pairs: PreferenceGraph, scores: Floats) -> None:
+        super().__init__(pairs, scores)
         self._difference = pairs.differences(scores)
         self._lost = expit(-self._difference)  # the probability that the loser would have won
 
@@ -201,7 +175,7 @@ class LogisticLoss(SmoothLoss):
     @cached_property
     def gradient(self) -> Floats:
         """``-A'Ωp``, p the probability that the loser would have won."""
-        return -self._pairs.at_rows(self._pairs.pair_weight * self._lost)
+        return np.asarray(-self._pairs.at_rows(self._pairs.pair_weight * self._lost))
 
     @property
     def offset(self) -> float:
@@ -210,16 +184,15 @@ class LogisticLoss(SmoothLoss):
 
     def hessian_product(self, v: Floats) -> Floats:
         """Return ``A'Ω diag(p (1 - p)) A v``."""
-        return self._pairs.at_rows(self._curvature * self._pairs.differences(v))
+        return np.asarray(self._pairs.at_rows(self._curvature * self._pairs.differences(v)))
 
     def hessian_diagonal(self) -> Floats:
         """Return the sum of ``ω p (1 - p)`` over each row's pairs."""
-        return self._pairs.at_both(self._curvature)
+        return np.asarray(self._pairs.at_both(self._curvature))
 
     @property
     def _curvature(self) -> Floats:
-        curvature: Floats = self._pairs.pair_weight * self._lost * (1 - self._lost)
-        return curvature
+        return np.asarray(self._pairs.pair_weight * self._lost * (1 - self._lost))
 
 
 LOSSES: dict[str, type[Loss]] = {

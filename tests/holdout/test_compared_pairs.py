@@ -20,7 +20,7 @@ from rankwise.holdout.leave_pair_out import (
     compared_pair_out_differences,
     compared_pair_out_error,
 )
-from rankwise.pairs.factor import LabelFactor
+from rankwise.pairs.factor import factor_of
 from rankwise.pairs.labels import label_graph
 from rankwise.pairs.pairs import ComparedRows
 from rankwise.solvers.direct import DualSpectrum
@@ -48,7 +48,7 @@ def problem_of(kind, y, weight, options):
     X = np.random.default_rng(4).normal(size=(y.size, 3))
     X[2] = X[1]
     graph = label_graph(y, check_qid(None, y.size), row_weight=weight, **options)
-    factor = LabelFactor(graph.blocks)
+    factor = factor_of(graph)
     if kind == "features":
         return X, PrimalHoldOut.with_vectors(factor.apply(X))[0]
     K = rbf_kernel(X, gamma=0.4)
@@ -229,7 +229,7 @@ def test_models_that_fit_every_row_leave_no_ties(cost, query_weight):
     y, weight = LABELS["distinct"], WEIGHTS["any"]
     options = {"ties": "include", "cost": cost, "query_weight": query_weight}
     graph = label_graph(y, check_qid(None, ROWS), row_weight=weight, **options)
-    spectrum = DualSpectrum.of_matrix(LabelFactor(graph.blocks).sandwich(K.copy()))
+    spectrum = DualSpectrum.of_matrix(factor_of(graph).sandwich(K.copy()))
     decomposition, Z = DualHoldOut.of_spectrum(spectrum), np.linalg.cholesky(K)
     ranking = ComparedRows(y, weight, cost, query_weight)
     for a, error in enumerate(compared_pair_out_error(decomposition, ranking, alphas)):

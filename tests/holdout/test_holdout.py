@@ -25,7 +25,7 @@ from rankwise.holdout.leave_pair_out import (
     leave_pair_out_error,
     leaves_one_level,
 )
-from rankwise.pairs.factor import LabelFactor
+from rankwise.pairs.factor import factor_of
 from rankwise.pairs.labels import label_graph
 from rankwise.pairs.listed import PreferencePairs
 from rankwise.pairs.pairs import ComparedRows
@@ -99,7 +99,7 @@ def test_groups_of_queries(settings, kind, features, weighted, folds):
     X, y, qid, weight = singular_design(36, features), problem.y, problem.qid, problem.sample_weight
     queries = check_qid(qid, 36)
     graph = label_graph(y, queries, row_weight=weight, **settings)
-    factor = LabelFactor(graph.blocks)
+    factor = factor_of(graph)
     target = factor.target(graph.pull)[:, None]
     codes = queries.codes % 3 if folds else queries.codes
     groups = groups_of(codes)
@@ -152,7 +152,7 @@ class TestOneRanking:
         Y = np.column_stack([rng.integers(0, 3, size=m), rng.normal(size=m)]).astype(float)
         weight = rng.integers(1, 4, size=m).astype(float) if weighted else None
         graph = label_graph(Y, check_qid(None, m), row_weight=weight)
-        factor = LabelFactor(graph.blocks)
+        factor = factor_of(graph)
         share = np.ones(m) if weight is None else weight
         u = np.sqrt(share / share.sum())
         return X, Y, weight, factor.target(graph.pull), u, decompose(kind, X, factor)
@@ -193,7 +193,7 @@ def test_pairs_weighing_one_are_the_size_convention_at_a_smaller_alpha():
     """Equation 38 of the 2009 paper."""
     m, alpha = 15, 3.0
     X, y = singular_design(m, 4), np.random.default_rng(1).normal(size=m)
-    factor = LabelFactor(label_graph(y, check_qid(None, m)).blocks)
+    factor = factor_of(label_graph(y, check_qid(None, m)))
     decomposition = decompose("dual", X, factor)
     pairs = np.array([0, 4]), np.array([9, 2])
     u = np.full(m, 1 / np.sqrt(m))
@@ -230,7 +230,7 @@ def test_leave_pair_out_ties_where_nothing_is_left_to_learn(cost, query_weight, 
 def test_two_rows_that_leave_one_level_score_alike(kind):
     """To the last bit, and in that output alone."""
     X, y = singular_design(8, 3), np.column_stack([np.arange(8) == 5, np.arange(8)]).astype(float)
-    factor = LabelFactor(label_graph(y, check_qid(None, 8)).blocks)
+    factor = factor_of(label_graph(y, check_qid(None, 8)))
     pairs = np.full(7, 5), np.delete(np.arange(8), 5)
     u = np.full(8, 8**-0.5)
     found = differences_of(decompose(kind, X, factor), y, u, pairs, ALPHAS)
@@ -255,7 +255,7 @@ def test_units_of_labels_and_weights_do_not_matter(kind, weighted, units):
     weight = np.random.default_rng(2).lognormal(size=m) if weighted else np.ones(m)
     errors = []
     for unit in (1.0, units):
-        factor = LabelFactor(label_graph(y, check_qid(None, m), row_weight=weight * unit).blocks)
+        factor = factor_of(label_graph(y, check_qid(None, m), row_weight=weight * unit))
         u = np.sqrt(weight * unit / (weight * unit).sum())
         decomposition = decompose(kind, X, factor)
         errors.append(leave_pair_out_error(decomposition, y / unit, u, alphas * unit))
@@ -270,7 +270,7 @@ def test_an_offset_of_all_labels_changes_nothing(weighted):
     m = 20
     X, y = singular_design(m, 4), np.random.default_rng(1).integers(0, 5, size=(m, 2)).astype(float)
     weight = np.random.default_rng(2).lognormal(size=m) if weighted else np.ones(m)
-    factor = LabelFactor(label_graph(y, check_qid(None, m), row_weight=weight).blocks)
+    factor = factor_of(label_graph(y, check_qid(None, m), row_weight=weight))
     u = np.sqrt(weight / weight.sum())
     decomposition = decompose("dual", X, factor)
     pairs = np.triu_indices(m, 1)

@@ -13,7 +13,7 @@ from rankwise.design import as_design
 from rankwise.fitting.problem import KernelProblem
 from rankwise.holdout.spaces import ColumnSpace, KernelSpace
 from rankwise.kernels import Kernel
-from rankwise.pairs.factor import LabelFactor
+from rankwise.pairs.factor import factor_of
 from rankwise.pairs.labels import label_graph
 from rankwise.pairs.listed import PreferencePairs
 from rankwise.pairs.plan import Plan
@@ -54,7 +54,7 @@ def test_columns_of_labelled_rows(columns, storage, power):
     X, (Y, qid) = rows_of(columns), labelled()
     space = ColumnSpace.of_design(as_design(storage(X)), power)
     graph = label_graph(Y, check_qid(qid, ROWS))
-    decomposed = space.decompose(graph, LabelFactor(graph.blocks))
+    decomposed = space.decompose(graph, factor_of(graph))
     for output in range(2):
         pairs = label_pairs(Y[:, output], qid)
         for alpha in ALPHAS:
@@ -100,13 +100,13 @@ def test_a_kernel_of_labelled_rows(basis):
     Y, qid = labelled()
     space = KernelSpace(problem)
     graph = label_graph(Y, check_qid(qid, ROWS))
-    decomposed = space.decompose(graph, LabelFactor(graph.blocks))
+    decomposed = space.decompose(graph, factor_of(graph))
     columns = np.arange(ROWS) if basis is None else basis
     values, vectors = np.linalg.eigh(K[np.ix_(columns, columns)])
     Z = K[:, columns] @ (vectors / np.sqrt(values))  # its features
     train, test = np.flatnonzero(np.arange(ROWS) % 3), np.flatnonzero(np.arange(ROWS) % 3 == 0)
     own = label_graph(Y[train, :1], check_qid(qid[train], train.size))
-    refitted = space.refitted(train, own, LabelFactor(own.blocks))
+    refitted = space.refitted(train, own, factor_of(own))
     for alpha in ALPHAS:
         for output in range(2):
             w = solve_rankrls(Z, label_pairs(Y[:, output], qid), alpha)

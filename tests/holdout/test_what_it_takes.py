@@ -18,7 +18,7 @@ from rankwise.holdout.spaces import (
     exact_bytes,
 )
 from rankwise.kernels import Kernel
-from rankwise.pairs.factor import LabelFactor
+from rankwise.pairs.factor import factor_of
 from rankwise.pairs.labelled import LabelPairs
 from rankwise.pairs.labels import label_graph
 from rankwise.pairs.listed import PreferencePairs
@@ -91,7 +91,7 @@ def listed_pairs(n_rows, size):
     return preference_graph(winner, loser, n_rows), np.concatenate([first, first])
 
 
-def factor_of(graph, group):
+def factor_of_pairs(graph, group):
     return PreferencePairs(None, graph).factored(graph, None if group is None else Plan.of_folds(group))[0]
 
 
@@ -104,9 +104,9 @@ def test_a_kernel_asks_for_the_memory_that_its_decomposition_takes(work):
         problem = KernelProblem(Kernel("linear"), X, None, MemoryBudget(limit), 1)
         if work == "rows":
             graph = label_graph(y, check_qid(None, n))
-            return KernelSpace(problem).decompose(graph, LabelFactor(graph.blocks))
+            return KernelSpace(problem).decompose(graph, factor_of(graph))
         graph, group = listed_pairs(n, n)
-        return KernelSpace(problem).decompose(graph, factor_of(graph, group))
+        return KernelSpace(problem).decompose(graph, factor_of_pairs(graph, group))
 
     decompose()  # what is imported or cached stays
     peak = peak_of(decompose)
@@ -127,7 +127,7 @@ def test_pairs_of_explicit_columns_ask_for_what_they_take(n_rows, n_columns, sha
     X = np.random.default_rng(0).normal(size=(n_rows, n_columns))
 
     def decompose(limit=None):
-        return _of_features(X, graph, factor_of(graph, group), np.asarray, MemoryBudget(limit))
+        return _of_features(X, graph, factor_of_pairs(graph, group), np.asarray, MemoryBudget(limit))
 
     decompose()
     assert asked / 2 < peak_of(decompose) < asked
@@ -148,7 +148,7 @@ def test_columns_ask_for_what_their_decomposition_takes(shape, monkeypatch):
         label_graph(rng.normal(size=n_rows), check_qid(None, n_rows)),
     )
     space = ColumnSpace.of_design(design, 0.0)
-    factor = LabelFactor(graph.blocks)
+    factor = factor_of(graph)
     space.decompose(graph, factor)
     assert asked / 2 < peak_of(lambda: space.decompose(graph, factor)) < 1.2 * asked
     monkeypatch.setattr(memory, "_ALWAYS_FITS", 0)

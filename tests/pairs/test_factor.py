@@ -5,9 +5,9 @@ import pytest
 
 from oracles import Pairs, label_pairs
 from rankwise.data.validation import check_qid
-from rankwise.pairs.factor import LabelFactor
+from rankwise.pairs.factor import ColumnFactor, ComponentFactor, IncidenceFactor, factor_of
 from rankwise.pairs.labels import label_graph
-from rankwise.pairs.preferences import ComponentFactor, IncidenceFactor, preference_graph
+from rankwise.pairs.preferences import preference_graph
 from strategies import make_problem
 
 SETTINGS = [
@@ -30,7 +30,7 @@ def test_factor_of_explicit_pairs(settings, weighted, queries):
     m = problem.y.size
     graph = label_graph(problem.y, check_qid(problem.qid, m), row_weight=problem.sample_weight, **settings)
     pairs = label_pairs(problem.y, problem.qid, sample_weight=problem.sample_weight, **settings)
-    factor = LabelFactor(graph.blocks)
+    factor = factor_of(graph)
     F = factor.apply(np.eye(m))
     np.testing.assert_allclose(F.T @ F, pairs.laplacian, atol=1e-11)
     np.testing.assert_allclose(factor.transposed(np.eye(m)), F.T, atol=1e-12)
@@ -70,10 +70,13 @@ def test_factors_of_listed_pairs(cost):
         np.testing.assert_allclose(
             np.where(kept[:, None], factor.values(factor.apply(v)), 0.0), expected, atol=1e-10
         )
-    keeps = rng.integers(2, size=(kept.size, 2)).astype(float)
-    masked, whole = IncidenceFactor(graph, keeps), IncidenceFactor(graph)
-    np.testing.assert_allclose(masked.apply(v), keeps * whole.apply(v))
-    u = rng.normal(size=keeps.shape)
-    np.testing.assert_allclose(masked.transposed(u), whole.transposed(keeps * u))
-    np.testing.assert_allclose(masked.model(1, u[:, 1]), whole.transposed(keeps[:, 1] * u[:, 1]))
+    whole, other = IncidenceFactor(graph), IncidenceFactor(graph.chosen(np.arange(20)))
+    alone = ColumnFactor([whole])
+    np.testing.assert_array_equal(alone.apply(v), whole.apply(v))
+    u = rng.normal(size=kept.size)
+    np.testing.assert_array_equal(alone.transposed(u[:, None])[:, 0], whole.transposed(u))
+    np.testing.assert_array_equal(alone.model(1, u), whole.transposed(u))
+    pair = ColumnFactor([other, other])
+    np.testing.assert_allclose(pair.apply(v), other.apply(v))
+    np.testing.assert_allclose(pair.transposed(pair.apply(v)), other.transposed(other.apply(v)))
     assert not symmetric.apply(np.eye(20))[18:].any()

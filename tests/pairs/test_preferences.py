@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from oracles import Pairs
 from rankwise.pairs.labels import COSTS, TIES
-from rankwise.pairs.listed import PreferenceFolds
+from rankwise.pairs.listed import PreferenceFolds, PreferencePairs
 from rankwise.pairs.plan import Plan
 from rankwise.pairs.preferences import preference_graph
 
@@ -143,7 +143,7 @@ def test_masked_columns_lack_their_own_pairs(ties):
     n_folds = 4
     fold = rng.integers(-1, n_folds, size=winner.size)
     graph = preference_graph(winner, loser, ROWS, magnitude=magnitude, weight=weight, ties=ties, n_threads=2)
-    masked = PreferenceFolds(graph, Plan.of_folds(fold))
+    masked = PreferenceFolds(PreferencePairs(None, graph), Plan.of_folds(fold), 0)
     V = rng.normal(size=(ROWS, n_folds))
     image = masked.laplacian(V)
     for c in range(n_folds):
@@ -161,7 +161,7 @@ def test_several_folds_may_lack_the_same_pair():
     rng = np.random.default_rng(4)
     lacking = rng.random((3, winner.size)) < 0.5
     fold, pair = np.nonzero(lacking)
-    masked = PreferenceFolds(graph, Plan(pair, fold, pair >= 0, winner.size, 3))
+    masked = PreferenceFolds(PreferencePairs(None, graph), Plan(pair, fold, pair >= 0, winner.size, 3), 0)
     V = rng.normal(size=(ROWS, 3))
     image = masked.laplacian(V)
     for c in range(3):

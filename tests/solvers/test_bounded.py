@@ -6,8 +6,8 @@ from scipy.optimize import minimize, nnls
 
 from rankwise.design import as_design
 from rankwise.losses import SquaredHingeLoss
-from rankwise.objectives import MatrixQuadratic, MeanLoss
-from rankwise.pairs.preferences import PreferenceMargins
+from rankwise.objectives import MarginObjective, MatrixQuadratic
+from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.solvers.bounded import Bounds, bounded_gap, minimise_bounded, polished
 from rankwise.solvers.solution import Status
 
@@ -18,8 +18,8 @@ def make_objective(seed):
     pairs = rng.integers(40, size=(2, 200))
     pairs = pairs[:, pairs[0] != pairs[1]]
     size = pairs.shape[1]
-    margins = PreferenceMargins(40, *pairs, rng.uniform(0.5, 2, size=size), np.ones(size))
-    return MeanLoss(as_design(X), margins, SquaredHingeLoss)
+    margins = PreferenceGraph(40, *pairs, rng.uniform(0.5, 2, size=size), np.ones(size))
+    return MarginObjective(as_design(X), margins, SquaredHingeLoss)
 
 
 @pytest.mark.parametrize("seed", range(4))

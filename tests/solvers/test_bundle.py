@@ -6,9 +6,10 @@ import pytest
 from oracles import simplex_gap
 from rankwise.data.queries import one_query
 from rankwise.design import as_design
-from rankwise.objectives import HingeObjective
+from rankwise.losses import HingeLoss
+from rankwise.objectives import MarginObjective
 from rankwise.pairs.labels import find_levels, pair_scale
-from rankwise.pairs.preferences import PreferenceMargins
+from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.pairs.violations import ViolationSweep
 from rankwise.solvers.bundle import _Planes, minimise_by_planes
 from rankwise.solvers.solution import Status
@@ -21,8 +22,8 @@ def hinge(seed=0, rows=40, features=5, pairs=150, scale=1.0):
     X = scale * rng.normal(size=(rows, features))
     winner = rng.integers(rows, size=pairs)
     loser = (winner + rng.integers(1, rows, size=pairs)) % rows
-    return HingeObjective(
-        as_design(X), PreferenceMargins(rows, winner, loser, np.ones(pairs), np.full(pairs, MARGIN))
+    return MarginObjective(
+        as_design(X), PreferenceGraph(rows, winner, loser, np.ones(pairs), np.full(pairs, MARGIN)), HingeLoss
     )
 
 
@@ -31,8 +32,10 @@ def real_valued(rows, features=4, seed=0):
     X, queries = rng.normal(size=(rows, features)), one_query(rows)
     y = X @ rng.normal(size=features) + rng.normal(size=rows)
     levels = find_levels(y, queries)
-    return HingeObjective(
-        as_design(X), ViolationSweep.from_levels(levels, queries, scale=pair_scale(levels, "equal"))
+    return MarginObjective(
+        as_design(X),
+        ViolationSweep.from_levels(levels, queries, scale=pair_scale(levels, "equal")),
+        HingeLoss,
     )
 
 

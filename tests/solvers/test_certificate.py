@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from rankwise.design import as_design
-from rankwise.losses import SquaredHingeLoss
-from rankwise.objectives import HingeObjective, MeanLoss
-from rankwise.pairs.preferences import PreferenceMargins
+from rankwise.losses import HingeLoss, SquaredHingeLoss
+from rankwise.objectives import MarginObjective
+from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.solvers.newton import LowerBound, StoppingRule, solve_linear_limit
 from rankwise.solvers.solution import Status
 
@@ -65,9 +65,13 @@ def objectives(scale):
     X = scale * rng.normal(size=(20, 3))
     winner = rng.integers(20, size=50)
     loser = (winner + rng.integers(1, 20, size=50)) % 20
-    margins = PreferenceMargins(20, winner, loser, np.ones(50), np.full(50, MARGIN))
+    margins = PreferenceGraph(20, winner, loser, np.ones(50), np.full(50, MARGIN))
     D = X[winner] - X[loser]
-    return D, HingeObjective(as_design(X), margins), MeanLoss(as_design(X), margins, SquaredHingeLoss)
+    return (
+        D,
+        MarginObjective(as_design(X), margins, HingeLoss),
+        MarginObjective(as_design(X), margins, SquaredHingeLoss),
+    )
 
 
 class TestLinearLimit:

@@ -8,10 +8,10 @@ from all_pairs import pairwise
 from oracles import label_pairs
 from rankwise.data.queries import encode_queries, one_query
 from rankwise.design import as_design
-from rankwise.losses import LogisticLoss, SquaredHingeLoss
-from rankwise.objectives import HingeObjective, MeanLoss, SquaredObjective
+from rankwise.losses import LOSSES, HingeLoss, LogisticLoss, SquaredHingeLoss
+from rankwise.objectives import MarginObjective, SquaredObjective
 from rankwise.pairs.labels import find_levels, label_graph, pair_scale
-from rankwise.pairs.preferences import PreferenceMargins, preference_graph
+from rankwise.pairs.preferences import preference_graph
 from rankwise.pairs.violations import ViolationSweep
 from rankwise.solvers import bundle
 from rankwise.solvers.bundle import minimise_by_planes
@@ -39,11 +39,7 @@ def sweep_of(problem):
 
 def objectives(loss, **options):
     problem = make_problem(1, rows=80, features=6, **options)
-    return (
-        HingeObjective(as_design(problem.X), sweep_of(problem))
-        if loss == "hinge"
-        else MeanLoss(as_design(problem.X), sweep_of(problem), SquaredHingeLoss)
-    )
+    return MarginObjective(as_design(problem.X), sweep_of(problem), LOSSES[loss])
 
 
 def value(objective, alpha, coef):
@@ -77,7 +73,7 @@ def by_linear_constraints(problem, alpha, nonnegative=False):
 @pytest.mark.parametrize("alpha", [0.1, 1e-3])
 def test_the_minimum_is_that_of_the_dual_over_explicit_pairs(alpha):
     problem = make_problem(1, rows=40)
-    objective = HingeObjective(as_design(problem.X), sweep_of(problem))
+    objective = MarginObjective(as_design(problem.X), sweep_of(problem), HingeLoss)
     solution = minimise_smoothed(objective, alpha, tol=1e-8)
     assert value(objective, alpha, solution.coef) == pytest.approx(
         by_linear_constraints(problem, alpha), abs=1e-6
@@ -127,9 +123,7 @@ def test_columns_of_any_scale_get_an_honest_gap(loss, scale):
     problem.X = problem.X * scale
     pairs = sweep_of(problem)
     design = as_design(problem.X)
-    objective = (
-        HingeObjective(design, pairs) if loss == "hinge" else MeanLoss(design, pairs, SquaredHingeLoss)
-    )
+    objective = MarginObjective(design, pairs, LOSSES[loss])
     solvers = HINGE if loss == "hinge" else SMOOTH
     solutions = [solve(objective, 1e-4, tol=1e-3, max_iter=300) for solve in solvers.values()]
     assert solutions[0].status is Status.CONVERGED  # smoothing, and Newton
@@ -145,7 +139,7 @@ def test_logistic_agrees_with_bfgs_on_explicit_pairs():
     loser = (winner + rng.integers(1, 30, size=80)) % 30
     weight = rng.random(80)
     graph = preference_graph(winner, loser, 30, weight=weight)
-    objective = MeanLoss(as_design(X), PreferenceMargins.of_graph(graph), LogisticLoss)
+    objective = MarginObjective(as_design(X), graph.ordered(), LogisticLoss)
     D = X[winner] - X[loser]
     expected = scipy.optimize.minimize(
         lambda w: weight @ np.logaddexp(0, -D @ w) / weight.sum() + 0.01 * w @ w, np.zeros(4), tol=1e-10
@@ -160,7 +154,7 @@ def test_logistic_agrees_with_bfgs_on_explicit_pairs():
 def test_iterations_of_plain_planes_stay_within_the_papers_bound(rows, alpha, tol):
     """Teo et al.: log2(value at 0 / ...) + 8 G²/(λ tol) iterations, G the largest gradient; independent of rows."""
     problem = make_problem(0, rows=rows, features=10, queries=1, real=True)
-    objective = HingeObjective(as_design(problem.X), sweep_of(problem))
+    objective = MarginObjective(as_design(problem.X), sweep_of(problem), HingeLoss)
     solution = plain(objective, alpha, tol=tol)
     steepest = np.linalg.norm(objective.at(np.zeros(10)).gradient)
     assert solution.n_iter <= 8 * steepest**2 / (2 * alpha * tol) + 20
@@ -169,7 +163,7 @@ def test_iterations_of_plain_planes_stay_within_the_papers_bound(rows, alpha, to
 
 def test_a_sampled_line_search_and_dropped_planes_change_nothing(monkeypatch):
     problem = make_problem(0, rows=400, features=10, queries=1, real=True)
-    objective = HingeObjective(as_design(problem.X), sweep_of(problem))
+    objective = MarginObjective(as_design(problem.X), sweep_of(problem), HingeLoss)
     expected = minimise_by_planes(objective, 1e-3, tol=1e-6)
     monkeypatch.setattr(bundle, "_SAMPLE", 50)
     monkeypatch.setattr(bundle, "_MOST_PLANES", 12)
@@ -218,7 +212,7 @@ def test_a_lower_bound_never_falls_and_never_exceeds_the_minimum():
 
 def margin_objective(X, problem, loss):
     pairs, design = sweep_of(problem), as_design(X)
-    return HingeObjective(design, pairs) if loss == "hinge" else MeanLoss(design, pairs, SquaredHingeLoss)
+    return MarginObjective(design, pairs, LOSSES[loss])
 
 
 def curvature_of(X, problem, *, is_whole=True):
@@ -280,16 +274,16 @@ def test_pairs_that_nearly_contradict_each_other_leave_a_small_model(loss, exces
     other = (one + rng.integers(1, 30, size=100)) % 30
     weight = np.concatenate([1 + excess * rng.random(100), np.ones(100)])
     graph = preference_graph(np.concatenate([one, other]), np.concatenate([other, one]), 30, weight=weight)
-    margins, D, total = PreferenceMargins.of_graph(graph), X[one] - X[other], weight.sum()
+    margins, D, total = graph.ordered(), X[one] - X[other], weight.sum()
     slope, curvature = {"hinge": (1, 0), "squared_hinge": (2, 2), "logistic": (0.5, 0.25)}[loss]
     pull = slope * D.T @ (weight[:100] - weight[100:]) / total
     H = curvature * D.T @ (D * (weight[:100] + weight[100:])[:, None]) / total
     design = as_design(X)
     if loss == "hinge":
-        solution = minimise_smoothed(HingeObjective(design, margins), 0.1)
+        solution = minimise_smoothed(MarginObjective(design, margins, HingeLoss), 0.1)
     else:
         kind = SquaredHingeLoss if loss == "squared_hinge" else LogisticLoss
-        solution = minimise_by_newton(MeanLoss(design, margins, kind), 0.1, tol=1e-8)
+        solution = minimise_by_newton(MarginObjective(design, margins, kind), 0.1, tol=1e-8)
     expected = np.linalg.solve(H + 0.2 * np.eye(4), pull)
     assert solution.status is Status.CONVERGED
     np.testing.assert_allclose(solution.coef, expected, rtol=1e-3, atol=1e-3 * np.abs(expected).max())

@@ -7,8 +7,8 @@ import scipy.optimize
 from all_pairs import pairwise
 from rankwise.design import as_design
 from rankwise.losses import LogisticLoss, SquaredHingeLoss
-from rankwise.objectives import MeanLoss
-from rankwise.pairs.preferences import PreferenceMargins
+from rankwise.objectives import MarginObjective
+from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.solvers.newton import minimise_by_newton
 from rankwise.solvers.solution import Status
 
@@ -23,7 +23,7 @@ def preferences(seed=0, rows=40, features=6, pairs=150):
 
 def objective_of(X, winner, loser, loss=SquaredHingeLoss):
     ones = np.ones(winner.size)
-    return MeanLoss(as_design(X), PreferenceMargins(len(X), winner, loser, ones, ones), loss)
+    return MarginObjective(as_design(X), PreferenceGraph(len(X), winner, loser, ones, ones), loss)
 
 
 def test_a_loss_that_is_a_parabola_all_the_way_takes_one_step_and_four_reads():

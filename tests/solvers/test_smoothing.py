@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from rankwise.design import as_design
-from rankwise.objectives import HingeObjective
-from rankwise.pairs.preferences import PreferenceMargins
+from rankwise.losses import HingeLoss
+from rankwise.objectives import MarginObjective
+from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.solvers.newton import minimise_smoothed
 from rankwise.solvers.solution import Status
 
@@ -19,8 +20,8 @@ def hinge(seed=0, rows=60, features=5, pairs=300, scale=1.0):
     loser = (winner + rng.integers(1, rows, size=pairs)) % rows
     swap = (X[winner] - X[loser]).sum(axis=1) + scale * 2 * rng.normal(size=pairs) < 0
     winner, loser = np.where(swap, loser, winner), np.where(swap, winner, loser)
-    return HingeObjective(
-        as_design(X), PreferenceMargins(rows, winner, loser, np.ones(pairs), np.full(pairs, MARGIN))
+    return MarginObjective(
+        as_design(X), PreferenceGraph(rows, winner, loser, np.ones(pairs), np.full(pairs, MARGIN)), HingeLoss
     )
 
 

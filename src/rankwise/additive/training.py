@@ -17,7 +17,7 @@ from rankwise.arrays import Floats
 from rankwise.design import Design
 from rankwise.fitting.margins import MarginFit
 from rankwise.losses import HingeLoss, SquaredHingeLoss, SquaredLoss
-from rankwise.objectives import MeanLoss, SquaredObjective
+from rankwise.objectives import MarginObjective, SquaredObjective
 from rankwise.pairs.graph import MarginPairs, PairGraph
 from rankwise.solvers.bounded import Bounds, minimise_bounded
 from rankwise.solvers.choose import SOLVERS, SolverOptions, choose_solver
@@ -52,7 +52,7 @@ class MarginTraining:
     def on(self, design: Design, nonnegative: _Mask) -> LossSolver:
         """Return a solver for a design."""
         if nonnegative.any():
-            objective = MeanLoss(design, self.pairs, SquaredHingeLoss)
+            objective = MarginObjective(design, self.pairs, SquaredHingeLoss)
             return _bounded(objective, nonnegative, self.fit.tol, self.fit.max_iter)
         return partial(self._solve, design)
 
@@ -81,9 +81,9 @@ class SquaredTraining:
     def on(self, design: Design, nonnegative: _Mask) -> LossSolver:
         """Return a solver for a design."""
         if nonnegative.any():
-            loss: Any = SquaredLoss
             graph: Any = self.graph
-            return _bounded(MeanLoss(design, graph, loss), nonnegative, self.tol, self.max_iter)
+            objective = MarginObjective(design, graph, SquaredLoss)
+            return _bounded(objective, nonnegative, self.tol, self.max_iter)
         return _SquaredSolver(self, SquaredObjective(design, self.graph)).solve
 
     def slopes(self, scores: Floats) -> tuple[Floats, Floats]:

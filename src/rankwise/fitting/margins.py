@@ -13,8 +13,8 @@ from rankwise.design import Design, Products
 from rankwise.exceptions import InvalidInputError
 from rankwise.fitting.notices import Notice
 from rankwise.fitting.problem import Restriction
-from rankwise.losses import LOSSES, SmoothLoss
-from rankwise.objectives import HingeObjective, MeanLoss, SquaredObjective
+from rankwise.losses import LOSSES
+from rankwise.objectives import MarginObjective, SquaredObjective
 from rankwise.pairs.graph import MarginPairs, PairGraph
 from rankwise.pairs.pairs import Pairs
 from rankwise.runtime.progress import ProgressLine
@@ -156,7 +156,7 @@ class MarginFit:
 
     def _solve(
         self,
-        objective: HingeObjective | MeanLoss,
+        objective: MarginObjective,
         alpha: float,
         start: Floats | None,
         curvature: Curvature | None,
@@ -168,7 +168,6 @@ class MarginFit:
             n_features = objective.n_features
             origin, scale = self.restriction.origin(n_features), self.restriction.scale(n_features)
             bounds = self.restriction.bounds(origin, scale)
-            assert isinstance(objective, MeanLoss)
             is_out = self.restriction.unpenalised
             units = None if is_out is None else _units(objective, is_out)
             return minimise_bounded(
@@ -217,15 +216,12 @@ class MarginFit:
             remedy = f"use solver='bundle', which can prove smaller gaps; or {remedy}"
         return Notice(what, remedy)
 
-    def _objective(self, design: Products, pairs: MarginPairs) -> HingeObjective | MeanLoss:
+    def _objective(self, design: Products, pairs: MarginPairs) -> MarginObjective:
         known, base, scale = self.restriction, None, None
         if known is not None:
             base = None if known.prior is None or not known.prior.any() else design.dot(known.prior)
             scale = None if known.penalty is None else known.scale(design.shape[1])
-        loss = LOSSES[self.loss]
-        if issubclass(loss, SmoothLoss):
-            return MeanLoss(design, pairs, loss, base, scale)
-        return HingeObjective(design, pairs, base, scale)
+        return MarginObjective(design, pairs, LOSSES[self.loss], base, scale)
 
 
 @dataclass
@@ -242,7 +238,7 @@ class _Shown:
         return n_iter > 0 and self.watcher is not None and self.watcher(coef, gap, n_iter)
 
 
-def _units(objective: HingeObjective | MeanLoss, is_out: Bools) -> Floats:
+def _units(objective: MarginObjective, is_out: Bools) -> Floats:
     """Return the units of columns without a penalty for `minimise_bounded`; scores then differ by about a margin.
 
     Columns are measured inside pairs, because differences between queries do not affect the order. A column that is

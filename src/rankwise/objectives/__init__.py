@@ -29,13 +29,12 @@ equal    1 / (pairs of the query) pairs with different labels; each query weighs
 
 The penalty ``α‖w‖²`` is not part of an objective: solvers add it, once.
 
-A solver declares what it needs: `QuadraticObjective`, or for losses with margins `MarginObjective`, `MeanLoss` (with
-Hessians) or `HingeObjective` (which can be smoothed).
+A solver declares which one it minimises: a `QuadraticObjective`, or the `MarginObjective` of a loss with margins.
 """
 
 from __future__ import annotations
 
-from rankwise.objectives.margins import HingeObjective, HingePoint, MarginObjective, MeanLoss, MeanLossPoint
+from rankwise.objectives.margins import MarginObjective, MarginPoint
 from rankwise.objectives.quadratic import (
     BalancedObjective,
     MatrixQuadratic,
@@ -48,12 +47,9 @@ from rankwise.objectives.quadratic import (
 
 __all__ = [
     "BalancedObjective",
-    "HingeObjective",
-    "HingePoint",
     "MarginObjective",
+    "MarginPoint",
     "MatrixQuadratic",
-    "MeanLoss",
-    "MeanLossPoint",
     "QuadraticObjective",
     "ScaledObjective",
     "SquaredObjective",

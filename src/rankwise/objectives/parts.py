@@ -23,7 +23,6 @@ from rankwise.arrays import Floats
 from rankwise.design import Design
 from rankwise.design.fused import in_row_order
 from rankwise.objectives.quadratic import (
-    BalancedObjective,
     MatrixQuadratic,
     QuadraticObjective,
     ScaledObjective,
@@ -108,31 +107,13 @@ class BlockPart(QuadraticObjective):
         return diagonal if self._join is None else diagonal + self._join[0] ** 2
 
 
-class _PenaltyPart(QuadraticObjective):
-    """The penalty that a `BalancedObjective` contains."""
-
-    def __init__(self, whole: BalancedObjective) -> None:
-        self._whole = whole
-
-    @property
-    def rhs(self) -> Floats:
-        return np.zeros_like(self._whole.rhs)
-
-    def _product(self, v: Floats) -> Floats:
-        penalty = self._whole.penalty
-        return v * (penalty if v.ndim == 1 else penalty[:, None])
-
-    def diagonal(self) -> Floats:
-        return self._whole.penalty
-
-
 def parts_of(objective: QuadraticObjective, n_rows: int | None = None) -> Iterator[QuadraticObjective]:
     """Yield the parts of an objective, blocks of about `n_rows` rows, or the objective if it cannot be cut."""
     if isinstance(objective, ScaledObjective):
+        penalty = objective.penalty
         for part in parts_of(objective.unscaled, n_rows):
-            yield ScaledObjective(part, objective.column_scale, objective.origin)
-        if isinstance(objective, BalancedObjective):
-            yield _PenaltyPart(objective)
+            yield ScaledObjective(part, objective.column_scale, objective.origin, penalty)
+            penalty = 0.0  # the first part has it
         return
     blocks = objective.graph.blocks if isinstance(objective, SquaredObjective) else None
     if not isinstance(objective, SquaredObjective) or blocks is None or not objective.design.has_rows:

@@ -188,16 +188,21 @@ class SquaredObjective(QuadraticObjective):
 
 
 class ScaledObjective(QuadraticObjective):
-    """An objective of ``u``, where ``w = origin + column_scale u``; its constant is left out.
+    """An objective of ``u``, where ``w = origin + column_scale u``, plus ``Σ penalty u²``; its constant is left out.
 
     A penalty on ``‖u‖²`` is a prior on the columns. With ``s = D^-p``, ``D = diag(H)``, it becomes ``α w'D^(2p) w``:
     another model, chosen on purpose.
     """
 
     def __init__(
-        self, objective: QuadraticObjective, column_scale: Floats, origin: Floats | None = None
+        self,
+        objective: QuadraticObjective,
+        column_scale: Floats,
+        origin: Floats | None = None,
+        penalty: Floats | float = 0.0,
     ) -> None:
-        self.unscaled, self.column_scale, self.origin = objective, column_scale, origin
+        self.unscaled, self.column_scale = objective, column_scale
+        self.origin, self.penalty = origin, penalty
 
     @cached_property
     def rhs(self) -> Floats:
@@ -209,21 +214,21 @@ class ScaledObjective(QuadraticObjective):
         return self._scaled(rhs)
 
     def _product(self, v: Floats) -> Floats:
-        """Apply ``diag(s) H diag(s)``."""
-        return self._scaled(self.unscaled.product(self._scaled(v)))
+        """Apply ``diag(s) H diag(s) + diag(penalty)``."""
+        return self._scaled(self.unscaled.product(self._scaled(v))) + (v.T * self.penalty).T
 
     def matrix(self) -> Floats:
-        """Return ``diag(s) H diag(s)``."""
+        """Return the matrix."""
         scaled: Floats = self.unscaled.matrix() * self.column_scale * self.column_scale[:, None]
+        scaled[np.diag_indices_from(scaled)] += self.penalty
         return scaled
 
     def diagonal(self) -> Floats:
-        """Return the diagonal of ``diag(s) H diag(s)``."""
-        scaled: Floats = self.unscaled.diagonal() * self.column_scale**2
-        return scaled
+        """Return its diagonal."""
+        return np.asarray(self.unscaled.diagonal() * self.column_scale**2 + self.penalty)
 
     def sizes(self) -> Floats | None:
-        """Return its approximate diagonal."""
+        """Return its approximate diagonal, without the penalty."""
         sizes = self.unscaled.sizes()
         return None if sizes is None else sizes * self.column_scale**2
 
@@ -235,7 +240,7 @@ class ScaledObjective(QuadraticObjective):
         return coef + (self.origin if u.ndim == self.origin.ndim else self.origin[:, None])
 
     def _scaled(self, v: Floats) -> Floats:
-        return v * (self.column_scale if v.ndim == 1 else self.column_scale[:, None])
+        return (v.T * self.column_scale).T
 
 
 class BalancedObjective(ScaledObjective):
@@ -252,22 +257,9 @@ class BalancedObjective(ScaledObjective):
         column_scale: Floats,
         origin: Floats | None = None,
     ) -> None:
-        super().__init__(objective, column_scale, origin)
         penalty = alpha * column_scale**2
         self.floor = float(penalty.min(initial=np.inf))
-        self.penalty: Floats = penalty - self.floor
-
-    def _product(self, v: Floats) -> Floats:
-        """Apply ``H'``."""
-        return super()._product(v) + v * (self.penalty if v.ndim == 1 else self.penalty[:, None])
-
-    def matrix(self) -> Floats:
-        """Return ``H'``."""
-        return super().matrix() + np.diag(self.penalty)
-
-    def diagonal(self) -> Floats:
-        """Return the diagonal of ``H'``."""
-        return super().diagonal() + self.penalty
+        super().__init__(objective, column_scale, origin, penalty - self.floor)
 
 
 class WithoutColumns(QuadraticObjective):
@@ -333,13 +325,10 @@ class WithoutColumns(QuadraticObjective):
 class MatrixQuadratic(QuadraticObjective):
     """``u'Hu - 2b'u`` of a matrix and of one vector, or of one per output."""
 
-    def __init__(self, matrix: Floats, rhs: Floats) -> None:
-        self._matrix, self._rhs = matrix, rhs
+    rhs: Floats = np.empty(0)
 
-    @property
-    def rhs(self) -> Floats:
-        """``b``."""
-        return self._rhs
+    def __init__(self, matrix: Floats, rhs: Floats) -> None:
+        self._matrix, self.rhs = matrix, rhs
 
     def _product(self, v: Floats) -> Floats:
         return np.asarray(self._matrix @ v)

@@ -1,54 +1,46 @@
-"""A factor ``F`` of the Laplacian of labels, ``L = F'F``, applied in O(rows), for kernels and hold-out formulas.
+"""Factors ``F`` of the Laplacian, ``L = F'F``, for kernels and hold-out formulas (docs/mathematics.md, section 1.2).
 
-See docs/mathematics.md, section 1.2. With row weights ``w``, a level k of weight ``n_k`` spans the unit vector
-``u_k = √w / √n_k``.
-In the coordinates ``√w f`` the Laplacian of a query has two invariant spaces: the vectors orthogonal to each ``u_k``,
-which it multiplies by the level's degree, and the span of the ``u_k``, where it is a matrix of levels × levels,
+`LabelFactor` takes O(rows). With row weights ``w``, a level k of weight ``n_k`` spans the unit vector
+``u_k = √w / √n_k``. In the coordinates ``√w f`` the Laplacian of a query has two invariant spaces: the vectors
+orthogonal to each ``u_k``, which it multiplies by the level's degree, and the span of the ``u_k``, where it is a matrix
+of levels × levels, ``B = diag(degree) - s_q (√n_k √n_l)`` off the diagonal. So its symmetric root is
+``R = Σ √degree_k C_k + U √B U'`` and ``F = R diag(√w)``. B is 0 where ties are compared (one level), and
+``s_q N (I - ν ν')`` with ``ν = √n / √N`` where they are not.
 
-    B = diag(degree) - s_q (√n_k √n_l W_kl)          W: the coupling of `rankwise.pairs.blocks`
-
-so its symmetric root is ``R = Σ √degree_k C_k + U √B U'`` and ``F = R diag(√w)``. B is 0 where ties are compared (one
-level), ``s_q N (I - ν ν')`` with ``ν = √n / √N`` where they are not, and dense only for the relative cost, whose root
-takes an eigendecomposition of levels × levels a query. Explicit preferences have no such root: see
-`rankwise.pairs.preferences`.
+`ComponentFactor` is the symmetric root, by an eigendecomposition of each connected component: for the relative cost,
+and for listed pairs in kernel matrices and hold-out formulas, since it mixes no two components. `IncidenceFactor` is
+``√Ω A`` itself, with ``t = √Ω z``, in O(pairs) per product. Conjugate gradients use it where a matrix of rows × rows
+does not fit in memory.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, Protocol
+from itertools import pairwise
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
+import scipy.sparse
+from scipy.sparse.csgraph import connected_components
 
 from rankwise import _core
-from rankwise.arrays import Floats
-from rankwise.pairs.blocks import MANY_SCORES, QueryBlocks
+from rankwise.arrays import Floats, Ints
+from rankwise.pairs.blocks import MANY_SCORES, QueryBlocks, laplacian
 from rankwise.pairs.graph import PairGraph
-from rankwise.pairs.preferences import ComponentFactor, IncidenceFactor, PreferenceGraph, symmetric_roots
+from rankwise.pairs.preferences import PreferenceGraph
+from rankwise.runtime.threads import large_algebra
 
-__all__ = ["ColumnFactor", "Factor", "LabelFactor", "factor_of"]
+__all__ = ["ColumnFactor", "Factor", "IncidenceFactor", "LabelFactor", "factor_of"]
 
-# An eigenvalue below this share of the largest of its query is rounding.
+# An eigenvalue below this share of the largest, of its query or component, is rounding.
 _ROUNDING = 1e-13
 
 
-class ColumnFactor(Protocol):
-    """A factor of each column of a block, of one graph or of one per column."""
-
-    def apply(self, v: Floats) -> Floats:
-        """Return ``F v``."""
-
-    def transposed(self, v: Floats) -> Floats:
-        """Return ``F' v``."""
-
-    def model(self, column: int, v: Floats) -> Floats:
-        """Return ``F' v`` by the factor of a column."""
-
-
-class Factor(ColumnFactor, Protocol):
-    """A factor of one graph, for kernels and hold-out formulas.
+class Factor:
+    """A factor of one graph.
 
     Attributes
     ----------
@@ -56,29 +48,65 @@ class Factor(ColumnFactor, Protocol):
         Whether its units are the rows.
     """
 
-    is_square: ClassVar[bool]
+    is_square: ClassVar[bool] = True
+
+    def apply(self, v: Floats) -> Floats:
+        """Return ``F v`` for a vector, or for the columns of a block."""
+        raise NotImplementedError
+
+    def transposed(self, v: Floats) -> Floats:
+        """Return ``F' v``."""
+        raise NotImplementedError
 
     def target(self, pull: Floats) -> Floats:
-        """Return ``t`` with ``F't = r``."""
-
-    def sandwich(self, kernel: Floats) -> Floats:
-        """Return ``F K F'``, in the place of K where it has that size."""
+        """Return ``t`` with ``F't = r``, in the range of ``F``."""
+        raise NotImplementedError
 
     def values(self, predicted: Floats) -> Floats:
         """Return the values of entries, scores of rows or differences of pairs, that have the image `predicted`."""
+        raise NotImplementedError
+
+    def sandwich(self, kernel: Floats) -> Floats:
+        """Return ``F K F'``: a square matrix is overwritten, a few columns at a time."""
+        step = max(1, (1 << 20) // max(1, kernel.shape[0]))
+        for side in (kernel, kernel.T):
+            for first in range(0, side.shape[1], step):
+                side[:, first : first + step] = self.apply(side[:, first : first + step])
+        return kernel
 
 
 @dataclass(frozen=True)
-class LabelFactor:
-    """``F`` with ``L = F'F``, its transpose, and its pseudo-inverse; queries do not mix.
+class ColumnFactor:
+    """A factor of each column of a block: one that all share, or one per column."""
+
+    factors: Sequence[Factor]
+
+    def apply(self, v: Floats) -> Floats:
+        """Return ``F v``."""
+        if len(self.factors) == 1:
+            return self.factors[0].apply(v)
+        return np.column_stack([factor.apply(own) for factor, own in zip(self.factors, v.T, strict=True)])
+
+    def transposed(self, v: Floats) -> Floats:
+        """Return ``F' v``."""
+        if len(self.factors) == 1:
+            return self.factors[0].transposed(v)
+        return np.column_stack([self.model(column, own) for column, own in enumerate(v.T)])
+
+    def model(self, column: int, v: Floats) -> Floats:
+        """Return ``F' v`` by the factor of a column."""
+        return self.factors[min(column, len(self.factors) - 1)].transposed(v)
+
+
+@dataclass(frozen=True)
+class LabelFactor(Factor):
+    """The factor of labels, its transpose, and its pseudo-inverse; queries do not mix.
 
     Vectors are in the caller's row order, on both sides.
     """
 
     blocks: QueryBlocks
     n_threads: int = 1
-
-    is_square: ClassVar[bool] = True
 
     def apply(self, v: Floats) -> Floats:
         """Return ``F v`` for a vector, or for the columns of a block."""
@@ -88,29 +116,14 @@ class LabelFactor:
 
     def _centred(self, v: Floats) -> Floats:
         """Return ``F v`` where ties are compared: rows minus their query's mean, scaled; one compiled pass."""
-        blocks = self.blocks
-        table = np.array(v.reshape(v.shape[0], -1), dtype=np.float64, order="C", copy=True)
-        threads = self.n_threads if table.size >= MANY_SCORES else 1
-        if self._in_order:
-            _core.centre_queries(blocks.compiled(), 0, blocks.scale.size, table, None, threads)
-            return table.reshape(v.shape)
-        grouped = np.ascontiguousarray(table[blocks.order])
-        _core.centre_queries(blocks.compiled(), 0, blocks.scale.size, grouped, None, threads)
-        table[blocks.order] = grouped
-        return table.reshape(v.shape)
-
-    @cached_property
-    def _in_order(self) -> bool:
-        """Whether the rows of each query are already adjacent."""
-        return bool(np.array_equal(self.blocks.order, np.arange(self.blocks.order.size)))
+        grouped = np.array(self._grouped(v), dtype=np.float64, order="C")
+        threads = self.n_threads if grouped.size >= MANY_SCORES else 1
+        _core.centre_queries(self.blocks.compiled(), 0, self.blocks.scale.size, grouped, None, threads)
+        return self._ungrouped(grouped, v)
 
     def transposed(self, v: Floats) -> Floats:
         """Return ``F' v``."""
         return self._ungrouped(_times(self.root_weight, self._root(self._grouped(v), inverse=False)), v)
-
-    def model(self, column: int, v: Floats) -> Floats:
-        """Return ``F' v``."""
-        return self.transposed(v)
 
     def values(self, predicted: Floats) -> Floats:
         """Return ``f`` with ``F f = v`` as nearly as can be, every query centred; 0 where a row weighs nothing."""
@@ -121,16 +134,6 @@ class LabelFactor:
         """Return ``t`` with ``F't = r``, in the range of ``F``."""
         return self._ungrouped(self._root(self._grouped(pull, self._inverse_weight), inverse=True), pull)
 
-    def sandwich(self, kernel: Floats) -> Floats:
-        """Overwrite a square matrix by ``F K F'``, a few columns at a time."""
-        step = max(1, (1 << 20) // max(1, kernel.shape[0]))
-        for side in (kernel, kernel.T):
-            for first in range(0, side.shape[1], step):
-                side[:, first : first + step] = self.apply(
-                    np.ascontiguousarray(side[:, first : first + step])
-                )
-        return kernel
-
     @cached_property
     def root_weight(self) -> Floats | None:
         """``√w`` in grouped order, or None where every row weighs 1."""
@@ -139,8 +142,7 @@ class LabelFactor:
 
     @cached_property
     def _inverse_weight(self) -> Floats | None:
-        root = self.root_weight
-        return None if root is None else np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
+        return None if self.root_weight is None else _reciprocal(self.root_weight)
 
     @cached_property
     def _level_direction(self) -> Floats:
@@ -165,26 +167,7 @@ class LabelFactor:
         degree, query_level = self.blocks.degree, self.blocks.query_segment[:-1]
         weight = np.add.reduceat(self._level_norm**2, query_level) * self.blocks.scale
         rounding = _ROUNDING * np.repeat(weight, np.diff(self.blocks.query_segment))
-        if self.blocks.coupling == "relative":
-            rounding = np.zeros_like(degree)  # a sum of positive terms
         return np.sqrt(np.where(degree > rounding, degree, 0.0))
-
-    @cached_property
-    def _between(self) -> list[tuple[slice, Floats, Floats]]:
-        """The queries' ``√B`` for the relative coupling, and their pseudo-inverses."""
-        blocks, roots = self.blocks, []
-        for query, (first, last) in enumerate(
-            zip(blocks.query_segment, blocks.query_segment[1:], strict=False)
-        ):
-            levels = slice(int(first), int(last))
-            assert blocks.level_value is not None
-            gaps = blocks.level_value[levels, None] - blocks.level_value[None, levels]
-            np.fill_diagonal(gaps, np.inf)
-            norm = self._level_norm[levels]
-            B = -blocks.scale[query] * np.outer(norm, norm) / gaps**2
-            np.fill_diagonal(B, blocks.degree[levels])
-            roots.append((levels, *symmetric_roots(B)))
-        return roots
 
     def _root(self, v: Floats, *, inverse: bool) -> Floats:
         """Apply ``R`` or its pseudo-inverse to a (rows, k) block in grouped order."""
@@ -202,11 +185,6 @@ class LabelFactor:
         blocks = self.blocks
         if blocks.coupling == "all":
             return np.zeros_like(along)
-        if blocks.coupling == "relative":
-            out = np.empty_like(along)
-            for levels, root, pseudo_inverse in self._between:
-                out[levels] = (pseudo_inverse if inverse else root) @ along[levels]
-            return out
         first = blocks.query_segment[:-1]
         size = np.sqrt(np.add.reduceat(self._level_norm**2, first))
         n_levels = np.diff(blocks.query_segment)
@@ -217,12 +195,108 @@ class LabelFactor:
         return np.asarray(np.repeat(scale, n_levels)[:, None] * centred)
 
     def _grouped(self, v: Floats, scale: Floats | None = None) -> Floats:
-        return _times(scale, v[self.blocks.order].reshape(v.shape[0], -1))
+        return _times(scale, np.ascontiguousarray(v)[self.blocks.order].reshape(v.shape[0], -1))
 
     def _ungrouped(self, grouped: Floats, like: Floats) -> Floats:
         out = np.empty_like(grouped)
         out[self.blocks.order] = grouped
         return out.reshape(like.shape)
+
+
+class ComponentFactor(Factor):
+    """The symmetric root of the Laplacian, component by component."""
+
+    def __init__(self, graph: PairGraph) -> None:
+        self._edges = graph.edges
+        self._parts = [(rows, *_symmetric_roots(matrix)) for rows, matrix in _components(graph)]
+
+    def apply(self, v: Floats) -> Floats:
+        """Return ``F v``."""
+        return self._each(v, 1)
+
+    transposed = apply  # F is symmetric
+
+    def values(self, predicted: Floats) -> Floats:
+        """Return the scores ``f`` with ``F f = v`` as nearly as can be, or their differences where pairs are listed."""
+        scores = self._each(predicted, 2)
+        return scores if self._edges is None else np.asarray(scores[self._edges[0]] - scores[self._edges[1]])
+
+    def target(self, pull: Floats) -> Floats:
+        """Return ``t`` with ``F't = r``, in the range of ``F``."""
+        return self._each(pull, 2)
+
+    def _each(self, v: Floats, which: int) -> Floats:
+        out = np.zeros_like(v)
+        for part in self._parts:
+            root, own = part[which], v[part[0]]
+            with large_algebra(own.shape[0]):
+                out[part[0]] = root @ own
+        return out
+
+
+def _components(graph: PairGraph) -> Iterator[tuple[Ints, Floats]]:
+    """Yield the rows of each component of several rows, and the Laplacian of these rows."""
+    if graph.blocks is not None:
+        for query in np.flatnonzero(np.diff(graph.blocks.query_start) > 1):
+            part = graph.blocks.chosen(np.array([query]))
+            size = part.order.size
+            yield part.order, laplacian(replace(part, order=np.arange(size)), np.eye(size))
+        return
+    assert isinstance(graph, PreferenceGraph)
+    component = connected_components(graph.adjacency, directed=False)[1]
+    order = np.argsort(component, kind="stable")
+    bounds = [0, *(np.flatnonzero(np.diff(component[order])) + 1).tolist(), order.size]
+    for rows in (order[a:b] for a, b in pairwise(bounds) if b - a > 1):
+        dense = -graph.adjacency[rows][:, rows].toarray()
+        dense[np.diag_indices_from(dense)] = -dense.sum(axis=1)
+        yield rows, dense
+
+
+def _symmetric_roots(matrix: Floats) -> tuple[Floats, Floats]:
+    """Return the root of a matrix without negative eigenvalues beyond rounding, and its pseudo-inverse."""
+    with large_algebra(matrix.shape[0]):
+        values, vectors = np.linalg.eigh(matrix)
+        root = np.sqrt(np.where(values > _ROUNDING * values.max(initial=0.0), values, 0.0))
+        return (vectors * root) @ vectors.T, (vectors * _reciprocal(root)) @ vectors.T
+
+
+class IncidenceFactor(Factor):
+    """``F = √Ω A``: a row per pair."""
+
+    is_square: ClassVar[bool] = False
+
+    def __init__(self, graph: PreferenceGraph) -> None:
+        self._graph, self._root = graph, np.sqrt(graph.pair_weight)
+
+    @cached_property
+    def _incidence(self) -> scipy.sparse.csr_array:
+        graph, root = self._graph, self._root
+        start = np.arange(0, 2 * root.size + 1, 2)
+        rows = np.column_stack([graph.winner, graph.loser]).ravel()
+        return scipy.sparse.csr_array(
+            (np.column_stack([root, -root]).ravel(), rows, start), shape=(root.size, graph.n_rows)
+        )
+
+    def apply(self, v: Floats) -> Floats:
+        """Return ``F v``; v may be sparse."""
+        image = self._incidence @ v
+        return np.asarray(image.toarray() if scipy.sparse.issparse(image) else image)
+
+    def transposed(self, v: Floats) -> Floats:
+        """Return ``F' v``."""
+        return np.asarray(self._incidence.T @ v)
+
+    def values(self, predicted: Floats) -> Floats:
+        """Return differences, pair by pair; 0 where a pair weighs nothing."""
+        return (predicted.T * _reciprocal(self._root)).T
+
+    def target(self, pull: Floats) -> Floats:
+        """Return ``t = √Ω z``, whose ``F't`` is the graph's own pull."""
+        return self._root * self._graph.difference
+
+    def sandwich(self, kernel: Floats) -> Floats:
+        """Return ``F K F'``, a matrix of pairs × pairs."""
+        return self.apply(np.ascontiguousarray(self.apply(kernel).T)).T
 
 
 def factor_of(graph: PairGraph, *, by_products: bool = False) -> Factor:
@@ -233,10 +307,11 @@ def factor_of(graph: PairGraph, *, by_products: bool = False) -> Factor:
     by_products : bool
         Whether vectors alone are to be multiplied: listed pairs then need no matrix of rows × rows.
     """
-    if graph.blocks is not None:
-        return LabelFactor(graph.blocks)
-    assert isinstance(graph, PreferenceGraph)
-    return IncidenceFactor(graph) if by_products else ComponentFactor(graph)
+    if isinstance(graph, PreferenceGraph) and by_products:
+        return IncidenceFactor(graph)
+    if graph.blocks is None or graph.blocks.coupling == "relative":
+        return ComponentFactor(graph)
+    return LabelFactor(graph.blocks, graph.n_threads)
 
 
 def _times(scale: Floats | None, rows: Floats) -> Floats:

@@ -16,11 +16,15 @@ import numpy.typing as npt
 from rankwise.arrays import Floats, Ints
 from rankwise.pairs.blocks import QueryBlocks
 
-__all__ = ["ListedPairs", "MarginPairs", "PairGraph", "SmoothedHinge", "ViolatedPairs"]
+__all__ = ["MarginPairs", "PairGraph", "SmoothedHinge", "ViolatedPairs"]
 
 
 class PairGraph(Protocol):
     """A weighted set of pairs over the rows of a design, in the caller's row order."""
+
+    @property
+    def n_threads(self) -> int:
+        """The number of threads of its products."""
 
     @property
     def n_rows(self) -> int:
@@ -116,20 +120,3 @@ class MarginPairs(Protocol):
 
     def thinned(self, n_rows: int) -> tuple[npt.NDArray[np.int64], MarginPairs] | None:
         """Return about `n_rows` rows and the pairs among them; None where that would not be much cheaper."""
-
-
-class ListedPairs(MarginPairs, Protocol):
-    """Pairs that can be enumerated."""
-
-    @property
-    def pair_weight(self) -> Floats:
-        """``ω``, pair by pair."""
-
-    def differences(self, values: Floats) -> Floats:
-        """Return winner minus loser, pair by pair: ``Av``."""
-
-    def at_rows(self, per_pair: Floats) -> Floats:
-        """Return for each row the sum over its won pairs minus the sum over its lost pairs: ``A'u``."""
-
-    def at_both(self, per_pair: Floats) -> Floats:
-        """Return for each row the sum over its pairs: ``|A|'u``."""

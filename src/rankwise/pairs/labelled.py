@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import copy
 from typing import Any, ClassVar, Self
 
@@ -13,8 +13,8 @@ from rankwise.arrays import AnyArray, Bools, Floats, Ints, Matrix, Rows, is_spar
 from rankwise.data.queries import Queries, encode_queries
 from rankwise.exceptions import MissingQueriesError, NoPairsError
 from rankwise.metrics import Metric
-from rankwise.pairs.blocks import Folds, QueryBlocks, laplacian
-from rankwise.pairs.factor import ColumnFactor, Factor, LabelFactor
+from rankwise.pairs.blocks import Folds, laplacian
+from rankwise.pairs.factor import Factor, factor_of
 from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.known_columns import codes_of_groups
 from rankwise.pairs.labels import (
@@ -28,7 +28,7 @@ from rankwise.pairs.labels import (
     laplacian_depends_on_labels,
     pair_scale,
 )
-from rankwise.pairs.pairs import ComparedRows, Pairs
+from rankwise.pairs.pairs import ComparedRows, FoldGraphs, Pairs
 from rankwise.pairs.plan import Plan, Scorer, Units
 from rankwise.pairs.violations import ViolationSweep
 
@@ -124,11 +124,11 @@ class LabelPairs(Pairs):
         levels = self.levels(output)
         return label_graph(self.columns[output], self.queries, levels=levels, **self._options())
 
-    def graphs(self) -> list[LabelGraph]:
+    def graphs(self) -> Sequence[PairGraph]:
         may_share = not self._is_part and self.several_outputs
         if may_share and not laplacian_depends_on_labels(self.ties, self.cost, self.query_weight):
             return [label_graph(self.y, self.queries, **self._options())]
-        return [self.graph(output) for output in range(self.n_outputs)]
+        return super().graphs()
 
     def margins(self, output: int = 0) -> ViolationSweep:
         levels = self.levels(output)
@@ -207,12 +207,6 @@ class LabelPairs(Pairs):
         own = None if weight is None else weight[entries]
         return row_scorer(metric, labels[entries], queries, self.n_threads, weight=own, rows=entries)
 
-    def nothing_left(self, fold: int) -> NoPairsError:
-        return NoPairsError(
-            f"Without its held-out rows, fold {fold} has no two rows of a query with different labels to train on.",
-            "use more folds, cv=sklearn.model_selection.KFold(5) to hold rows of every query out, or an eval_set.",
-        )
-
     def one_pair(self, output: int) -> Ints:
         levels = self._levels[output]
         level = np.repeat(np.arange(levels.query.size), np.diff(levels.start))
@@ -234,8 +228,7 @@ class LabelPairs(Pairs):
     # --- exact hold-out ---
 
     def factored(self, graph: PairGraph, plan: Plan | None) -> tuple[Factor, Ints | None]:
-        assert graph.blocks is not None
-        return LabelFactor(graph.blocks, self.n_threads), None if plan is None else plan.groups
+        return factor_of(graph), None if plan is None else plan.groups
 
     def exact_method(self, plan: Plan) -> str:
         if not self._divides(plan):
@@ -300,73 +293,40 @@ class LabelPairs(Pairs):
         return np.asarray(values[:, ties])
 
 
-class LabelFolds:
-    """The graphs of folds of rows, in which a fold's own rows weigh nothing; implements `FoldGraphs`.
+class LabelFolds(FoldGraphs):
+    """The graphs of folds of rows, in which a fold's own rows weigh nothing.
 
     Graphs are kept only where the compiled product cannot make them, for the relative coupling and for rows in several
     folds: eight of a large data set would take as much memory as the data.
     """
 
     def __init__(self, pairs: LabelPairs, plan: Plan, output: int) -> None:
-        self._pairs, self._plan, self._output = pairs, plan, output
-        self._blocks = pairs.graph(output).blocks
-        self._rows, self._column = plan.held[plan.is_scored], plan.fold[plan.is_scored]
-        self._kept: list[LabelGraph] = []
-        pull, degree, weight = [], [], []
-        for graph in self._graphs():
+        super().__init__(pairs, plan, output)
+        self._blocks, self._n_threads = pairs.graph(output).blocks, pairs.n_threads
+        self._kept: list[PairGraph] = []
+        pull, degree, scale = [], [], []
+        for graph in self.graphs():
+            assert graph.blocks is not None
             pull.append(graph.pull)
             degree.append(graph.blocks.degree)
-            weight.append(graph.blocks.scale)
+            scale.append(graph.blocks.scale)
             if graph.blocks.coupling == "relative" or plan.overlaps:
                 self._kept.append(graph)
         self.pull = np.column_stack(pull)
         # Only rows that are scored need held-out scores.
         fold = plan.groups.astype(np.int32)
-        self._folds = Folds(fold, np.column_stack(degree), np.column_stack(weight), plan.scored)
-
-    def _graphs(self) -> Iterator[LabelGraph]:
-        for fold in range(self._plan.n_folds):
-            yield self._pairs.without(self._plan, fold, self._output).graph(self._output)
-
-    @property
-    def fused(self) -> tuple[QueryBlocks, Folds] | None:
-        """Blocks and folds for the fused product of a design; None where there is none."""
-        return None if self._kept else (self._blocks, self._folds)
+        self._folds = Folds(fold, np.column_stack(degree), np.column_stack(scale), plan.scored)
+        self.fused = None if self._kept else (self._blocks, self._folds)
 
     def laplacian(self, v: Floats) -> Floats:
-        """Apply each fold's ``L`` to its own column."""
         if self._kept:
             own = zip(self._kept, np.ascontiguousarray(v.T), strict=True)
             return np.column_stack([graph.laplacian(column) for graph, column in own])
-        return laplacian(self._blocks, v, n_threads=self._pairs.n_threads, folds=self._folds)
+        return laplacian(self._blocks, v, n_threads=self._n_threads, folds=self._folds)
 
     def values(self, scores: Floats) -> Floats:
         """Return the scores of held-out rows."""
-        return np.asarray(scores[self._rows] if scores.ndim == 1 else scores[self._rows, self._column])
-
-    def factored(self) -> tuple[ColumnFactor, Floats]:
-        """Return a factor per fold, and their targets."""
-        factors, targets = [], []
-        for graph in self._graphs():
-            factors.append(LabelFactor(graph.blocks))
-            targets.append(factors[-1].target(graph.pull))
-        return _FoldFactors(factors), np.column_stack(targets)
-
-
-class _FoldFactors:
-    """A factor per column; implements `ColumnFactor`."""
-
-    def __init__(self, factors: list[LabelFactor]) -> None:
-        self._factors = factors
-
-    def apply(self, v: Floats) -> Floats:
-        return np.column_stack([factor.apply(own) for factor, own in zip(self._factors, v.T, strict=True)])
-
-    def transposed(self, v: Floats) -> Floats:
-        return np.column_stack([self.model(column, own) for column, own in enumerate(v.T)])
-
-    def model(self, column: int, v: Floats) -> Floats:
-        return self._factors[column].transposed(v)
+        return np.asarray(scores[self._entries] if scores.ndim == 1 else scores[self._entries, self._column])
 
 
 def row_scorer(

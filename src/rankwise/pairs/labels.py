@@ -246,29 +246,20 @@ def _blocks(
     row_weight: Floats | None,
     n_threads: int,
 ) -> QueryBlocks:
-    if ties == "include" or (cost != "relative" and levels.value.size == levels.n_rows):
-        # Where no two labels tie, both tie rules are the same Laplacian: take the simpler one.
-        order, start = queries.order, queries.offsets
-        return QueryBlocks(
-            order=order,
-            query_start=start,
-            segment_start=start,
-            query_segment=np.arange(len(queries) + 1, dtype=np.int64),
-            degree=scale * size,
-            scale=scale,
-            coupling="all",
-            row_weight=None if row_weight is None else row_weight[order],
-        )
-    query_segment = np.searchsorted(levels.query, np.arange(len(queries) + 1))
+    n_queries = len(queries)
+    # Where no two labels tie, both tie rules are the same Laplacian: take the simpler one.
+    is_simple = ties == "include" or (cost != "relative" and levels.value.size == levels.n_rows)
+    order, start = (queries.order, queries.offsets) if is_simple else (levels.order, levels.start)
+    query = np.arange(n_queries) if is_simple else levels.query
     blocks = QueryBlocks(
-        order=levels.order,
+        order=order,
         query_start=queries.offsets,
-        segment_start=levels.start,
-        query_segment=query_segment.astype(np.int64, copy=False),
-        degree=scale[levels.query] * (size[levels.query] - levels.weight),
+        segment_start=start,
+        query_segment=np.searchsorted(query, np.arange(n_queries + 1)).astype(np.int64, copy=False),
+        degree=scale[query] * (size[query] - (0.0 if is_simple else levels.weight)),
         scale=scale,
-        coupling="others",
-        row_weight=None if row_weight is None else row_weight[levels.order],
+        coupling="all" if is_simple else "others",
+        row_weight=None if row_weight is None else row_weight[order],
     )
     if cost != "relative":
         return blocks

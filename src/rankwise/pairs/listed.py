@@ -16,19 +16,13 @@ from rankwise.data.validation import Preferences
 from rankwise.exceptions import InvalidInputError, NoPairsError
 from rankwise.metrics import Metric
 from rankwise.metrics.pairwise import LOG_LOSS, contradicted
-from rankwise.pairs.factor import ColumnFactor, Factor
+from rankwise.pairs.factor import Factor, factor_of
 from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.known_columns import differing_pairs
 from rankwise.pairs.labels import Cost, Ties
-from rankwise.pairs.pairs import Pairs
+from rankwise.pairs.pairs import FoldGraphs, Pairs
 from rankwise.pairs.plan import Plan, Scorer, Units
-from rankwise.pairs.preferences import (
-    ComponentFactor,
-    IncidenceFactor,
-    PreferenceGraph,
-    PreferenceMargins,
-    preference_graph,
-)
+from rankwise.pairs.preferences import PreferenceGraph, preference_graph
 
 __all__ = ["PreferencePairs", "pair_scorer"]
 
@@ -107,29 +101,17 @@ class PreferencePairs(Pairs):
     def graph(self, output: int = 0) -> PreferenceGraph:
         return self.whole
 
-    def graphs(self) -> list[PreferenceGraph]:
-        return [self.whole]
-
-    def margins(self, output: int = 0) -> PreferenceMargins:
-        margins = PreferenceMargins.of_graph(self.whole)
-        if margins.winner.size == 0:
-            raise NoPairsError(
-                "All pairs are held out, so none are left to train on.",
-                "use more folds, or hold less out.",
-            )
-        return margins
+    def margins(self, output: int = 0) -> PreferenceGraph:
+        return self.whole.ordered()
 
     @property
-    def has_magnitudes(self) -> bool:
+    def has_magnitudes(self) -> bool:  # type: ignore[override]
         return bool(np.any(self.whole.difference != 1))
 
     def near_ties(self) -> tuple[list[Floats], tuple[str, str, str]]:
         magnitude = self.preferences.magnitude
         found = [] if magnitude is None else [magnitude[magnitude > 0]]
         return found, ("Pairs of a magnitude of", "magnitude", "magnitudes")
-
-    def draw_rows(self, at_most: int) -> None:
-        return None
 
     # --- held-out pairs ---
 
@@ -171,22 +153,11 @@ class PreferencePairs(Pairs):
         compared = self.whole.winner[entries], self.whole.loser[entries]
         return pair_scorer(metric, own, compared, fold=fold)
 
-    def nothing_left(self, fold: int) -> NoPairsError:
-        return NoPairsError(
-            f"Without its held-out pairs, fold {fold} has none to train on.",
-            "use more folds, or hold less out.",
-        )
-
     def one_pair(self, output: int) -> Ints:
         return np.flatnonzero(self.whole.is_ordered)[:1]
 
     def in_lockstep(self, plan: Plan, output: int) -> PreferenceFolds:
-        for fold in range(plan.n_folds):
-            self.without(plan, fold, output)  # raises where nothing is left
-        return PreferenceFolds(self.whole, plan)
-
-    def pooled_shares(self, plan: Plan, output: int) -> None:
-        return None
+        return PreferenceFolds(self, plan, output)
 
     # --- exact hold-out ---
 
@@ -194,14 +165,14 @@ class PreferencePairs(Pairs):
         """Take rows as units where no two folds share one: a system of their size however many pairs there are."""
         whole, group = self.whole, None if plan is None else plan.groups
         if whole.winner.size < whole.n_rows or (plan is not None and plan.overlaps):
-            return IncidenceFactor(whole), group
+            return factor_of(whole, by_products=True), group
         if group is None:
-            return ComponentFactor(whole), None
+            return factor_of(whole), None
         of_row = np.full(whole.n_rows, -1, dtype=np.int64)
         of_row[whole.winner] = group
         of_row[whole.loser] = group
         is_whole = (of_row[whole.winner] == group).all() and (of_row[whole.loser] == group).all()
-        return (ComponentFactor(whole), of_row) if is_whole else (IncidenceFactor(whole), group)
+        return (factor_of(whole), of_row) if is_whole else (factor_of(whole, by_products=True), group)
 
     def exact_method(self, plan: Plan) -> str:
         return "units"
@@ -209,9 +180,6 @@ class PreferencePairs(Pairs):
     @property
     def has_closed_form(self) -> bool:
         return True
-
-    def compared(self) -> None:
-        return None
 
     def ties_without(self, plan: Plan, code: Ints | None, X: Matrix | None) -> Bools:
         """Tell which scored pairs compare rows that tie."""
@@ -227,47 +195,37 @@ class PreferencePairs(Pairs):
         return np.where(ties, 0.0, values[:, entries])
 
 
-class PreferenceFolds:
-    """The graphs of folds of pairs; implements `FoldGraphs`.
+class PreferenceFolds(FoldGraphs):
+    """The graphs of folds of pairs.
 
     The held-out pairs of all folds are one graph over (row, fold), which is taken away from the whole graph in
     every column; a product with k columns so costs one product of the whole with k columns and one of the
     pairs with a single column.
     """
 
-    fused = None
-
-    def __init__(self, graph: PreferenceGraph, plan: Plan) -> None:
-        self._graph, self._plan, n_folds = graph, plan, plan.n_folds
+    def __init__(self, pairs: PreferencePairs, plan: Plan, output: int) -> None:
+        super().__init__(pairs, plan, output)
+        list(self.graphs())  # raises where nothing is left
+        self._graph, n_folds = pairs.whole, plan.n_folds
+        own = self._graph.chosen(plan.held)
         # Row i as fold c sees it stands at i * n_folds + c, where it stands in an array (rows, folds), too.
-        self._own = PreferenceGraph(
-            graph.n_rows * n_folds,
-            graph.winner[plan.held] * n_folds + plan.fold,
-            graph.loser[plan.held] * n_folds + plan.fold,
-            graph.pair_weight[plan.held],
-            graph.difference[plan.held],
-            graph.n_threads,
+        self._own = replace(
+            own,
+            n_rows=own.n_rows * n_folds,
+            winner=own.winner * n_folds + plan.fold,
+            loser=own.loser * n_folds + plan.fold,
         )
-        self.pull = graph.pull[:, None] - self._own.pull.reshape(-1, n_folds)
-        pair, self._column = plan.held[plan.is_scored], plan.fold[plan.is_scored]
-        self._winner, self._loser = graph.winner[pair], graph.loser[pair]
+        self.pull = self._graph.pull[:, None] - self._own.pull.reshape(-1, n_folds)
+        self._scored = self._graph.chosen(self._entries)
 
     def laplacian(self, v: Floats) -> Floats:
-        """Apply each fold's ``L`` to its own column."""
         own = self._own.laplacian(np.ascontiguousarray(v).reshape(-1))
         return self._graph.laplacian(v) - own.reshape(v.shape)
 
     def values(self, scores: Floats) -> Floats:
         """Return the differences of held-out pairs."""
-        return np.asarray(scores[self._winner, self._column] - scores[self._loser, self._column])
-
-    def factored(self) -> tuple[ColumnFactor, Floats]:
-        """Return the factor without the rows that are a fold's own pairs."""
-        graph, plan = self._graph, self._plan
-        keeps = np.ones((graph.winner.size, plan.n_folds))
-        keeps[plan.held, plan.fold] = 0.0
-        factor = IncidenceFactor(graph, keeps)
-        return factor, keeps * factor.target(graph.pull)[:, None]
+        one, other = self._scored.winner, self._scored.loser
+        return np.asarray(scores[one, self._column] - scores[other, self._column])
 
 
 @dataclass(frozen=True)

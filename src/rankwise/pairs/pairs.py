@@ -6,8 +6,7 @@ There are two implementations, for labels inside queries (`rankwise.pairs.labell
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, NamedTuple, Protocol, Self
@@ -19,7 +18,7 @@ from rankwise.data.queries import Queries
 from rankwise.exceptions import NoPairsError, UndefinedMetricError
 from rankwise.metrics import Metric
 from rankwise.pairs.blocks import Folds, QueryBlocks
-from rankwise.pairs.factor import ColumnFactor, Factor
+from rankwise.pairs.factor import Factor
 from rankwise.pairs.graph import MarginPairs, PairGraph
 from rankwise.pairs.plan import Plan, Scorer, Units
 
@@ -101,34 +100,47 @@ class HeldOut(NamedTuple):
     scorer: Scorer
 
 
-class FoldGraphs(Protocol):
-    """The graphs of all folds side by side: column c of a block of vectors (rows, folds) sees that of fold c."""
+class FoldGraphs:
+    """The graphs of all folds side by side: column c of a block of vectors (rows, folds) sees that of fold c.
 
-    @property
-    def pull(self) -> Floats:
-        """``r = A'Ωz``, a column per fold."""
+    Attributes
+    ----------
+    pull : (rows, folds) float64
+        ``r = A'Ωz``.
+    fused : (QueryBlocks, Folds) or None
+        With which a design multiplies in one pass over its rows; None where it cannot.
+    """
 
-    @property
-    def fused(self) -> tuple[QueryBlocks, Folds] | None:
-        """Blocks and folds with which a design multiplies in one pass over its rows; None where it cannot."""
+    pull: Floats
+    fused: tuple[QueryBlocks, Folds] | None = None
+
+    def __init__(self, pairs: Pairs, plan: Plan, output: int) -> None:
+        self._pairs, self._plan, self._output = pairs, plan, output
+        self._entries, self._column = plan.held[plan.is_scored], plan.fold[plan.is_scored]
+
+    def graphs(self) -> Iterator[PairGraph]:
+        """Yield the graph that each fold trains on; raise where one is empty."""
+        for fold in range(self._plan.n_folds):
+            yield self._pairs.without(self._plan, fold, self._output).graph(self._output)
 
     def laplacian(self, v: Floats) -> Floats:
         """Apply each fold's ``L`` to its own column."""
+        raise NotImplementedError
 
     def values(self, scores: Floats) -> Floats:
         """Return the value of each held-out entry that is scored, from (rows, folds) scores or each row's own."""
-
-    def factored(self) -> tuple[ColumnFactor, Floats]:
-        """Return ``F`` with ``L = F'F`` of each column, and ``t`` with ``F't = r``, a column per fold."""
+        raise NotImplementedError
 
 
-class Pairs(ABC):
+class Pairs(Protocol):
     """Pairs over the rows of a design, with one set of wanted differences per output.
 
     Attributes
     ----------
     entries : str
         The kind of held-out entries: "rows" or "pairs".
+    has_magnitudes : bool
+        Whether listed pairs ask for other margins than 1.
     has_blocks : bool
         Whether pairs are inside queries, so that graphs have blocks.
     queries : Queries
@@ -144,6 +156,7 @@ class Pairs(ABC):
 
     entries: ClassVar[str]
     has_blocks: ClassVar[bool]
+    has_magnitudes: bool
 
     queries: Queries
     row_weight: Floats | None
@@ -155,38 +168,28 @@ class Pairs(ABC):
 
     # --- what trains ---
 
-    @abstractmethod
     def only(self, trained: Bools) -> Self:
         """Return the same without the entries that are not trained on."""
 
-    @abstractmethod
     def has_pairs(self, output: int) -> bool:
         """Tell whether some pair of an output has a winner."""
 
-    @abstractmethod
     def graph(self, output: int = 0) -> PairGraph:
         """Return the graph of an output."""
 
-    @abstractmethod
     def graphs(self) -> Sequence[PairGraph]:
         """Return one graph for all outputs where they can share it, else one per output."""
+        return [self.graph(output) for output in range(self.n_outputs)]
 
-    @abstractmethod
     def margins(self, output: int = 0) -> MarginPairs:
         """Return the pairs of an output with their margins."""
 
-    @property
-    @abstractmethod
-    def has_magnitudes(self) -> bool:
-        """Whether listed pairs ask for other margins than 1."""
-
-    @abstractmethod
     def near_ties(self) -> tuple[list[Floats], tuple[str, str, str]]:
         """Return wanted differences, output by output, and the words for them, their size and their source."""
 
-    @abstractmethod
     def draw_rows(self, at_most: int) -> Rows | None:
         """Draw about `at_most` rows, in whole queries; None where the sample would not be representative."""
+        return None
 
     def subset(self, rows: Rows) -> Pairs:
         """Return the pairs of some rows alone, where `draw_rows` draws or `exact_method` refits."""
@@ -194,50 +197,39 @@ class Pairs(ABC):
 
     # --- held-out entries ---
 
-    @abstractmethod
     def units(self, cv: object = "auto", *, whole_components: bool = False) -> Units | None:
         """Return the units that folds do not divide; None if `cv` leaves out every pair of rows, without a list."""
 
-    @abstractmethod
     def for_splitter(
         self, splitter: object, *, asks_for_groups: bool
     ) -> tuple[AnyArray, Floats | None, AnyArray | None]:
         """Return X, y and groups as scikit-learn's splitters take them."""
 
-    @abstractmethod
     def scorer(self, metric: Metric, output: int, entries: Ints, fold: Ints | None = None) -> Scorer:
         """Prepare a metric on some entries; where each has a fold, whose models differ, fold by fold."""
 
-    @abstractmethod
-    def nothing_left(self, fold: int) -> NoPairsError:
-        """Return the error for a fold that leaves nothing to train on."""
-
-    @abstractmethod
     def one_pair(self, output: int) -> Ints:
         """Return the entries of some pair of an output that has a winner: two rows, or the pair itself."""
 
-    @abstractmethod
     def in_lockstep(self, plan: Plan, output: int) -> FoldGraphs:
         """Return the graphs of all folds, as columns."""
 
-    @abstractmethod
     def pooled_shares(self, plan: Plan, output: int) -> tuple[Floats, Floats] | None:
         """Return each row's share of the training weight of each fold, (rows, folds), and the folds' mean labels.
 
         Scores of different folds are comparable once the mean score of the training rows equals their mean label. None
         where entries are differences, which need no such shift.
         """
+        return None
 
     # --- exact hold-out ---
 
-    @abstractmethod
     def factored(self, graph: PairGraph, plan: Plan | None) -> tuple[Factor, Ints | None]:
         """Return a factor of a graph that mixes no two folds, and the fold of each of its units.
 
         Units are the entries where folds overlap.
         """
 
-    @abstractmethod
     def exact_method(self, plan: Plan) -> str:
         """Return the method that holds out folds exactly.
 
@@ -246,19 +238,17 @@ class Pairs(ABC):
         """
 
     @property
-    @abstractmethod
     def has_closed_form(self) -> bool:
         """Whether any folds are held out exactly without refits."""
 
-    @abstractmethod
     def compared(self) -> list[ComparedRows] | None:
         """Return, for each output, the ranking in which every two rows are compared; None for other pairs."""
+        return None
 
     def ridge_labels(self, outputs: Sequence[int]) -> tuple[Floats, Floats]:
         """Return labels (rows, outputs) and row weights, where `exact_method` is not by units."""
         raise NotImplementedError
 
-    @abstractmethod
     def ties_without(self, plan: Plan, code: Ints | None, X: Matrix | None) -> AnyArray:
         """Find the scored entries that tie by the model without their fold, as `settled` takes them.
 
@@ -271,7 +261,6 @@ class Pairs(ABC):
             the model without it.
         """
 
-    @abstractmethod
     def settled(self, values: Floats, ties: AnyArray, entries: Rows) -> Floats:
         """Return the values (alphas, entries) of some entries, of all entries' values, where those that tie are equal.
 
@@ -284,7 +273,10 @@ class Pairs(ABC):
         """Return the pairs that a fold trains on; raise where none has a winner."""
         trained = self.only(plan.trained(fold))
         if not trained.has_pairs(output):
-            raise self.nothing_left(fold)
+            raise NoPairsError(
+                f"Without its held-out {self.entries}, fold {fold} has no pair with a winner to train on.",
+                "use more folds, cv=sklearn.model_selection.KFold(5), an eval_set, or hold less out.",
+            )
         return trained
 
     @property

@@ -24,19 +24,12 @@ weights of 1.
 
 The margin of a pair is its wanted difference. A tie (magnitude 0) has no winner that a margin could protect, so it
 takes no part there, and neither does a pair of weight 0.
-
-Two factors ``L = F'F``: `ComponentFactor` is the symmetric root, by an eigendecomposition of each connected component.
-Kernel matrices and hold-out formulas use it, since it mixes no two components. `IncidenceFactor` is ``√Ω A`` itself,
-with ``t = √Ω z``, in O(pairs) per product. Conjugate gradients use it where a matrix of rows × rows does not fit in
-memory.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import pairwise
-from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -48,26 +41,13 @@ from rankwise.arrays import Floats, Ints
 from rankwise.pairs.blocks import MANY_SCORES
 from rankwise.pairs.graph import SmoothedHinge
 from rankwise.pairs.labels import Cost, Ties
-from rankwise.runtime.threads import large_algebra
 
-__all__ = [
-    "ComponentFactor",
-    "Edges",
-    "IncidenceFactor",
-    "PreferenceGraph",
-    "PreferenceMargins",
-    "ViolatedPreferences",
-    "preference_graph",
-    "symmetric_roots",
-]
-
-# An eigenvalue below this share of the largest is rounding.
-_ROUNDING = 1e-13
+__all__ = ["PreferenceGraph", "ViolatedPreferences", "preference_graph"]
 
 
 @dataclass(frozen=True)
-class Edges:
-    """Listed pairs of rows.
+class PreferenceGraph:
+    """Pairs that were listed one by one; implements `PairGraph` in O(pairs), and `MarginPairs` if all have a winner.
 
     Attributes
     ----------
@@ -76,12 +56,19 @@ class Edges:
         The caller's list, in its order.
     pair_weight : (pairs,) float64
         ``ω``; 0 for a pair that takes no part.
+    difference : (pairs,) float64
+        ``z``, also the margin; 0 for a tie.
+    n_threads : int
     """
 
     n_rows: int
     winner: Ints
     loser: Ints
     pair_weight: Floats
+    difference: Floats
+    n_threads: int = 1
+
+    blocks = None  # the pairs may run across any rows
 
     def differences(self, values: Floats) -> Floats:
         """Return winner minus loser, pair by pair: ``Av``."""
@@ -96,23 +83,6 @@ class Edges:
         """Return for each row the sum over its pairs: ``|A|'u``."""
         won = np.bincount(self.winner, per_pair, self.n_rows)
         return np.asarray(won + np.bincount(self.loser, per_pair, self.n_rows), dtype=np.float64)
-
-
-@dataclass(frozen=True)
-class PreferenceGraph(Edges):
-    """Pairs that were listed one by one; implements `PairGraph` in O(pairs).
-
-    Attributes
-    ----------
-    difference : (pairs,) float64
-        ``z``; 0 for a tie.
-    n_threads : int
-    """
-
-    difference: Floats
-    n_threads: int = 1
-
-    blocks = None  # the pairs may run across any rows
 
     @cached_property
     def adjacency(self) -> scipy.sparse.csr_array:
@@ -142,7 +112,7 @@ class PreferenceGraph(Edges):
         """The number of pairs that take part and have a winner."""
         return int(self.is_ordered.sum())
 
-    @property
+    @cached_property
     def weight(self) -> float:
         """The total weight of the pairs that have a winner."""
         return float(self.pair_weight[self.is_ordered].sum())
@@ -188,8 +158,28 @@ class PreferenceGraph(Edges):
         _core.preference_laplacian(*neighbours, block, out, threads)
         return out.reshape(v.shape)
 
-    def degrees(self) -> Floats:
+    def degrees(self, width: float | None = None) -> Floats:
         return self.at_both(self.pair_weight)
+
+    # --- margins ---
+
+    def ordered(self) -> PreferenceGraph:
+        """Return the pairs that weigh something and have a winner, which margins can protect."""
+        return self.chosen(np.flatnonzero(self.is_ordered))
+
+    def chosen(self, pairs: Ints) -> PreferenceGraph:
+        """Return some of the pairs."""
+        winner, loser, weight = self.winner[pairs], self.loser[pairs], self.pair_weight[pairs]
+        return PreferenceGraph(self.n_rows, winner, loser, weight, self.difference[pairs], self.n_threads)
+
+    def at(self, scores: Floats) -> ViolatedPreferences:
+        """Return the pairs that are violated at some scores."""
+        slack = self.difference - self.differences(scores)
+        inside = np.flatnonzero(slack > 0)
+        return ViolatedPreferences(**vars(self.chosen(inside)), slack=slack[inside])
+
+    def thinned(self, n_rows: int) -> None:
+        """None: evaluating all listed pairs is cheap, and a sample of rows would share few of them."""
 
 
 def preference_graph(
@@ -231,52 +221,16 @@ def preference_graph(
 
 
 @dataclass(frozen=True)
-class PreferenceMargins(Edges):
-    """Listed pairs that have a winner; implements `ListedPairs`.
-
-    Attributes
-    ----------
-    margin : (pairs,) float64
-    """
-
-    margin: Floats
-
-    @classmethod
-    def of_graph(cls, graph: PreferenceGraph) -> PreferenceMargins:
-        """Keep the pairs that weigh something and have a winner."""
-        kept = graph.is_ordered
-        weight, margin = graph.pair_weight[kept], graph.difference[kept]
-        return cls(graph.n_rows, graph.winner[kept], graph.loser[kept], weight, margin)
-
-    @cached_property
-    def weight(self) -> float:
-        """The total weight of the pairs."""
-        return float(self.pair_weight.sum())
-
-    def at(self, scores: Floats) -> ViolatedPreferences:
-        """Return the pairs that are violated at some scores."""
-        slack = self.margin - self.differences(scores)
-        inside = np.flatnonzero(slack > 0)
-        winner, loser, weight = self.winner[inside], self.loser[inside], self.pair_weight[inside]
-        return ViolatedPreferences(self.n_rows, winner, loser, weight, self.margin[inside], slack[inside])
-
-    def thinned(self, n_rows: int) -> None:
-        """None: evaluating all listed pairs is cheap, and a sample of rows would share few of them."""
-
-
-@dataclass(frozen=True)
-class ViolatedPreferences(Edges):
+class ViolatedPreferences(PreferenceGraph):
     """Listed pairs inside their margin at some scores; implements `ViolatedPairs`.
 
     Attributes
     ----------
-    margin : (pairs,) float64
     slack : (pairs,) float64
         By how much each pair misses its margin.
     """
 
-    margin: Floats
-    slack: Floats
+    slack: Floats = field(kw_only=True)
 
     @cached_property
     def net_wins(self) -> Floats:
@@ -286,7 +240,7 @@ class ViolatedPreferences(Edges):
     @property
     def active(self) -> float:
         """``Σ ωz``."""
-        return float(self.pair_weight @ self.margin)
+        return float(self.pair_weight @ self.difference)
 
     def degrees(self, width: float | None = None) -> Floats:
         """Return for each row the weight of its violated pairs, of those with ``t <= width`` only if that is given."""
@@ -307,130 +261,10 @@ class ViolatedPreferences(Edges):
         slope = np.minimum(self.slack / delta, 1.0)
         value = self.pair_weight @ (slope * (self.slack - delta * slope / 2))
         weighted = self.pair_weight * slope
-        return SmoothedHinge(float(value), -self.at_rows(weighted), float(weighted @ self.margin))
+        return SmoothedHinge(float(value), -self.at_rows(weighted), float(weighted @ self.difference))
 
     def laplacian(self, v: Floats) -> Floats:
-        """Return ``L_V v`` for a vector or a block."""
+        """Return ``L_V v`` for a vector or a block; a few products do not pay for the matrix of neighbours."""
         if v.ndim == 2:
             return np.column_stack([self.laplacian(column) for column in v.T])
         return self.at_rows(self.pair_weight * self.differences(v))
-
-
-class ComponentFactor:
-    """The symmetric root of the Laplacian, component by component."""
-
-    is_square: ClassVar[bool] = True
-
-    def __init__(self, graph: PreferenceGraph) -> None:
-        self._graph, adjacency = graph, graph.adjacency
-        component = connected_components(adjacency, directed=False)[1]
-        order = np.argsort(component, kind="stable")
-        bounds = [0, *(np.flatnonzero(np.diff(component[order])) + 1).tolist(), order.size]
-        groups = [order[a:b] for a, b in pairwise(bounds) if b - a > 1]
-        self._parts = [(rows, *symmetric_roots(_laplacian(adjacency[rows][:, rows]))) for rows in groups]
-
-    def apply(self, v: Floats) -> Floats:
-        """Return ``F v``."""
-        return self._each(v, 1)
-
-    def transposed(self, v: Floats) -> Floats:
-        """Return ``F' v``: F is symmetric."""
-        return self._each(v, 1)
-
-    def model(self, column: int, v: Floats) -> Floats:
-        """Return ``F' v``."""
-        return self.transposed(v)
-
-    def values(self, predicted: Floats) -> Floats:
-        """Return the differences, pair by pair, of ``f`` with ``F f = v`` as nearly as can be."""
-        scores = self._each(predicted, 2)
-        return np.asarray(scores[self._graph.winner] - scores[self._graph.loser])
-
-    def target(self, pull: Floats) -> Floats:
-        """Return ``t`` with ``F't = r``, in the range of ``F``."""
-        return self._each(pull, 2)
-
-    def sandwich(self, kernel: Floats) -> Floats:
-        """Overwrite a square matrix by ``F K F'``."""
-        kernel[:] = self.apply(kernel)
-        kernel[:] = self.apply(kernel.T).T
-        return kernel
-
-    def _each(self, v: Floats, which: int) -> Floats:
-        out = np.zeros_like(v)
-        for part in self._parts:
-            root, own = part[which], v[part[0]]
-            with large_algebra(own.shape[0]):
-                out[part[0]] = root @ own
-        return out
-
-
-def symmetric_roots(matrix: Floats) -> tuple[Floats, Floats]:
-    """Return the root of a matrix without negative eigenvalues beyond rounding, and its pseudo-inverse."""
-    with large_algebra(matrix.shape[0]):
-        values, vectors = np.linalg.eigh(matrix)
-        root = np.sqrt(np.where(values > _ROUNDING * values.max(initial=0.0), values, 0.0))
-        inverse = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
-        return (vectors * root) @ vectors.T, (vectors * inverse) @ vectors.T
-
-
-def _laplacian(adjacency: scipy.sparse.csr_array) -> Floats:
-    dense = adjacency.toarray()
-    return np.asarray(np.diag(dense.sum(axis=1)) - dense)
-
-
-class IncidenceFactor:
-    """``F = √Ω A``: a row per pair.
-
-    Parameters
-    ----------
-    keeps : (pairs, columns) float64, optional
-        0 where a column lacks a pair, else 1; then there is a column per fold.
-    """
-
-    is_square: ClassVar[bool] = False
-
-    def __init__(self, graph: PreferenceGraph, keeps: Floats | None = None) -> None:
-        self._graph, self._keeps = graph, keeps
-
-    @cached_property
-    def _incidence(self) -> scipy.sparse.csr_array:
-        graph = self._graph
-        root = np.sqrt(graph.pair_weight)
-        start = np.arange(0, 2 * root.size + 1, 2)
-        rows = np.column_stack([graph.winner, graph.loser]).ravel()
-        return scipy.sparse.csr_array(
-            (np.column_stack([root, -root]).ravel(), rows, start), shape=(root.size, graph.n_rows)
-        )
-
-    @cached_property
-    def _transposed(self) -> scipy.sparse.csr_array:
-        return self._incidence.T.tocsr()
-
-    def apply(self, v: Floats) -> Floats:
-        """Return ``F v``; v may be sparse."""
-        image = self._incidence @ v
-        dense = np.asarray(image.toarray() if scipy.sparse.issparse(image) else image)
-        return dense if self._keeps is None else self._keeps * dense
-
-    def transposed(self, v: Floats) -> Floats:
-        """Return ``F' v``."""
-        return np.asarray(self._transposed @ (v if self._keeps is None else self._keeps * v))
-
-    def model(self, column: int, v: Floats) -> Floats:
-        """Return ``F' v`` by the factor of a column."""
-        return np.asarray(self._transposed @ (v if self._keeps is None else self._keeps[:, column] * v))
-
-    def values(self, predicted: Floats) -> Floats:
-        """Return differences, pair by pair; 0 where a pair weighs nothing."""
-        root = np.sqrt(self._graph.pair_weight)
-        inverse = np.divide(1.0, root, out=np.zeros_like(root), where=root > 0)
-        return predicted * inverse.reshape(-1, *[1] * (predicted.ndim - 1))
-
-    def target(self, pull: Floats) -> Floats:
-        """Return ``t = √Ω z``, whose ``F't`` is the graph's own pull."""
-        return np.sqrt(self._graph.pair_weight) * self._graph.difference
-
-    def sandwich(self, kernel: Floats) -> Floats:
-        """Return ``F K F'``, a matrix of pairs × pairs."""
-        return self.apply(np.ascontiguousarray(self.apply(kernel).T)).T

@@ -42,7 +42,7 @@ from rankwise.design import Design
 from rankwise.fitting.problem import KernelProblem
 from rankwise.metrics import Metric
 from rankwise.objectives import SquaredObjective
-from rankwise.pairs.factor import factor_of
+from rankwise.pairs.factor import ColumnFactor, factor_of
 from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.pairs import FoldGraphs
 from rankwise.pairs.plan import Scorer, oriented
@@ -637,12 +637,10 @@ class DualSurface(Surface):
         self, coordinates: DualCoordinates, scored: ScoredGraph, alphas: Floats, **options: Any
     ) -> None:
         self._kernel = coordinates.kernel
-        if scored.folds is not None:
-            self._factor, target = scored.folds.factored()
-        else:
-            factor = factor_of(scored.graph, by_products=True)
-            self._factor, target = factor, factor.target(scored.graph.pull)
-        super().__init__(scored, target.reshape(target.shape[0], -1), alphas, **options)
+        graphs = [scored.graph] if scored.folds is None else list(scored.folds.graphs())
+        self._factor = ColumnFactor([factor_of(graph, by_products=True) for graph in graphs])
+        targets = [one.target(graph.pull) for one, graph in zip(self._factor.factors, graphs, strict=True)]
+        super().__init__(scored, np.column_stack(targets), alphas, **options)
 
     def _multiply(self, vectors: Floats) -> tuple[Floats, Floats, Floats | None]:
         models = self._factor.transposed(vectors)

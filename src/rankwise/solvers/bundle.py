@@ -28,7 +28,6 @@ The default departs from the paper in three ways:
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -217,7 +216,7 @@ class _Planes:
 
 
 def minimise_by_planes(  # noqa: C901, PLR0912, PLR0915 - the steps of one method, in the order of its paper
-    objective: MarginObjective[Any],
+    objective: MarginObjective,
     alpha: float,
     *,
     tol: float = 1e-3,
@@ -315,7 +314,7 @@ class _Best:
 class _LineSearch:
     """Finds where along a line the objective is least, looking at a sample of the rows as long as that helps."""
 
-    def __init__(self, objective: MarginObjective[Any], alpha: float) -> None:
+    def __init__(self, objective: MarginObjective, alpha: float) -> None:
         self._objective, self._alpha = objective, alpha
         self._n_sampled = _SAMPLE
         self._sample = objective.sample(_SAMPLE)

@@ -49,13 +49,12 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from rankwise.arrays import Floats
-from rankwise.objectives import HingeObjective, HingePoint, MarginObjective, MeanLoss, MeanLossPoint
-from rankwise.objectives.margins import MarginPoint
+from rankwise.objectives import MarginObjective, MarginPoint
 from rankwise.pairs.graph import SmoothedHinge
 from rankwise.solvers.krylov import Curvature, Preconditioner
 from rankwise.solvers.solution import Monitor, Solution, Status
@@ -71,7 +70,6 @@ __all__ = [
     "solve_linear_limit",
 ]
 
-Found = TypeVar("Found", bound=MarginPoint)
 
 _GAP_ROUNDING = 8 * np.finfo(np.float64).eps  # share of F(0) that the difference of two values may be off by
 
@@ -143,9 +141,7 @@ class StoppingRule:
         return self.tol if self.is_absolute else self.tol * (gap + decrease)
 
 
-def solve_linear_limit(
-    objective: MarginObjective[Any], rule: StoppingRule, gradient: Floats
-) -> Solution | None:
+def solve_linear_limit(objective: MarginObjective, rule: StoppingRule, gradient: Floats) -> Solution | None:
     """Return ``w = -g₀/(2α)`` where it is the minimum: alpha so large that the loss is as good as linear up to there.
 
     For the hinge it is the exact minimum where no pair reaches its margin. Costs two reads, and none where the slope of
@@ -177,7 +173,7 @@ _STEADY = 0.9  # share of the gradient that may remain after a step whose decrea
 
 
 def minimise_by_newton(  # noqa: C901 - the steps of one method, in the order of its paper
-    objective: MeanLoss,
+    objective: MarginObjective,
     alpha: float,
     *,
     tol: float = 1e-3,
@@ -244,7 +240,7 @@ def minimise_by_newton(  # noqa: C901 - the steps of one method, in the order of
     return _ended(coef, status, history, decrease, objective.n_reads - reads)
 
 
-def _begin(objective: MarginObjective[Found], start: Floats | None) -> tuple[Floats, Floats, Found, float]:
+def _begin(objective: MarginObjective, start: Floats | None) -> tuple[Floats, Floats, MarginPoint, float]:
     """Return the coefficients to start at, their scores, the loss there, and its value at 0."""
     scores = objective.zero_scores()
     point = objective.at_scores(scores)
@@ -279,15 +275,15 @@ class _Step:
     predicted: float
 
 
-def _gradient(point: MeanLossPoint, coef: Floats, alpha: float, bound: LowerBound) -> Floats:
+def _gradient(point: MarginPoint, coef: Floats, alpha: float, bound: LowerBound) -> Floats:
     plane = point.gradient
     bound.add(plane, point.offset)
     return plane + 2 * alpha * coef
 
 
 def _newton_step(
-    objective: MeanLoss,
-    point: MeanLossPoint,
+    objective: MarginObjective,
+    point: MarginPoint,
     gradient: Floats,
     alpha: float,
     radius: float,
@@ -448,12 +444,12 @@ _PROGRESS, _PATIENCE = 1e-3, 100
 class _Point:
     """Where the search stands: the hinge and its smoothed form at the same scores."""
 
-    hinge: HingePoint
+    hinge: MarginPoint
     smooth: SmoothedHinge
 
 
 def minimise_smoothed(  # noqa: C901, PLR0912, PLR0915 - the steps of one method, in the order of its paper
-    objective: HingeObjective,
+    objective: MarginObjective,
     alpha: float,
     *,
     tol: float = 1e-3,
