@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from matplotlib.collections import QuadMesh
     from matplotlib.figure import Figure
 
-__all__ = ["CurvesDisplay"]
-
 _WIDTH, _HEIGHT = 3.0, 2.4  # inches of one picture
 _COLUMNS = 4
 

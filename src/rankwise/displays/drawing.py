@@ -8,8 +8,6 @@ from typing import Any
 
 from rankwise.explanations.explanation import html_table, import_pyplot
 
-__all__ = ["LARGEST", "ROOM", "Display", "axes_to_draw_on", "curve_limits"]
-
 LARGEST = 4.0  # how often the scale of the strongest curve may be enlarged for a weak one
 ROOM = 0.12  # of a picture's height, at the bottom: a histogram of the rows
 

@@ -17,8 +17,6 @@ from rankwise.displays.drawing import Display, axes_to_draw_on
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["CandidatesDisplay", "LeaderboardDisplay"]
-
 _SHOWN = 20
 _COLOURS = 10  # of matplotlib's cycle
 

@@ -19,8 +19,6 @@ from rankwise.selection.result import Selection, oriented, resolve_scoring
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["ConvergenceDisplay", "Reading", "SurfaceDisplay"]
-
 # Marks of the three methods: they differ in shape, so that they can be told apart without colour.
 _MARKS = {"hybrid": ("*", 15), "tikhonov": ("D", 9), "early-stopping": ("o", 9)}
 _CURVES, _CONTOURS = 6, 6

@@ -16,8 +16,6 @@ from rankwise.design.protocol import accepted_dtype
 from rankwise.exceptions import InvalidInputError
 from rankwise.pairs.blocks import as_table
 
-__all__ = ["BlockFacts", "LabelledRows", "Source", "Survey", "blocks_of", "look_at", "rows_of", "uniform"]
-
 
 @dataclass(frozen=True)
 class LabelledRows:

@@ -13,14 +13,12 @@ import numpy.typing as npt
 from rankwise.arrays import AnyArray, Estimator, Floats, InMemory, Ints, Labels, MatrixLike
 from rankwise.data.validation import check_columns, validated
 from rankwise.distributed.blocks import blocks_of, rows_of, uniform
-from rankwise.distributed.cluster import current_client, release_clusters
+from rankwise.distributed.cluster import current_client
 from rankwise.distributed.data import TIMEOUT, ClusterRows, distribute, local_values
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
 
 if TYPE_CHECKING:
     import pandas as pd
-
-__all__ = ["check_rows", "predicted", "ranked", "release_clusters", "scored_data", "training_data"]
 
 # Solvers that walk through the rows themselves, block by block.
 _WALKERS = ("stochastic", "egdm-blocks")

@@ -25,8 +25,6 @@ from rankwise.distributed.worker import WorkerRows, fill
 from rankwise.exceptions import ClusterError, MemoryLimitError
 from rankwise.runtime.progress import ProgressLine
 
-__all__ = ["Arguments", "Cluster", "computed", "current_client", "release_clusters"]
-
 Arguments = Sequence[tuple[object, ...]]  # of one call to each share
 Found = TypeVar("Found")
 

@@ -29,8 +29,6 @@ from rankwise.distributed.shares import cut
 from rankwise.exceptions import InvalidInputError
 from rankwise.runtime.threads import default_threads
 
-__all__ = ["TIMEOUT", "ClusterData", "ClusterRows", "distribute", "local_values", "read"]
-
 TIMEOUT = 300.0
 _MOST_VALUES = 1 << 30  # of one share: row pointers have 32 bits
 # The first bytes of compressed files, which cannot be read from the middle.

@@ -24,8 +24,6 @@ from rankwise.pairs.graph import MarginPairs, SmoothedHinge
 from rankwise.pairs.violations import ViolationSweep
 from rankwise.runtime.memory import fits
 
-__all__ = ["DaskDesign"]
-
 _FEW_BYTES = 1 << 26  # rows of this size are brought to the client where many products with them alone follow
 _PAIRS = 1 << 14  # pairs on two workers that are compared at a time
 

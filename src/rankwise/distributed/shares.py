@@ -12,8 +12,6 @@ from rankwise.arrays import Floats, Ints
 from rankwise.data.queries import Queries
 from rankwise.pairs.blocks import Folds, QueryBlocks
 
-__all__ = ["Share", "Shares", "cut"]
-
 
 @dataclass(frozen=True)
 class Share:

@@ -24,8 +24,6 @@ from rankwise.pairs.graph import ViolatedPairs
 from rankwise.pairs.violations import ViolationSweep
 from rankwise.runtime.threads import blas_held
 
-__all__ = ["WorkerRows", "fill"]
-
 _HELD: WeakValueDictionary[str, WorkerRows] = WeakValueDictionary()
 _POINTS = 2  # evaluated points that are kept for each set of pairs: a line search returns to the one before
 

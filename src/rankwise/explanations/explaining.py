@@ -21,8 +21,6 @@ from rankwise.formula.reading import formula_of, rows_for
 from rankwise.formula.tables import codes_as_written, rows_as_written
 from rankwise.formula.view import ModelView
 
-__all__ = ["contributions", "explain", "explain_pair"]
-
 Inputs = tuple[tuple[int, ...], ...]
 _OTHER_ROWS = 32  # whose values mask those of a row
 

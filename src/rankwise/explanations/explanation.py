@@ -14,8 +14,6 @@ from rankwise.exceptions import MissingPackageError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["Explanation", "Part", "html_table", "import_pyplot"]
-
 _WIDTH = 24  # letters of the longest bar in text
 
 

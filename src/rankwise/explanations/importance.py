@@ -18,8 +18,6 @@ from rankwise.explanations.explanation import html_table
 from rankwise.formula.view import ModelView
 from rankwise.metrics import Metric, bootstrap_mean, get_metric
 
-__all__ = ["FeatureImportance", "feature_importance"]
-
 
 @dataclass(frozen=True, repr=False)
 class FeatureImportance:

@@ -20,8 +20,6 @@ from rankwise.exceptions import InvalidInputError
 from rankwise.exporters.printing import Case, Language, Program, Source, Value
 from rankwise.formula.formula import Formula, KernelSum
 
-__all__ = ["CSource", "JavaScript", "PythonSource"]
-
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 

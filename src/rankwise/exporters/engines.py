@@ -9,10 +9,9 @@ over 0 where a value is missing, so that no tree asks whether one is.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from itertools import count, pairwise
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from itertools import count, product
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,22 +21,12 @@ from rankwise.formula.folding import raw
 from rankwise.formula.formula import Column, Formula, Surface, Table, Term
 from rankwise.formula.steps import Affine, Levels, Pieces
 
-__all__ = ["edges_of", "function_of", "is_linear", "lowest", "plug_in", "solr", "trees_of"]
-
 _SLACK = 1e-6  # what Solr adds to every threshold
 _MANY = 200_000  # leaves that an engine still loads
 _PROBES = 9  # places at which a function is looked at inside an interval
 
 
-@dataclass(frozen=True)
-class Leaf:
-    """The value that a leaf adds to the score."""
-
-    value: float
-
-
-@dataclass(frozen=True)
-class Split:
+class Split(NamedTuple):
     """Go left where a column is smaller than the threshold."""
 
     input: int
@@ -46,7 +35,7 @@ class Split:
     right: Tree
 
 
-Tree = Leaf | Split
+Tree = float | Split  # a number is a leaf: the value that it adds to the score
 
 
 def solr(formula: Formula, name: str, error: float | None) -> str:
@@ -61,7 +50,7 @@ def solr(formula: Formula, name: str, error: float | None) -> str:
     else:
         kind = "MultipleAdditiveTreesModel"
         trees = trees_of(formula, error)
-        used = sorted({number for tree in trees for number in _inputs(tree)})
+        used = sorted({node.input for tree in trees for node in _nodes(tree) if isinstance(node, Split)})
         features = [{"name": formula.names[number]} for number in used]
         params = {"trees": [{"weight": "1", "root": _solr_node(tree, formula)} for tree in trees]}
     model = {
@@ -110,14 +99,21 @@ def _normalised(formula: Formula) -> tuple[list[dict[str, Any]], dict[str, float
     return features, weights
 
 
-def _inputs(tree: Tree) -> set[int]:
-    return set() if isinstance(tree, Leaf) else {tree.input} | _inputs(tree.left) | _inputs(tree.right)
+def _nodes(tree: Tree) -> Iterator[Tree]:
+    yield tree
+    if isinstance(tree, Split):
+        yield from _nodes(tree.left)
+        yield from _nodes(tree.right)
+
+
+def _leaves(tree: Tree) -> list[float]:
+    return [node for node in _nodes(tree) if not isinstance(node, Split)]
 
 
 def _solr_node(tree: Tree, formula: Formula) -> dict[str, Any]:
     """Return a node: a value that is at most the threshold goes left, after Solr has added its slack."""
-    if isinstance(tree, Leaf):
-        return {"value": _short(tree.value)}
+    if not isinstance(tree, Split):
+        return {"value": _short(tree)}
     below = np.nextafter(np.float32(tree.threshold), np.float32(-np.inf))
     return {
         "feature": formula.names[tree.input],
@@ -127,27 +123,23 @@ def _solr_node(tree: Tree, formula: Formula) -> dict[str, Any]:
     }
 
 
-def _boosted_tree(tree: Tree, formula: Formula) -> dict[str, Any]:
+def _boosted_tree(tree: Tree, formula: Formula, depth: int = 0, number: Iterator[int] | None = None) -> Any:
     """Return a tree in XGBoost's dump format: smaller values go to "yes"."""
-    numbers = count()
-
-    def node(part: Tree, depth: int) -> dict[str, Any]:
-        number = next(numbers)
-        if isinstance(part, Leaf):
-            return {"nodeid": number, "leaf": part.value}
-        left, right = node(part.left, depth + 1), node(part.right, depth + 1)
-        return {
-            "nodeid": number,
-            "depth": depth,
-            "split": formula.names[part.input],
-            "split_condition": part.threshold,
-            "yes": left["nodeid"],
-            "no": right["nodeid"],
-            "missing": right["nodeid"],
-            "children": [left, right],
-        }
-
-    return node(tree, 0)
+    number = number or count()
+    node: dict[str, Any] = {"nodeid": next(number)}
+    if not isinstance(tree, Split):
+        return {**node, "leaf": tree}
+    left, right = (_boosted_tree(one, formula, depth + 1, number) for one in (tree.left, tree.right))
+    return {
+        **node,
+        "depth": depth,
+        "split": formula.names[tree.input],
+        "split_condition": tree.threshold,
+        "yes": left["nodeid"],
+        "no": right["nodeid"],
+        "missing": right["nodeid"],
+        "children": [left, right],
+    }
 
 
 def _short(value: float) -> str:
@@ -164,10 +156,6 @@ def lowest(trees: Sequence[Tree]) -> float:
     return float(sum(map(min, ends)) - 1e-6 * sum(max(map(abs, own)) for own in ends))
 
 
-def _leaves(tree: Tree) -> list[float]:
-    return [tree.value] if isinstance(tree, Leaf) else [*_leaves(tree.left), *_leaves(tree.right)]
-
-
 def trees_of(formula: Formula, error: float | None) -> list[Tree]:
     """Return the trees of a formula, the constant among them.
 
@@ -179,19 +167,18 @@ def trees_of(formula: Formula, error: float | None) -> list[Tree]:
     columns: dict[int, list[Term]] = {}
     for term in formula.terms:
         columns.setdefault(term.column.number, []).append(term)
-    curves = [(at, function_of(terms), edges_of(terms)) for at, terms in columns.items()]
-    spreads = [float(np.ptp(f(edges))) if edges.size else 0.0 for _, f, edges in curves]
+    shapes = [_Shape((at,), function_of(own), (edges_of(own),)) for at, own in columns.items()]
+    spreads = [float(np.ptp(one.function(*one.edges))) if one.edges[0].size else 0.0 for one in shapes]
+    shapes += map(_shape, formula.surfaces)
     spreads += [float(np.ptp(np.asarray(surface.values))) for surface in formula.surfaces]
     finest = 1000 if not formula.surfaces else 100
     whole = sum(spreads) / finest if error is None else float(error)
     # The leaves of a surface grow with the square of spread / error: this share has the fewest for a given sum.
     powers = np.asarray(spreads) ** (2 / 3)
     shares = whole * powers / max(powers.sum(), np.finfo(float).tiny)
-    trees: list[Tree] = [Leaf(formula.constant)] if formula.constant else []
-    builder = _Builder()
-    trees += [builder.curve(*curve, share) for curve, share in zip(curves, shares, strict=False)]
-    of_surfaces = shares[len(curves) :]
-    trees += [builder.surface(surface, e) for surface, e in zip(formula.surfaces, of_surfaces, strict=True)]
+    trees: list[Tree] = [formula.constant] if formula.constant else []
+    trees += [one.tree(share) for one, share in zip(shapes, shares.tolist(), strict=True)]
+    _check_size(sum(len(_leaves(tree)) for tree in trees))
     return trees
 
 
@@ -223,90 +210,78 @@ def edges_of(terms: Sequence[Term]) -> Floats:
             found |= set(places.tolist())
             if isinstance(step, Levels):
                 found |= set(np.nextafter(places.astype(np.float32), np.float32(np.inf)).tolist())
-    return np.array(sorted(map(_single, found)))
+    return np.unique([_single(edge) for edge in found])
 
 
-class _Builder:
-    """Builds trees, and counts their leaves."""
+class _Shape(NamedTuple):
+    """A function of one column or two, and where it bends or jumps; outside of these edges it is constant."""
 
-    def __init__(self) -> None:
-        self._n_leaves = 0
+    columns: tuple[int, ...]
+    function: Callable[..., Floats]
+    edges: tuple[Floats, ...]
 
-    def curve(self, number: int, f: Callable[[Floats], Floats], edges: Floats, error: float) -> Tree:
-        """Return the tree of a function of one column."""
-        ends = np.unique(edges)
-        if ends.size == 0:
-            return Leaf(float(f(np.zeros(1))[0]))
-        # Intervals are halved together, as long as one varies too much. An edge belongs to the interval that it begins.
-        low, high = ends[:-1], ends[1:]
-        kept: list[tuple[Floats, Floats]] = []
-        while low.size:
-            last = np.maximum(low, _before(high))
-            values = f(np.linspace(low, last, _PROBES).ravel()).reshape(_PROBES, -1)
-            middle = _middle(low, high)
-            fine = (np.ptp(values, axis=0) <= 2 * error) | (middle <= low) | (middle >= high)
-            kept.append((low[fine], (values.max(axis=0) + values.min(axis=0))[fine] / 2))
-            low, high, middle = low[~fine], high[~fine], middle[~fine]
-            low, high = np.concatenate((low, middle)), np.concatenate((middle, high))
-            self._count(kept[-1][0].size + low.size)
-        outside = f(np.array([_before(ends[:1])[0], ends[-1]]))
-        starts = np.concatenate([[ends[-1]], *(part[0] for part in kept)])
-        values = np.concatenate([outside[1:], *(part[1] for part in kept)])
-        order = np.argsort(starts)
-        cells: list[Tree] = [Leaf(float(value)) for value in (outside[0], *values[order])]
-        return _joined(number, starts[order].tolist(), cells)
+    def tree(self, error: float) -> Tree:
+        """Return a tree of the function that differs from it by no more than the error."""
+        return self._grid(self.edges, iter(self._halved(self._cells(), error)))
 
-    def surface(self, surface: Surface, error: float) -> Tree:
-        """Return the tree of a function of two columns."""
-        if any(column.steps for column in surface.columns):
-            raise InvalidInputError(
-                "A surface of transformed columns cannot become trees.",
-                "train without these transformers, or export to SQL, C, JavaScript, Python or ONNX.",
-            )
-        first, second = (sorted({_single(k) for k in knots}) for knots in surface.knots)
-        a, b = (column.number for column in surface.columns)
-        wide, high = ([(k[0], k[0]), *pairwise(k), (k[-1], k[-1])] for k in (first, second))
-        cells = iter(self._rectangles(surface, [(*x, *y) for x in wide for y in high], error))
-        rows = [_joined(b, second, [next(cells) for _ in high]) for _ in wide]
-        return _joined(a, first, rows)
+    def _cells(self) -> Floats:
+        """Return the boxes between edges, and those outside without a width: (boxes, columns, 2)."""
+        sides = []
+        for own in self.edges:
+            low = np.append(_before(own[:1]), own) if own.size else np.zeros(1)
+            sides.append(np.column_stack([low, np.concatenate([low[:1], own[1:], own[-1:]])]))
+        return np.array(list(product(*sides)))
 
-    def _rectangles(
-        self, surface: Surface, cells: Sequence[tuple[float, float, float, float]], error: float
-    ) -> list[Tree]:
-        """Return the trees of rectangles, all halved together. Bilinear functions have their extremes in corners."""
-        box = np.asarray(cells, dtype=np.float64)
-        corners = surface.apply(box[:, [0, 0, 1, 1]].ravel(), box[:, [2, 3, 2, 3]].ravel()).reshape(-1, 4)
-        across = np.abs(corners[:, 2:] - corners[:, :2]).max(axis=1)
-        along = np.abs(corners[:, 1::2] - corners[:, ::2]).max(axis=1)
-        at = np.where(across >= along, 0, 2)
-        every = np.arange(len(box))
-        low, high = box[every, at], box[every, at + 1]
-        middle = _middle(low, high)
-        fine = (np.ptp(corners, axis=1) <= 2 * error) | (middle <= low) | (middle >= high)
-        self._count(len(box))
-        out: list[Tree] = [Leaf(float(v)) for v in (corners.max(axis=1) + corners.min(axis=1)) / 2]
+    def _grid(self, edges: Sequence[Floats], cells: Iterator[Tree]) -> Tree:
+        if not edges:
+            return next(cells)
+        parts = [self._grid(edges[1:], cells) for _ in range(edges[0].size + 1)]
+        return _joined(self.columns[-len(edges)], edges[0].tolist(), parts)
+
+    def _halved(self, boxes: Floats, error: float) -> list[Tree]:
+        """Return the trees of boxes, all halved together as long as the function varies too much in one."""
+        _check_size(len(boxes))
+        low, high = np.moveaxis(boxes, 2, 0)
+        n_columns = low.shape[1]
+        # A bilinear function has its extremes in corners. An edge belongs to the box that it begins.
+        probes = _PROBES if n_columns == 1 else 2
+        sides = np.linspace(low, np.maximum(low, _before(high)), probes)
+        places = product(range(probes), repeat=n_columns)
+        values = np.stack([self.function(*(sides[i, :, k] for k, i in enumerate(place))) for place in places])
+        cube = values.reshape(*[probes] * n_columns, -1)
+        along = [np.ptp(cube, axis=k).reshape(-1, len(boxes)).max(axis=0) for k in range(n_columns)]
+        every, at = np.arange(len(boxes)), np.argmax(along, axis=0)
+        middle = ((low + high) / 2)[every, at].astype(np.float32).astype(np.float64)
+        fine = (middle <= low[every, at]) | (middle >= high[every, at])
+        fine |= np.ptp(values, axis=0) <= 2 * error
+        out: list[Tree] = ((values.max(axis=0) + values.min(axis=0)) / 2).tolist()
         coarse = np.flatnonzero(~fine)
         if coarse.size:
-            left, right = box[coarse], box[coarse]
+            left, right = boxes[coarse], boxes[coarse]
             own = np.arange(coarse.size)
-            left[own, at[coarse] + 1] = right[own, at[coarse]] = middle[coarse]
-            halves = self._rectangles(surface, np.concatenate((left, right)).tolist(), error)
-            for place, number in enumerate(coarse.tolist()):
-                column = surface.columns[at[number] // 2].number
-                out[number] = Split(column, float(middle[number]), halves[place], halves[place + coarse.size])
+            left[own, at[coarse], 1] = right[own, at[coarse], 0] = middle[coarse]
+            halves = self._halved(np.concatenate((left, right)), error)
+            for number, one, other in zip(coarse.tolist(), halves, halves[coarse.size :], strict=False):
+                out[number] = Split(self.columns[at[number]], float(middle[number]), one, other)
         return out
 
-    def _count(self, n_leaves: int) -> None:
-        self._n_leaves += n_leaves
-        if self._n_leaves > _MANY:
-            raise InvalidInputError(
-                f"The trees would have more than {_MANY:,} leaves.",
-                "allow a larger error (error=).",
-            )
+
+def _shape(surface: Surface) -> _Shape:
+    if any(column.steps for column in surface.columns):
+        raise InvalidInputError(
+            "A surface of transformed columns cannot become trees.",
+            "train without these transformers, or export to SQL, C, JavaScript, Python or ONNX.",
+        )
+    first, second = surface.columns
+    edges = [np.unique([_single(knot) for knot in knots]) for knots in surface.knots]
+    return _Shape((first.number, second.number), surface.apply, (edges[0], edges[1]))
 
 
-def _middle(low: Floats, high: Floats) -> Floats:
-    return ((low + high) / 2).astype(np.float32).astype(np.float64)
+def _check_size(n_leaves: int) -> None:
+    if n_leaves > _MANY:
+        raise InvalidInputError(
+            f"The trees would have more than {_MANY:,} leaves.", "allow a larger error (error=)."
+        )
 
 
 def _before(edges: Floats) -> Floats:

@@ -26,8 +26,6 @@ from rankwise.formula.reading import formula_of
 from rankwise.formula.steps import Fill, IsMissing
 from rankwise.json_values import json_value
 
-__all__ = ["export"]
-
 _ENGINES = {"solr": solr, "elasticsearch-ltr": plug_in, "opensearch-ltr": plug_in}
 _CODE = {"c": CSource, "javascript": JavaScript, "python": PythonSource}
 

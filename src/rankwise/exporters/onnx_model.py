@@ -19,8 +19,6 @@ from rankwise.exporters.printing import Program, Source, Value
 from rankwise.formula.formula import Formula, KernelSum, Surface
 from rankwise.formula.steps import Affine, Fill, IsMissing, Levels, Pieces, Power, QueryScale
 
-__all__ = ["onnx_model"]
-
 _OPSET, _ML_OPSET, _IR = 17, 3, 8
 _DOUBLE, _INT64, _BOOL, _STRING = 11, 7, 9, 8  # of TensorProto
 

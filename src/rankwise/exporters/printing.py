@@ -18,8 +18,6 @@ import numpy as np
 from rankwise.formula.formula import Column, Formula, Surface
 from rankwise.formula.steps import Affine, Fill, IsMissing, Levels, Pieces, Power, QueryScale, Step, clip
 
-__all__ = ["Case", "Language", "Program", "Source", "Value"]
-
 Case = tuple[str, str]
 Source = str | int  # a value by its name, or an input by its number
 

@@ -12,8 +12,6 @@ from rankwise.exceptions import InvalidInputError
 from rankwise.exporters.printing import Case, Language, Program, Source, Value
 from rankwise.formula.formula import Formula
 
-__all__ = ["Sql"]
-
 _DAY = 86400.0  # seconds
 
 

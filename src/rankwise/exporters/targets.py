@@ -17,8 +17,6 @@ from rankwise.formula.steps import (
     Step,
 )
 
-__all__ = ["TARGETS", "Target", "check_exportable", "exportable_to"]
-
 _SCALES = frozenset({"minmax", "standard", "rank"})
 
 

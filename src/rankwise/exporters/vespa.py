@@ -11,8 +11,6 @@ from rankwise.exceptions import InvalidInputError
 from rankwise.exporters.printing import Case, Language, Program, Source
 from rankwise.formula.formula import Formula
 
-__all__ = ["Vespa"]
-
 _NORMALISERS = (
     "# The normalisers see the hits that the global phase reranks: rerank-count must cover the query."
 )

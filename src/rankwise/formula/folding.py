@@ -11,8 +11,6 @@ import numpy as np
 from rankwise.formula.formula import Column, Formula, Product, Term
 from rankwise.formula.steps import Affine, IsMissing, Levels, Pieces, QueryScale, Step
 
-__all__ = ["folded", "raw"]
-
 
 def folded(formula: Formula) -> Formula:
     """Fold scales and shifts into weights and the constant, and add up terms of the same values.

@@ -18,19 +18,6 @@ from rankwise.exceptions import InvalidInputError
 from rankwise.formula.steps import Fill, IsMissing, QueryScale, Step
 from rankwise.kernels import Kernel
 
-__all__ = [
-    "Column",
-    "Formula",
-    "KernelSum",
-    "Product",
-    "Surface",
-    "Table",
-    "Term",
-    "as_values",
-    "sum_of",
-    "weighted_sum",
-]
-
 
 @dataclass(frozen=True)
 class Column:

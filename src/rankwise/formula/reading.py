@@ -45,8 +45,6 @@ from rankwise.formula.view import ModelView
 from rankwise.persistence import features_taken
 from rankwise.preprocessing import QueryScaler, TableEncoder
 
-__all__ = ["columns_after", "formula_of", "formula_of_encoder", "rows_for"]
-
 Columns = list[Column]
 Fitted = TypeVar("Fitted")
 

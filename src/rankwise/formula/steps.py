@@ -17,24 +17,6 @@ import scipy.special
 from rankwise.arrays import AnyArray, Floats
 from rankwise.preprocessing import QueryScaler
 
-__all__ = [
-    "Affine",
-    "Fill",
-    "IsMissing",
-    "Level",
-    "Levels",
-    "NormalQuantile",
-    "Pieces",
-    "Power",
-    "QueryScale",
-    "Step",
-    "clip",
-    "curve",
-    "is_missing",
-    "stairs",
-]
-
-
 Level = str | float  # a value of a column
 
 

@@ -29,8 +29,6 @@ from rankwise.preprocessing.column_steps import (
 )
 from rankwise.preprocessing.table_encoder import TableEncoder, sides_of
 
-__all__ = ["codes_as_written", "columns_of_encoder", "inputs_of", "rows_as_read", "rows_as_written"]
-
 
 def inputs_of(encoder: TableEncoder) -> tuple[list[str], tuple[int, ...]]:
     """Return a name for each number or text that the encoder reads of a row, and which of them are dates."""

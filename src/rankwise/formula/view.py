@@ -20,8 +20,6 @@ from rankwise.preprocessing import QueryScaler
 from rankwise.preprocessing.column_steps import held_text
 from rankwise.preprocessing.table_encoder import TableEncoder
 
-__all__ = ["ModelView"]
-
 
 @dataclass(frozen=True)
 class ModelView:

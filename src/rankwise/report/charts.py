@@ -14,8 +14,6 @@ from rankwise.arrays import Floats
 from rankwise.data.wording import how_many
 from rankwise.report.markup import number, text
 
-__all__ = ["Marks", "histogram", "interval", "palette", "plot", "span", "ticks"]
-
 _BINS = 20  # of a histogram
 
 Marks = Iterable[tuple[float, str]]

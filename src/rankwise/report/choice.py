@@ -23,8 +23,6 @@ from rankwise.report.markup import (
     text,
 )
 
-__all__ = ["alpha_name", "alpha_of", "choice_section", "embedded_surface"]
-
 # From best to worst; distinct in lightness, so that it survives printing and colour blindness.
 _ANCHORS = "fde725 b5de2b 6ece58 35b779 1f9e89 26828e 31688e 3e4989 482878 440154"
 _SHADES = 24

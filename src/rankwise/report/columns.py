@@ -20,8 +20,6 @@ from rankwise.formula.steps import Affine, Levels, QueryScale, Step, is_missing
 from rankwise.report.charts import palette, plot, span, ticks
 from rankwise.report.markup import alike, bar, details, listing, name, number, plain, section, signed, text
 
-__all__ = ["Parts", "columns_section", "pictures_of", "pictures_section"]
-
 _SHOWN, _AT_ONCE = 20, 5  # columns in the table, and in sight
 _CURVES, _SURFACES, _LEVELS = 12, 4, 12
 _NUMBERS = 20_000_000  # contributions that are held at once

@@ -13,14 +13,6 @@ from rankwise.automatic.calibration import Calibration
 from rankwise.formula.view import ModelView
 from rankwise.report.markup import alike, bar, counted, decimals, listing, name, number, section
 
-__all__ = [
-    "duels_section",
-    "probability_of",
-    "record_errors",
-    "reliability",
-    "reliability_table",
-]
-
 _ITEMS = 30  # items that the table shows
 _BINS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 

@@ -43,22 +43,6 @@ from rankwise.report.markup import (
     text,
 )
 
-__all__ = [
-    "OF_PAIRS",
-    "ByLabels",
-    "ByPairs",
-    "Evidence",
-    "Judge",
-    "against_section",
-    "evaluate",
-    "in_words",
-    "look_at_top",
-    "metrics_section",
-    "title_of",
-    "top_pictures",
-    "verdict",
-]
-
 _COLUMNS_TRIED = 2000
 _FOLDS = 5  # of queries, to choose a column that is not evaluated on what chose it
 _NUMBERS_TRIED = 20_000_000  # a few seconds of sorting

@@ -8,28 +8,6 @@ import math
 import re
 from collections.abc import Sequence
 
-__all__ = [
-    "LONG",
-    "alike",
-    "bar",
-    "brackets",
-    "counted",
-    "decimals",
-    "details",
-    "embed",
-    "lines",
-    "listing",
-    "name",
-    "number",
-    "plain",
-    "section",
-    "short",
-    "signed",
-    "table",
-    "text",
-    "without_folders",
-]
-
 _LONGEST = 80
 LONG = 1000  # characters of texts that are shown in full, such as the names of all files
 # Characters that a browser may not show, or that reorder what stands around them.

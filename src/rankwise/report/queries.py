@@ -19,16 +19,6 @@ from rankwise.report.columns import Parts
 from rankwise.report.evidence import Evidence, title_of
 from rankwise.report.markup import alike, counted, decimals, name, number, plain, section, short, table, text
 
-__all__ = [
-    "OpenQuery",
-    "RankedRow",
-    "RowNaming",
-    "embedded_data",
-    "open_queries",
-    "queries_section",
-    "why_section",
-]
-
 _OPENED = 8  # best queries, and as many of the worst
 _TOP = 15  # rows shown from the top of a query
 _MISSED = 5  # good rows shown from below

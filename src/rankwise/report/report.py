@@ -62,18 +62,6 @@ from rankwise.report.markup import (
 )
 from rankwise.report.queries import RowNaming, embedded_data, open_queries, queries_section, why_section
 
-__all__ = [
-    "Page",
-    "Report",
-    "data_section",
-    "fact_table",
-    "lead",
-    "range_of",
-    "settings_section",
-    "tiles",
-    "whole_page",
-]
-
 _STEPS = 90  # iterations that a table shows at most
 
 

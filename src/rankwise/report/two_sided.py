@@ -24,8 +24,6 @@ from rankwise.two_sided.estimators import TwoSidedRankRLS, TwoSidedRankRLSCV
 from rankwise.two_sided.gaps import Edges
 from rankwise.two_sided.sides import read_matrix
 
-__all__ = ["TableReport"]
-
 _RANKINGS = 200  # that the table names
 
 
