@@ -255,7 +255,7 @@ def test_one_output_has_no_second():
     X, y, qid = rows()
     model = RankRLS().fit(X, y, qid)
     close(formula_of(model, output=0).evaluate(X), model.predict(X))
-    with pytest.raises(InvalidInputError, match="has one output, and output is 1"):
+    with pytest.raises(InvalidInputError, match="has 1 output, and output is 1"):
         formula_of(model, output=1)
 
 

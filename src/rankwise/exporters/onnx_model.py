@@ -11,6 +11,7 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 import rankwise
 from rankwise.arrays import ArrayLike
@@ -20,75 +21,71 @@ from rankwise.formula.formula import Formula, KernelSum, Surface
 from rankwise.formula.steps import Affine, Fill, IsMissing, Levels, Pieces, Power, QueryScale
 
 _OPSET, _ML_OPSET, _IR = 17, 3, 8
-_DOUBLE, _INT64, _BOOL, _STRING = 11, 7, 9, 8  # of TensorProto
+_DOUBLE, _STRING = 11, 8  # of TensorProto
 
 
 def onnx_model(formula: Formula, name: str) -> bytes:
     """Return the bytes of a model with inputs ``X`` (numbers) and ``texts``, and the output ``score``."""
     try:
-        from onnx import checker, helper  # noqa: PLC0415
+        import onnx  # noqa: PLC0415 - an optional dependency
+        from onnx import helper  # noqa: PLC0415
     except ImportError as error:
         raise MissingPackageError(
             "Writing ONNX needs the package onnx.", "install it: pip install 'rankwise[onnx]'."
         ) from error
-    graph = _Graph(formula, helper)
+    graph = _Graph(formula, onnx)
     graph.node("Squeeze", graph.total(), graph.ints(1), output="score")
-    inputs = {
-        "X": (_DOUBLE, [formula.names[at] for at in graph.numbers]),
-        "texts": (_STRING, [formula.names[at] for at in graph.texts]),
-    }
-    made = helper.make_graph(
-        graph.nodes,
-        name,
-        [
-            helper.make_tensor_value_info(key, kind, ["rows", len(own)])
-            for key, (kind, own) in inputs.items()
-            if own
-        ],
-        [helper.make_tensor_value_info("score", _DOUBLE, ["rows"])],
-        graph.constants,
-    )
+    given = [("X", "columns", _DOUBLE, graph.numbers), ("texts", "texts", _STRING, graph.texts)]
+    given = [one for one in given if one[3]]
+    value = helper.make_tensor_value_info
+    inputs = [value(key, kind, ["rows", len(own)]) for key, _, kind, own in given]
+    outputs = [value("score", _DOUBLE, ["rows"])]
+    made = helper.make_graph(graph.nodes, name, inputs, outputs, graph.constants)
     opsets = [helper.make_opsetid("", _OPSET)]
     opsets += [helper.make_opsetid("ai.onnx.ml", _ML_OPSET)] if graph.texts else []
     about = {"producer_name": "rankwise", "producer_version": rankwise.__version__}
     model = helper.make_model(made, opset_imports=opsets, ir_version=_IR, **about)
-    keys = {"X": "columns", "texts": "texts"}
-    helper.set_model_props(model, {keys[key]: "\n".join(own) for key, (_, own) in inputs.items() if own})
-    checker.check_model(model)
+    names = {title: "\n".join(formula.names[at] for at in own) for _, title, _, own in given}
+    helper.set_model_props(model, names)
+    onnx.checker.check_model(model)
     return bytes(model.SerializeToString())
 
 
 class _Graph:
     """Nodes and constants in the order in which they are added; arguments that are no names become constants."""
 
-    def __init__(self, formula: Formula, helper: ModuleType) -> None:
-        self._helper, self._program = helper, Program(formula)
+    def __init__(self, formula: Formula, onnx: ModuleType) -> None:
+        self._onnx, self._program = onnx, Program(formula)
         self.nodes: list[Any] = []
         self.constants: list[Any] = []
         self.numbers = [at for at, is_text in enumerate(formula.is_text) if not is_text]
         self.texts = [at for at, is_text in enumerate(formula.is_text) if is_text]
         self._known: dict[Source, str] = {}
-        self._count = 0
 
     def node(self, kind: str, *inputs: str | ArrayLike, output: str | None = None, **options: object) -> str:
         """Add a node and return the name of its output."""
-        names = [one if isinstance(one, str) else self._doubles(one) for one in inputs]
-        output = output or self._name()
-        self.nodes.append(self._helper.make_node(kind, names, [output], **options))
+        names = [one if isinstance(one, str) else self._constant(one) for one in inputs]
+        output = output or f"n{len(self.nodes) + 1}"
+        self.nodes.append(self._onnx.helper.make_node(kind, names, [output], **options))
         return output
 
     def ints(self, *values: int) -> str:
         """Add a constant of whole numbers and return its name."""
-        return self._constant(_INT64, (len(values),), list(values))
+        return self._constant(values, np.int64)
+
+    def _constant(self, values: ArrayLike, dtype: DTypeLike = np.float64) -> str:
+        array = np.asarray(values, dtype)
+        # Scalars beside a product of matrices are fused into it by onnxruntime, in single precision.
+        array = array.reshape(1, 1) if array.ndim == 0 else array
+        self.constants.append(self._onnx.numpy_helper.from_array(array, f"c{len(self.constants) + 1}"))
+        return f"c{len(self.constants)}"
 
     def total(self) -> str:
         """Return the scores, of shape (rows, 1)."""
         program, formula = self._program, self._program.formula
         for value in program.values:
             self._known[value.name] = self._value(value)
-        parts = []
-        if program.terms:
-            parts.append(self._weighted())
+        parts = self._weighted()
         parts += [self._surface(surface, *map(self._source, both)) for surface, both in program.surfaces]
         if formula.kernel is not None:
             parts.append(self._kernel(formula.kernel))
@@ -96,21 +93,6 @@ class _Graph:
         for part in parts[1:]:
             total = self.node("Add", total, part)
         return self.node("Add", total, formula.constant)
-
-    def _name(self) -> str:
-        self._count += 1
-        return f"n{self._count}"
-
-    def _doubles(self, values: ArrayLike) -> str:
-        array = np.asarray(values, dtype=np.float64)
-        # Scalars beside a product of matrices are fused into it by onnxruntime, in single precision.
-        array = array.reshape(1, 1) if array.ndim == 0 else array
-        return self._constant(_DOUBLE, array.shape, array.ravel().tolist())
-
-    def _constant(self, kind: int, shape: Sequence[int], values: list[Any]) -> str:
-        name = self._name()
-        self.constants.append(self._helper.make_tensor(name, kind, list(shape), values))
-        return name
 
     def _source(self, source: Source) -> str:
         if isinstance(source, int) and source not in self._known:
@@ -120,53 +102,50 @@ class _Graph:
 
     def _together(self, sources: Sequence[Source]) -> str:
         """Return columns side by side: inputs by one node, which may be thousands."""
-        if all(isinstance(one, int) for one in sources):
-            places = [self.numbers.index(int(one)) for one in sources]
-            return (
-                "X"
-                if places == list(range(len(self.numbers)))
-                else self.node("Gather", "X", self.ints(*places), axis=1)
-            )
-        return self.node("Concat", *map(self._source, sources), axis=1)
+        if any(isinstance(one, str) for one in sources):
+            return self.node("Concat", *map(self._source, sources), axis=1)
+        places = [self.numbers.index(int(one)) for one in sources]
+        is_all = places == list(range(len(self.numbers)))
+        return "X" if is_all else self.node("Gather", "X", self.ints(*places), axis=1)
 
-    def _weighted(self) -> str:
-        terms = self._program.terms
-        inputs = [term for term in terms if isinstance(term[1], int)]
-        others = [term for term in terms if not isinstance(term[1], int)]
+    def _weighted(self) -> list[str]:
         parts = []
-        for group in filter(None, (inputs, others)):
-            weights, sources, centers = zip(*group, strict=True)
-            x = self._together(sources)
-            x = self.node("Sub", x, [centers]) if any(centers) else x
-            parts.append(self.node("MatMul", x, np.array(weights)[:, None]))
-        return parts[0] if len(parts) == 1 else self.node("Add", *parts)
+        for kind in (int, str):  # inputs, and values
+            group = [term for term in self._program.terms if isinstance(term[1], kind)]
+            if group:
+                weights, sources, centers = zip(*group, strict=True)
+                x = self._together(sources)
+                x = self.node("Sub", x, [centers]) if any(centers) else x
+                parts.append(self.node("MatMul", x, np.array(weights)[:, None]))
+        return parts
 
     def _value(self, value: Value) -> str:  # noqa: PLR0911 - one per kind of step
-        step, sources = value.step, [self._source(one) for one in value.sources]
+        sources = [self._source(one) for one in value.sources]
         x = sources[0]
-        if step is None:
-            return self.node("Mul", *sources)
-        if isinstance(step, Affine):
-            out = self.node("Sub", x, step.center) if step.center else x
-            out = self.node("Mul", out, step.scale)
-            return self.node("Add", out, step.shift) if step.shift else out
-        if isinstance(step, Fill):
-            if isinstance(step.value, str):
+        match value.step:
+            case None:
+                return self.node("Mul", *sources)
+            case Affine(center, scale, shift):
+                out = self.node("Mul", self.node("Sub", x, center) if center else x, scale)
+                return self.node("Add", out, shift) if shift else out
+            case Fill(str()):
                 raise InvalidInputError(
                     "ONNX has no missing texts, so an imputer of texts cannot be exported.",
                     "leave the imputer of texts out: missing ones become a category of their own in OneHotEncoder.",
                 )
-            return self._if_missing(x, step.value, x)
-        if isinstance(step, IsMissing):
-            return self._cast(self.node("IsNaN", x))
-        if isinstance(step, Levels):
-            return self._text_levels(step, x) if value.takes_text else self._levels(step, x)
-        if isinstance(step, Pieces):
-            return self._if_missing(x, x if step.missing is None else step.missing, self._pieces(step, x))
-        if isinstance(step, QueryScale):
-            return self._query(step.method, x)
-        assert isinstance(step, Power)
-        return self._power(step, x)
+            case Fill(float() | int() as known):
+                return self._if_missing(x, known, x)
+            case IsMissing():
+                return self._cast(self.node("IsNaN", x))
+            case Levels() as step:
+                return self._text_levels(step, x) if value.takes_text else self._levels(step, x)
+            case Pieces(missing=gone) as step:
+                return self._if_missing(x, x if gone is None else gone, self._pieces(step, x))
+            case QueryScale(method):
+                return self._query(method, x)
+            case step:
+                assert isinstance(step, Power)
+                return self._power(step, x)
 
     def _cast(self, x: str) -> str:
         return self.node("Cast", x, to=_DOUBLE)
@@ -197,7 +176,7 @@ class _Graph:
         below, above = [-np.inf, *step.breaks], [*step.breaks, np.inf]
         inside = self.node("And", self.node("GreaterOrEqual", x, below), self.node("Less", x, above))
         # Where a piece is not meant, its polynomial may be huge: nothing of it is computed there.
-        moves = self._constant(_BOOL, table.shape[:1], (~step.is_constant).tolist())
+        moves = self._constant(~step.is_constant, np.bool_)
         local = self.node("Where", self.node("And", inside, moves), self.node("Sub", x, step.starts), 0.0)
         out = self.node("Add", self.node("Mul", local, 0.0), table[:, 0])
         for power in range(1, table.shape[1]):

@@ -7,7 +7,6 @@ how they write numbers, texts, choices and functions.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -128,15 +127,7 @@ class Language:
 
     def number(self, value: float) -> str:
         """Write a number so that it is read back as the same."""
-        if math.isnan(value):
-            return self.nan
-        digits = (
-            repr(float(value))
-            if math.isfinite(value)
-            else self.infinity
-            if value > 0
-            else f"-{self.infinity}"
-        )
+        digits = repr(float(value)).replace("inf", self.infinity).replace("nan", self.nan)
         return f"({digits})" if value < 0 else digits
 
     def text(self, value: str) -> str:

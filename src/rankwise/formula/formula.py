@@ -38,11 +38,14 @@ class Column:
         return self.input
 
     @property
+    def parts(self) -> tuple[Column, ...]:
+        """The columns of the user's that it is made of, each with its own steps."""
+        return tuple(part for side in self.sides for part in side.parts) if self.sides else (self,)
+
+    @property
     def inputs(self) -> tuple[int, ...]:
         """Which columns of the user's it is made of."""
-        if isinstance(self.input, int):
-            return (self.input,)
-        return tuple(number for side in self.sides for number in side.inputs)
+        return tuple(part.number for part in self.parts)
 
     @property
     def every_step(self) -> tuple[Step, ...]:
@@ -163,11 +166,8 @@ class Formula:
     @property
     def takes_missing(self) -> bool:
         """Whether missing values have a meaning."""
-        return bool({Fill, IsMissing} & self.kinds) or any(
-            getattr(step, "missing", None) is not None
-            for column in self.columns
-            for step in column.every_step
-        )
+        steps = (step for column in self.columns for step in column.every_step)
+        return any(isinstance(s, Fill | IsMissing) or getattr(s, "missing", None) is not None for s in steps)
 
     @property
     def weights(self) -> Floats | None:
@@ -248,13 +248,8 @@ class Table:
     def _raw(self, number: int) -> AnyArray:
         if is_sparse(self._X):
             return np.asarray(self._X[:, [number]].toarray()[:, 0], dtype=np.float64)
-        if hasattr(self._X, "iloc"):
-            found = self._X.iloc[:, number].to_numpy()
-        elif hasattr(self._X, "to_numpy") and hasattr(self._X, "columns"):
-            found = self._X[:, number].to_numpy()
-        else:
-            found = np.asarray(self._X)[:, number]
-        return as_values(found)
+        column = self._X.iloc[:, number] if hasattr(self._X, "iloc") else self._X[:, number]
+        return as_values(column.to_numpy() if hasattr(column, "to_numpy") else np.asarray(column))
 
 
 def as_values(found: AnyArray) -> AnyArray:
@@ -282,11 +277,8 @@ def _place(x: Floats, knots: Floats) -> tuple[npt.NDArray[np.int64], Floats]:
 
 def sum_of(columns: Sequence[Column], weights: Floats) -> tuple[Term, ...]:
     """Return the terms of a weighted sum of columns; those that weigh nothing are left out."""
-    return tuple(
-        Term(float(weight), column)
-        for weight, column in zip(weights.tolist(), columns, strict=True)
-        if weight != 0
-    )
+    both = zip(weights.tolist(), columns, strict=True)
+    return tuple(Term(weight, column) for weight, column in both if weight != 0)
 
 
 def weighted_sum(formulas: Sequence[Formula], weights: Sequence[float]) -> Formula:

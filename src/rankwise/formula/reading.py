@@ -18,8 +18,9 @@ from sklearn.compose import ColumnTransformer
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
 
-from rankwise.additive.shapes import FittedSurface
+from rankwise.additive.shapes import FittedCurve, FittedSurface
 from rankwise.arrays import AnyArray, ArrayLike, Floats, MatrixLike, is_sparse
+from rankwise.data.wording import how_many
 from rankwise.estimators.additive import AdditiveMixin
 from rankwise.estimators.kernel_rls import KernelMixin
 from rankwise.exceptions import InvalidInputError
@@ -74,13 +75,12 @@ def formula_of(
     names = view.names(n_inputs, table if feature_names is None else feature_names)
     if len(set(names)) != len(names):
         raise InvalidInputError("Two columns have the same name.", "give every column a name of its own.")
-    is_text = tuple(_texts(columns, n_inputs))
-    ranker, formula = view.ranker, Formula(tuple(names), is_text, dates=dates)
+    ranker, formula = view.ranker, Formula(tuple(names), _texts(columns, n_inputs), dates=dates)
     if isinstance(ranker, KernelMixin):
         return replace(formula, kernel=_kernel(ranker, columns, output))
     if isinstance(ranker, AdditiveMixin):
-        terms, surfaces = _additive(ranker, columns)
-        return replace(formula, terms=terms, surfaces=surfaces)
+        terms = tuple(Term(1.0, _then(columns[one.column], _curve(one))) for one in ranker.curves_)
+        return replace(formula, terms=terms, surfaces=tuple(_surface(s, columns) for s in ranker.surfaces_))
     if view.has_trees:
         raise InvalidInputError(
             "Boosted trees have no formula in columns, and are not exported.",
@@ -105,25 +105,13 @@ def formula_of_encoder(encoder: TableEncoder) -> Formula:
     names, dates = inputs_of(encoder)
     columns = columns_after(encoder, [Column(number) for number in range(len(names))])
     terms = sum_of(columns, np.ones(len(columns)))
-    is_text = tuple(_texts(columns, len(names)))
-    return Formula(tuple(names), is_text, terms=terms, dates=dates)
+    return Formula(tuple(names), _texts(columns, len(names)), terms=terms, dates=dates)
 
 
 def rows_for(model: object, X: MatrixLike) -> MatrixLike:
     """Return rows as the formula of a model takes them: as they are, or as an encoder of tables reads them."""
     encoder = ModelView.of(model).encoder
     return X if encoder is None else rows_as_read(encoder, X)
-
-
-def _additive(
-    ranker: AdditiveMixin, columns: Sequence[Column]
-) -> tuple[tuple[Term, ...], tuple[Surface, ...]]:
-    """Return the curves and the surfaces of a model of these."""
-    terms = tuple(
-        Term(1.0, _then(columns[one.column], _curve(one.knots, one.values, one.missing, one.is_levels)))
-        for one in ranker.curves_
-    )
-    return terms, tuple(_surface(s, columns) for s in ranker.surfaces_)
 
 
 def _then(column: Column, step: Step) -> Column:
@@ -135,10 +123,11 @@ def _then(column: Column, step: Step) -> Column:
     return replace(column, steps=(*column.steps[:-1], Levels(codes.levels, tuple(values), other, missing)))
 
 
-def _curve(knots: Floats, values: Floats, missing: float, is_levels: bool) -> Step:
-    if is_levels:  # a level that training did not have counts as missing
-        return Levels(tuple(knots.tolist()), tuple(values.tolist()), missing, missing)
-    return curve(knots.tolist(), values.tolist(), missing)
+def _curve(fitted: FittedCurve) -> Step:
+    knots, values, missing = fitted.knots.tolist(), fitted.values.tolist(), fitted.missing
+    if fitted.is_levels:  # a level that training did not have counts as missing
+        return Levels(tuple(knots), tuple(values), missing, missing)
+    return curve(knots, values, missing)
 
 
 def _surface(fitted: FittedSurface, columns: Sequence[Column]) -> Surface:
@@ -160,17 +149,15 @@ def _surface(fitted: FittedSurface, columns: Sequence[Column]) -> Surface:
 
 
 def _one_output(given: ArrayLike, output: int | None) -> Floats:
-    coef: Floats = np.asarray(given, dtype=np.float64)
-    if coef.ndim == 1:
-        if output is not None and (not isinstance(output, Integral) or output != 0):
-            raise InvalidInputError(f"The model has one output, and output is {output}.", "leave output out.")
-        return coef
-    if not isinstance(output, Integral) or not 0 <= output < coef.shape[0]:
+    coef: Floats = np.atleast_2d(np.asarray(given, dtype=np.float64))
+    n = len(coef)
+    at = 0 if output is None and n == 1 else output
+    if not isinstance(at, Integral) or not 0 <= at < n:
         raise InvalidInputError(
-            f"The model has {coef.shape[0]} outputs, and output is {output}.",
-            f"choose one of them: output=0 to {coef.shape[0] - 1}.",
+            f"The model has {how_many(n, 'outputs')}, and output is {output}.",
+            "leave output out." if n == 1 else f"choose one of them: output=0 to {n - 1}.",
         )
-    return np.asarray(coef[output])
+    return np.asarray(coef[at])
 
 
 def _kernel(ranker: KernelMixin, columns: Sequence[Column], output: int | None) -> KernelSum:
@@ -193,20 +180,15 @@ def _n_inputs(view: ModelView) -> int:
     return found[0]
 
 
-def _texts(columns: Sequence[Column], n_inputs: int) -> list[bool]:
+def _texts(columns: Sequence[Column], n_inputs: int) -> tuple[bool, ...]:
     """Tell which inputs hold texts: those that are compared with texts, or filled with one."""
-    found = [False] * n_inputs
-    for column in columns:
-        if column.sides:
-            found = [a or b for a, b in zip(found, _texts(column.sides, n_inputs), strict=True)]
-            continue
-        for step in column.steps:
-            if isinstance(step, Fill | IsMissing):
-                found[column.number] |= isinstance(getattr(step, "value", None), str)
-                continue
-            found[column.number] |= isinstance(step, Levels) and step.is_text
-            break
-    return found
+    parts = [part for column in columns for part in column.parts]
+    texts = {part.number for part in parts if any(map(_is_of_text, part.steps))}
+    return tuple(at in texts for at in range(n_inputs))
+
+
+def _is_of_text(step: Step) -> bool:
+    return step.is_text if isinstance(step, Levels) else isinstance(getattr(step, "value", None), str)
 
 
 def columns_after(step: BaseEstimator | str | None, columns: Sequence[Column]) -> Columns:
@@ -362,11 +344,8 @@ def _groups(
             f"{type(step).__name__} tells None and NaN apart, and a formula has one way to be missing.",
             "write missing values as NaN everywhere before the fit.",
         )
-    return (
-        levels,
-        [*([level] for level in levels if level not in rare), *([rare] if rare else [])],
-        bool(rare),
-    )
+    groups = [[level] for level in levels if level not in rare]
+    return levels, [*groups, rare] if rare else groups, bool(rare)
 
 
 def _is_gone(level: object) -> bool:
@@ -437,10 +416,8 @@ def _places(
         start = 0 if chosen.start is None else names.index(chosen.start)
         stop = n_columns if chosen.stop is None else names.index(chosen.stop) + 1
         return list(range(start, stop))
-    listed = [chosen] if isinstance(chosen, str | int | np.integer) else list(chosen)
-    if listed and all(isinstance(one, bool | np.bool_) for one in listed):
-        return [at for at, one in enumerate(listed) if one]
-    return [names.index(one) if isinstance(one, str) else range(n_columns)[int(one)] for one in listed]
+    numbers = [names.index(one) if isinstance(one, str) else one for one in np.atleast_1d(chosen).tolist()]
+    return np.arange(n_columns)[numbers].tolist() if numbers else []
 
 
 def _union(step: FeatureUnion, columns: Columns) -> Columns:
@@ -461,9 +438,8 @@ def _pipeline(step: Pipeline, columns: Columns) -> Columns:
 _READERS: Mapping[type, Callable[[Any, Columns], Columns]] = {
     ColumnTransformer: _column_transformer,
     FeatureUnion: _union,
-    sk.FunctionTransformer: lambda _, columns: (
-        columns
-    ),  # without a function, as ColumnTransformer passes columns through
+    # Without a function, as ColumnTransformer passes columns through.
+    sk.FunctionTransformer: lambda _, columns: columns,
     sk.KBinsDiscretizer: _bins,
     sk.MaxAbsScaler: _each(_max_abs),
     sk.MinMaxScaler: _each(_min_max),
