@@ -9,6 +9,8 @@ import re
 import warnings
 from pathlib import Path
 
+from bs4 import BeautifulSoup
+
 import rankwise
 
 ROOT = Path(__file__).parents[1]
@@ -103,7 +105,23 @@ def _included_links(app, relative_path, parent_docname, content):
     content[0] = re.sub(r"\[([^\]\n]+)\]\(([^)\s]+)\)", link, content[0])
 
 
+def _label_cells(app, pagename, templatename, context, doctree):
+    """Write the heading of each cell beside it, so that a phone can show a row of a wide table as lines."""
+    if "<table" not in context.get("body", ""):
+        return
+    page = BeautifulSoup(context["body"], "html.parser")
+    for table in page.select("table.docutils"):
+        heads = [head.get_text(" ", strip=True) for head in table.select("thead th")]
+        if len(heads) > 2:
+            table["class"] = [*table["class"], "wide"]
+        for row in table.select("tbody tr"):
+            for head, cell in zip(heads, row.select("td, th"), strict=False):
+                cell["data-label"] = head
+    context["body"] = str(page)
+
+
 def setup(app):
     """Connect the above."""
+    app.connect("html-page-context", _label_cells)
     app.connect("source-read", _links_to_pages)
     app.connect("include-read", _included_links)

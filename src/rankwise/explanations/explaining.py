@@ -176,7 +176,19 @@ def _explained(
         chosen = _chosen(X.shape[0], rows)
         own = codes_as_written(view.encoder, np.asarray(X)) if view.encoder and view.encoder.codes else X
         return _by_masking(view, X, chosen, names), own, chosen
-    formula, X = _read(model, given, qid, names, output)
+    formula = folded(formula_of(model, names, output=output))
+    if formula.needs_whole_queries and qid is None:
+        raise MissingQueriesError(
+            "The model scales columns inside queries, and the rows came without query ids.",
+            "pass whole queries and qid=.",
+        )
+    X = as_rows("X", rows_for(model, given))
+    if X.shape[1] != len(formula.names):
+        raise InvalidInputError(
+            f"X has {X.shape[1]} columns, and the model was fitted with {len(formula.names)}.",
+            "pass rows with the columns of the fit, in their order.",
+        )
+    check_qid(qid, X.shape[0])
     chosen = _chosen(X.shape[0], rows)
     found = contributions(formula, X, qid, chosen)
     return found, X if view.encoder is None else rows_as_written(view.encoder, np.asarray(X)), chosen
@@ -204,30 +216,6 @@ def _by_masking(
     called = view.names(rows.shape[1], names, of_numbers=True)
     inputs = [((column,),) for column in range(rows.shape[1])]
     return _Contributions([*called, "columns together"], [*inputs, ()], values, constant)
-
-
-def _read(
-    model: BaseEstimator,
-    given: MatrixLike,
-    qid: ArrayLike | None,
-    names: Sequence[str] | None,
-    output: int | None,
-) -> tuple[Formula, Matrix]:
-    """Return the formula of a model, and the rows as it takes them."""
-    formula = folded(formula_of(model, names, output=output))
-    if formula.needs_whole_queries and qid is None:
-        raise MissingQueriesError(
-            "The model scales columns inside queries, and the rows came without query ids.",
-            "pass whole queries and qid=.",
-        )
-    X: Matrix = as_rows("X", rows_for(model, given))
-    if X.shape[1] != len(formula.names):
-        raise InvalidInputError(
-            f"X has {X.shape[1]} columns, and the model was fitted with {len(formula.names)}.",
-            "pass rows with the columns of the fit, in their order.",
-        )
-    check_qid(qid, X.shape[0])
-    return formula, X
 
 
 def _chosen(n_rows: int, rows: Sequence[int] | None) -> list[int]:

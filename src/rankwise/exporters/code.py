@@ -113,17 +113,12 @@ class CodeLanguage(Language):
             "rbf": ("(x - z) * (x - z)", far),
             "laplacian": (self.call("abs", "x - z"), far),
         }[kind]
-        basis = self._lines(self._array(map(self.number, row)) for row in kernel.basis.tolist())
-        dual, (n, width) = self._lines(map(self.number, kernel.dual.tolist())), kernel.basis.shape
-        return {
-            "basis": basis,
-            "dual": dual,
-            "n": n,
-            "width": width,
-            "term": term,
-            "result": result,
-            "kind": kind,
+        n, width = kernel.basis.shape
+        numbers = {
+            "basis": self._lines(self._array(map(self.number, row)) for row in kernel.basis.tolist()),
+            "dual": self._lines(map(self.number, kernel.dual.tolist())),
         }
+        return {**numbers, "n": n, "width": width, "term": term, "result": result, "kind": kind}
 
     def _check_name(self, name: str, taken: Sequence[str]) -> None:
         if not _IDENTIFIER.fullmatch(name):
