@@ -95,15 +95,15 @@ class CurvesDisplay(Display):
         names = view.names_after()
         if names is not None:
             curves = [replace(one, name=names[one.column]) for one in curves]
-            surfaces = [
-                replace(one, names=(names[one.columns[0]], names[one.columns[1]])) for one in surfaces
-            ]
+            both = [(names[one.columns[0]], names[one.columns[1]]) for one in surfaces]
+            surfaces = [replace(one, names=own) for one, own in zip(surfaces, both, strict=True)]
         return cls(curves, surfaces).plot(figure=figure)
 
     def plot(self, *, figure: Figure | None = None) -> CurvesDisplay:
         """Draw; see `from_estimator`."""
         pyplot = import_pyplot()
-        n_pictures = len(self.curves) + len(self.surfaces)
+        pictures: list[FittedCurve | FittedSurface] = [*self.curves, *self.surfaces]
+        n_pictures = len(pictures)
         n_columns = max(1, min(_COLUMNS, math.ceil(math.sqrt(n_pictures))))  # about a square
         n_lines = -(-n_pictures // n_columns)
         if figure is None:
@@ -112,18 +112,17 @@ class CurvesDisplay(Display):
         self.figure_, self.axes_ = figure, []
         limits = curve_limits([[curve.missing, *curve.values.tolist()] for curve in self.curves])
         colours = max((float(np.abs(s.values).max()) for s in self.surfaces), default=1.0) or 1.0
-        for number, (curve, ends) in enumerate(zip(self.curves, limits, strict=True)):
+        mesh = None
+        for number, one in enumerate(pictures):
             ax = figure.add_subplot(places[divmod(number, n_columns)])
-            _draw_curve(ax, curve)
-            ax.set_ylim(*ends)
+            self.axes_.append(ax)
+            if isinstance(one, FittedSurface):
+                mesh = _draw_surface(ax, one, colours)
+                continue
+            _draw_curve(ax, one)
+            ax.set_ylim(*limits[number])
             if number % n_columns == 0:
                 ax.set_ylabel("added to the score")
-            self.axes_.append(ax)
-        mesh = None
-        for number, surface in enumerate(self.surfaces, start=len(self.curves)):
-            ax = figure.add_subplot(places[divmod(number, n_columns)])
-            mesh = _draw_surface(ax, surface, colours)
-            self.axes_.append(ax)
         if mesh is not None:  # below all pictures: beside its own it would part the columns of the others
             below: dict[str, Any] = {"location": "bottom", "shrink": 0.6, "aspect": 40}
             figure.colorbar(mesh, ax=self.axes_, label="added to the score", **below)

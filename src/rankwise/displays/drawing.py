@@ -19,16 +19,18 @@ class Display(ABC):
     def _table(self) -> tuple[str, list[str], list[list[str]]]:
         """Return the content in a few words, the names of columns, and rows of cells."""
 
+    def _axes(self, ax: Any, size: tuple[float, float]) -> Any:
+        """Keep and return the given axes, or those of a new figure of this size in inches."""
+        if ax is None:
+            _, ax = import_pyplot().subplots(figsize=size, layout="constrained")
+        self.ax_, self.figure_ = ax, ax.figure
+        return ax
+
     def __repr__(self) -> str:
         return f"<{type(self).__name__}: {self._table()[0]}>"
 
     def _repr_html_(self) -> str:
         return html_table(*self._table())
-
-
-def axes_to_draw_on(ax: Any, size: tuple[float, float]) -> Any:
-    """Return the given axes, or those of a new figure of this size in inches."""
-    return import_pyplot().subplots(figsize=size, layout="constrained")[1] if ax is None else ax
 
 
 def curve_limits(curves: Sequence[Sequence[float]]) -> list[tuple[float, float]]:

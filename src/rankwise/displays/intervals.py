@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import AnyArray
 from rankwise.automatic.candidate_table import CandidateTable
-from rankwise.displays.drawing import Display, axes_to_draw_on
+from rankwise.displays.drawing import Display
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,8 +76,7 @@ class CandidatesDisplay(Display):
             Passed to `matplotlib.axes.Axes.errorbar` for every candidate.
         """
         table, shown = self.candidates, list(self.candidates)[:_SHOWN]
-        self.ax_ = ax = axes_to_draw_on(ax, (8.0, 1.2 + 0.3 * len(shown)))
-        self.figure_: Any = ax.figure
+        ax = self._axes(ax, (8.0, 1.2 + 0.3 * len(shown)))
         for place, entry in enumerate(shown):
             colour = "crimson" if entry.is_chosen else "black" if entry.is_rival else "tab:blue"
             options = {"fmt": "*" if entry.is_chosen else "o", "color": colour, "capsize": 3}
@@ -152,8 +151,7 @@ class LeaderboardDisplay(Display):
             Passed to `matplotlib.axes.Axes.errorbar` for every tier.
         """
         table, n_items = self.table, len(self.table["item"])
-        self.ax_ = ax = axes_to_draw_on(ax, (7.0, 1.0 + 0.27 * n_items))
-        self.figure_: Any = ax.figure
+        ax = self._axes(ax, (7.0, 1.0 + 0.27 * n_items))
         for tier in sorted(set(table["tier"].tolist())):
             places = (table["tier"] == tier).nonzero()[0]
             strength, low, high = (table[key][places] for key in ("strength", "low", "high"))

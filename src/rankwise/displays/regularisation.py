@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import Estimator, Floats, Ints
-from rankwise.displays.drawing import Display, axes_to_draw_on
+from rankwise.displays.drawing import Display
 from rankwise.exceptions import InvalidInputError
 from rankwise.explanations.explanation import import_pyplot
 from rankwise.selection.result import Selection, oriented, resolve_scoring
@@ -79,9 +79,8 @@ class Reading:
         else:
             # Several gammas: for each alpha its best. NaN: not tried.
             with np.errstate(invalid="ignore"):
-                best = np.fmin.reduce(
-                    selection.errors[..., output].reshape(-1, selection.alphas.size), axis=0
-                )
+                errors = selection.errors[..., output].reshape(-1, selection.alphas.size)
+                best = np.fmin.reduce(errors, axis=0)
             tried = np.isfinite(best)
             alphas, values, steps = selection.alphas[tried], best[tried, None], np.zeros(1, dtype=np.int64)
             chosen, choices = "", {"": own}
@@ -220,8 +219,7 @@ class SurfaceDisplay(Display):
         **kwargs
             Passed to `matplotlib.axes.Axes.pcolormesh`, for example ``cmap``.
         """
-        self.ax_ = axes_to_draw_on(ax, (7.5, 5.6))
-        self.figure_: Any = self.ax_.figure
+        self._axes(ax, (7.5, 5.6))
         one = self.surface
         centres = np.log2(one.alphas[1:])
         middle = (centres[1:] + centres[:-1]) / 2
@@ -243,11 +241,11 @@ class SurfaceDisplay(Display):
         # a figure of our own it belongs to the figure: the layout keeps its height free and does not narrow the axes.
         above: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "borderpad": 0.0}
         owner, place = (self.figure_, {"loc": "outside upper left"}) if ax is None else (self.ax_, above)
-        title = f"Validation {one.metric} of {one.model}"
-        bold = {"weight": "bold"}
-        self.legend_ = owner.legend(
-            frameon=False, alignment="left", title=title, title_fontproperties=bold, **place
-        )
+        title = {
+            "title": f"Validation {one.metric} of {one.model}",
+            "title_fontproperties": {"weight": "bold"},
+        }
+        self.legend_ = owner.legend(frameon=False, alignment="left", **title, **place)
         return self
 
     def _table(self) -> tuple[str, list[str], list[list[str]]]:
@@ -293,19 +291,16 @@ class SurfaceDisplay(Display):
             # Only Tikhonov's own run goes on until every alpha has converged.
             note += " (not converged)" if method == "tikhonov" and not is_chosen else ""
             marker, size = _MARKS[method]
-            self.ax_.plot(
-                iteration,
-                heights[row],
-                marker,
-                markersize=size,
-                markerfacecolor="crimson" if is_chosen else "none",
-                markeredgecolor="white" if is_chosen else "crimson",
-                markeredgewidth=1.0 if is_chosen else 2.0,
-                linestyle="none",
-                label=f"{method}{note}: {value:.4g} at alpha {names[row]}, iteration {iteration}",
-                clip_on=False,
-                zorder=5,
-            )
+            edge, width, face = ("white", 1.0, "crimson") if is_chosen else ("crimson", 2.0, "none")
+            style = {
+                "markersize": size,
+                "markerfacecolor": face,
+                "markeredgecolor": edge,
+                "markeredgewidth": width,
+            }
+            label = f"{method}{note}: {value:.4g} at alpha {names[row]}, iteration {iteration}"
+            above = {"linestyle": "none", "clip_on": False, "zorder": 5}
+            self.ax_.plot(iteration, heights[row], marker, label=label, **style, **above)
 
 
 @dataclass(repr=False)
@@ -383,8 +378,7 @@ class ConvergenceDisplay(Display):
         **kwargs
             Passed to `matplotlib.axes.Axes.plot` for every curve.
         """
-        self.ax_ = axes_to_draw_on(ax, (7.0, 4.5))
-        self.figure_: Any = self.ax_.figure
+        self._axes(ax, (7.0, 4.5))
         one, names = self.surface, _write_alphas(self.surface.alphas)
         shades = import_pyplot().get_cmap("viridis_r")(np.linspace(0.15, 1.0, max(self.rows.size - 1, 1)))
         self.lines_: list[Any] = []

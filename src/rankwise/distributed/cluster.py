@@ -91,7 +91,6 @@ class Cluster:
         source: Source,
         survey: Survey,
         shares: Shares,
-        *,
         timeout: float,
         n_threads: int | None,
     ) -> None:

@@ -6,6 +6,7 @@ import io
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, BinaryIO, cast
@@ -84,14 +85,8 @@ class ClusterRows:
         """Load the rows into workers."""
         n_shares = max(len(self.client.nthreads()), -(-self.survey.nnz // _MOST_VALUES), 1)
         shares = cut(self.survey.work, self.queries, n_shares)
-        cluster = Cluster(
-            self.client,
-            self.source,
-            self.survey,
-            shares,
-            timeout=self.timeout,
-            n_threads=self.n_threads or n_threads,
-        )
+        n_threads, timeout = self.n_threads or n_threads, self.timeout
+        cluster = Cluster(self.client, self.source, self.survey, shares, timeout, n_threads)
         return DaskDesign(cluster, default_threads())
 
 
@@ -186,61 +181,29 @@ def local_values(values: Labels | None, client: Any, timeout: float) -> AnyArray
 # --- files that the workers read ---
 
 
-@dataclass(frozen=True)
-class _Text:
-    """The lines of a text file that begin in [first, last); all lines of a compressed one."""
-
-    path: str
-    first: int = 0
-    last: int | None = None
-    dtype: str = "float64"
-
-    def __call__(self) -> LabelledRows:
-        # Columns keep their numbers: only all parts together show whether the first is 0 or 1.
-        X, y, qid = load_svmlight(self._source(), zero_based=True, dtype=self.dtype, n_threads=1)
-        return LabelledRows(X, y, qid)
-
-    def _source(self) -> str | io.BytesIO:
-        if self.last is None:
-            return self.path
-        with Path(self.path).open("rb") as file:
-            first, last = _next_line(file, self.first), _next_line(file, self.last)
+def _text(path: str, dtype: str, first: int = 0, last: int | None = None) -> LabelledRows:
+    """Read the bytes [first, last) of a text file, which are whole lines; all lines of a compressed one."""
+    lines: str | io.BytesIO = path
+    if last is not None:
+        with Path(path).open("rb") as file:
             file.seek(first)
-            return io.BytesIO(file.read(last - first))
+            lines = io.BytesIO(file.read(last - first))
+    # Columns keep their numbers: only all parts together show whether the first is 0 or 1.
+    return LabelledRows(*load_svmlight(lines, zero_based=True, dtype=dtype, n_threads=1))
 
 
-@dataclass(frozen=True)
-class _Table:
-    """A file of Parquet or Arrow."""
-
-    path: str
-    label: str
-    qid: str | None
-    features: Sequence[str] | None
-    dtype: str
-
-    def __call__(self) -> LabelledRows:
-        table = load_table(
-            self.path, label=self.label, qid=self.qid, features=self.features, dtype=self.dtype
-        )
-        if table.y is None:
-            raise InvalidInputError(f"{self.path} has no labels.", "name their column with label=.")
-        return LabelledRows(table.X, table.y, table.qid)
+def _table(path: str, **options: Any) -> LabelledRows:
+    """Read a file of Parquet or Arrow."""
+    table = load_table(path, **options)
+    if table.y is None:
+        raise InvalidInputError(f"{path} has no labels.", "name their column with label=.")
+    return LabelledRows(table.X, table.y, table.qid)
 
 
-@dataclass(frozen=True)
-class _Stored:
-    """Some rows of a store."""
-
-    path: str
-    identity: str
-    first: int
-    last: int
-
-    def __call__(self) -> LabelledRows:
-        store, rows = reopen_store(self.path, self.identity), slice(self.first, self.last)
-        qid = store.qid
-        return LabelledRows(store.X[rows], store.y[rows], None if qid is None else qid[rows])
+def _stored(path: str, identity: str, rows: slice) -> LabelledRows:
+    """Read some rows of a store."""
+    store = reopen_store(path, identity)
+    return LabelledRows(store.X[rows], store.y[rows], None if store.qid is None else store.qid[rows])
 
 
 def read(
@@ -298,42 +261,35 @@ def read(
             f"{len(given)} sources, {len(stores)} of them stores.", "read one store at a time."
         )
     paths = [os.path.abspath(path) for path in given if not isinstance(path, Store)]  # noqa: PTH100 - workers are in other folders
-    parts: Sequence[Callable[[], LabelledRows]]
+    parts: list[Callable[[], LabelledRows]]
     if stores:
         store = stores[0] if isinstance(stores[0], Store) else open_store(stores[0])
-        parts, width = _parts_of_store(store, block_bytes), store.X.shape[1]
+        (n_rows, width), path = store.X.shape, os.path.abspath(store.path)  # noqa: PTH100
+        step = max(1, int(block_bytes / max(store.n_bytes / max(n_rows, 1), 1)))
+        pieces = [slice(first, min(first + step, n_rows)) for first in range(0, n_rows, step)]
+        parts = [partial(_stored, path, store.identity, rows) for rows in pieces]
     elif all(is_table(path) for path in paths):
+        options = {"label": label, "qid": qid, "dtype": kind}
         wanted, names = features, None if features is None else list(features)
         if features is None:
             # All files must have the columns of the first.
             found = load_table(paths[0], label=label, qid=qid, dtype=kind)
             wanted = names = found.feature_names if isinstance(found.X, np.ndarray) else None
-        parts = [_Table(path, label, qid, wanted, kind) for path in paths]
+        parts = [partial(_table, path, features=wanted, **options) for path in paths]
     else:
         one_based = True
-        parts = [part for path in paths for part in _parts_of_text(path, block_bytes, kind)]
+        pieces_of = [(path, piece) for path in paths for piece in _pieces(path, block_bytes)]
+        parts = [partial(_text, path, kind, *piece) for path, piece in pieces_of]
     token = uuid4().hex[:8]
     blocks = [
-        dask.delayed(_read, pure=False)(part, dask_key_name=f"rankwise-read-{token}-part{at}")
+        dask.delayed(part, pure=False)(dask_key_name=f"rankwise-read-{token}-part{at}")
         for at, part in enumerate(parts)
     ]
     return _surveyed(Source(blocks, names, width, one_based), client, timeout, n_threads)
 
 
-def _read(part: Callable[[], LabelledRows]) -> LabelledRows:
-    return part()
-
-
-def _parts_of_store(store: Store, block_bytes: int) -> list[_Stored]:
-    n_rows = store.X.shape[0]
-    step = max(1, int(block_bytes / max(store.n_bytes / max(n_rows, 1), 1)))
-    path = os.path.abspath(store.path)  # noqa: PTH100 - workers are in other folders
-    return [
-        _Stored(path, store.identity, first, min(first + step, n_rows)) for first in range(0, n_rows, step)
-    ]
-
-
-def _parts_of_text(path: str, block_bytes: int, dtype: str) -> list[_Text]:
+def _pieces(path: str, block_bytes: int) -> list[tuple[int, int | None]]:
+    """Return the bytes of each piece of a text file."""
     try:
         with Path(path).open("rb") as file:
             is_compressed = file.read(6).startswith(_COMPRESSED)
@@ -343,9 +299,7 @@ def _parts_of_text(path: str, block_bytes: int, dtype: str) -> list[_Text]:
         raise InvalidInputError(
             f"{path} cannot be read: {error.strerror}.", "check its name; the client reads it, too."
         ) from error
-    if is_compressed or len(cuts) <= 2:
-        return [_Text(path, dtype=dtype)]
-    return [_Text(path, first, last, dtype) for first, last in pairwise(cuts)]
+    return [(0, None)] if is_compressed or len(cuts) <= 2 else list(pairwise(cuts))
 
 
 def _next_line(file: BinaryIO, at: int) -> int:

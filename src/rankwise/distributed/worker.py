@@ -20,7 +20,7 @@ from rankwise.arrays import AnyArray, DType, Floats, InMemory, Ints, is_sparse
 from rankwise.design import Design, GramProduct, Shift, as_design, shifted_design
 from rankwise.distributed.blocks import rows_of
 from rankwise.pairs.blocks import Folds, QueryBlocks, laplacian
-from rankwise.pairs.graph import ViolatedPairs
+from rankwise.pairs.graph import SmoothedHinge, ViolatedPairs
 from rankwise.pairs.violations import ViolationSweep
 from rankwise.runtime.threads import blas_held
 
@@ -191,24 +191,14 @@ class WorkerRows:
         pairs.n_threads = self.n_threads
         self._kept[name] = _Pairs(pairs, deque(maxlen=_POINTS))
 
-    def hinge(self, name: str, coef: Floats) -> Floats:
-        """Return the hinge and the active margins."""
-        point = self._point(name, coef)
-        return np.array([point.hinge(), point.active])
-
-    def net_wins(self, name: str, coef: Floats) -> Floats:
-        """Return ``X'`` times the net wins."""
-        return self.design.tdot(self._point(name, coef).net_wins)
-
-    def squared_hinge(self, name: str, coef: Floats) -> Floats:
-        """Return the squared hinge, followed by its gradient."""
-        value, gradient = self._point(name, coef).squared_hinge()
-        return np.append(value, self.design.tdot(gradient))
-
-    def smoothed(self, name: str, coef: Floats, delta: float) -> Floats:
-        """Return the smoothed hinge and its active margins, followed by its gradient."""
-        found = self._point(name, coef).smoothed(delta)
-        return np.concatenate(([found.value, found.active], self.design.tdot(found.gradient)))
+    def evaluated(self, name: str, coef: Floats, of: str, *args: object) -> Floats:
+        """Return an attribute of the violated pairs: numbers, and at the end ``X'`` times a value per row."""
+        found = getattr(self._point(name, coef), of)
+        found = found(*args) if callable(found) else found
+        if isinstance(found, SmoothedHinge):
+            found = found.value, found.active, found.gradient
+        parts = found if isinstance(found, tuple) else (found,)
+        return np.concatenate([self.design.tdot(one) if np.ndim(one) else np.array([one]) for one in parts])
 
     def hessian(self, name: str, coef: Floats, v: Floats) -> Floats:
         """Return ``X' L X v`` over the violated pairs."""

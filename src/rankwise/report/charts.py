@@ -70,6 +70,12 @@ def plot(
     )
 
 
+def line(points: Iterable[tuple[float, float]], kind: str) -> str:
+    """Draw a line through points; it breaks nowhere, because points without a value are left out."""
+    written = " ".join(f"{x:.2f},{y:.2f}" for x, y in points if np.isfinite(y))
+    return f'<polyline class="line {kind}" points="{written}"/>'
+
+
 def interval(ends: tuple[float, float], low: float, high: float, value: float) -> str:
     """Draw an interval and a value between the ends of a scale."""
     left, right, middle = (span(*ends, place) for place in (low, high, value))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
 from rankwise.arrays import Floats
@@ -9,7 +11,7 @@ from rankwise.automatic.candidate_table import CandidateTable
 from rankwise.displays.regularisation import Reading
 from rankwise.formula.view import ModelView
 from rankwise.json_values import Json
-from rankwise.report.charts import Marks, palette, plot, span, ticks
+from rankwise.report.charts import Marks, line, palette, plot, span, ticks
 from rankwise.report.markup import (
     LONG,
     counted,
@@ -31,9 +33,7 @@ _LINES = 5  # beside alpha = 0: as many as can be told apart by colour and by da
 _GAP = 0.35  # sets alpha = 0 apart from the grid, in rows
 
 
-def alpha_name(alpha: float) -> str:
-    """Write an alpha, the same way everywhere."""
-    return number(alpha, 3)
+alpha_name = partial(number, digits=3)  # the same way everywhere
 
 
 def alpha_of(view: ModelView) -> tuple[float | None, int | None, bool]:
@@ -56,21 +56,22 @@ def choice_section(table: Reading | None, view: ModelView) -> str:
 
 def _candidates(found: CandidateTable) -> str:
     """Show the candidates of an automatic choice."""
-    head = ["Candidate", "#alpha", "#iterations", f"#{found.metric} ± standard error"]
+    of_value = f"#{found.metric} ± standard error"
     rows = [
-        [
+        (
             name(one.description, 200) + " <small>★ chosen</small>" * one.is_chosen,
-            number(one.alpha, 3),
+            alpha_name(one.alpha),
             number(one.iterations),
             f"{decimals(one.value)} ± {decimals(one.standard_error)}",
-        ]
+        )
         for one in found
     ]
+    head = ["Candidate", "#alpha", "#iterations", of_value]
     shown = listing("Candidates", head, rows, "tried", found.entries.index(found.chosen))
-    about = (
+    tried = (
         f"{counted(len(found), 'candidate')} tried, judged by {name(found.judged_by, LONG)}, the best first."
     )
-    return f"<p>{about}</p>{shown}<p>{text(' '.join(found.remarks()))}</p>"
+    return f"<p>{tried}</p>{shown}<p>{text(' '.join(found.remarks()))}</p>"
 
 
 def _regularisation(table: Reading | None, view: ModelView) -> tuple[str, str]:
@@ -143,13 +144,9 @@ def _heatmap(table: Reading) -> str:
     drawn = "".join(f'<path fill="{c}" d="{path}"/>' for c, path in zip(shades, paths, strict=False) if path)
     heights = [(top + 0.5) / (n_alphas + _GAP) * 100 for top in tops]
     shown = [0, *range(1, n_alphas, max(1, -(-(n_alphas - 1) // 10)))]
-    marks = (
-        [
-            ((at + 0.5) / n_steps * 100, str(table.steps[at]))
-            for at in range(0, n_steps, max(1, -(-n_steps // 8)))
-        ],
-        [(heights[row], alpha_name(table.alphas[row])) for row in shown],
-    )
+    columns = range(0, n_steps, max(1, -(-n_steps // 8)))
+    across = [((at + 0.5) / n_steps * 100, str(table.steps[at])) for at in columns]
+    marks = across, [(heights[row], alpha_name(table.alphas[row])) for row in shown]
     signs, words = "", ""
     for method, (alpha, step, value) in table.choices.items():
         row, column = int(np.argmin(np.abs(table.alphas - alpha))), int(np.searchsorted(table.steps, step))
@@ -161,17 +158,14 @@ def _heatmap(table: Reading) -> str:
         line = text(f"{sign} {method}: alpha {alpha_name(alpha)}, iteration {step}, {number(value)}")
         words += f"<span>{f'<strong>{line} (chosen)</strong>' if is_chosen else line}</span> "
     better = "higher" if table.greater_is_better else "lower"
-    drawing = plot(
-        drawn,
-        marks,
-        f"Surface of {table.metric}",
-        shape="tall",
-        frame='id="surface" tabindex="0" role="application" aria-label="Surface over alpha and iteration. Arrow keys '
-        f'move between cells." aria-describedby="surface-says" data-gap="{_GAP}"',
-        box=f"{n_steps} {n_alphas + _GAP:g}",
-        inside=f'{signs}<span class="cell" hidden></span>',
-        titles=("iteration", "alpha"),
+    frame = (
+        'id="surface" tabindex="0" role="application" aria-label="Surface over alpha and iteration. Arrow keys '
+        f'move between cells." aria-describedby="surface-says" data-gap="{_GAP}"'
     )
+    box, inside = f"{n_steps} {n_alphas + _GAP:g}", f'{signs}<span class="cell" hidden></span>'
+    titles = "iteration", "alpha"
+    label = f"Surface of {table.metric}"
+    drawing = plot(drawn, marks, label, shape="tall", frame=frame, box=box, inside=inside, titles=titles)
     return (
         f'{drawing}<p class="scale"><span>{number(best)} <small>best</small></span>'
         f'<i style="background:linear-gradient(90deg,{",".join(shades)})"></i>'
@@ -189,13 +183,10 @@ def _curves(table: Reading) -> tuple[str, list[int]]:
     drawn, legend = {}, ""
     others = iter(("l1", "l2", "l3", "l4"))
     for row in rows:
-        points = " ".join(
-            f"{span(first, last, step):.2f},{100 - span(low, high, value):.2f}"
-            for step, value in zip(table.steps, table.values[row], strict=True)
-            if np.isfinite(value)
-        )
+        across = (span(first, last, step) for step in table.steps)
+        down = (100 - span(low, high, value) for value in table.values[row])
         kind = "chosen" if row == chosen else "zero" if row == 0 else next(others)
-        drawn[kind] = f'<polyline class="line {kind}" points="{points}"/>'
+        drawn[kind] = line(zip(across, down, strict=True), kind)
         note = " (no penalty)" * (row == 0) + " (chosen)" * (row == chosen)
         legend += (
             '<span><svg class="key" viewBox="0 0 34 6" aria-hidden="true">'
@@ -217,10 +208,9 @@ def _alpha_curve(table: Reading) -> str:
     positive = table.alphas > 0
     alphas, values = table.alphas[positive], table.values[positive, 0]
     where, (low, high) = np.log2(alphas), _padded(values, 0.08)
-    points = [
-        (span(where[0], where[-1], x), 100 - span(low, high, y)) for x, y in zip(where, values, strict=True)
-    ]
-    drawn = '<polyline class="line chosen" points="' + " ".join(f"{x:.2f},{y:.2f}" for x, y in points) + '"/>'
+    both = zip(where, values, strict=True)
+    points = [(span(where[0], where[-1], x), 100 - span(low, high, y)) for x, y in both]
+    drawn = line(points, "chosen")
     dots = "".join(
         f'<span class="dot{" chosen" if alpha == table.choice[0] else ""}" style="left:{x:.2f}%;top:{y:.2f}%" '
         f'title="alpha {text(alpha_name(alpha))}: {number(value)}"></span>'
@@ -238,20 +228,10 @@ def _padded(values: Floats, share: float) -> tuple[float, float]:
 
 
 def _line_plot(
-    drawn: str,
-    y_range: tuple[float, float],
-    marks: Marks,
-    titles: tuple[str, str],
-    identity: str,
-    inside: str = "",
+    drawn: str, ends: tuple[float, float], marks: Marks, titles: tuple[str, str], name: str, inside: str = ""
 ) -> str:
-    levels = [(100 - span(*y_range, level), number(level)) for level in ticks(*y_range, 4)]
+    levels = [(100 - span(*ends, level), number(level)) for level in ticks(*ends, 4)]
     rules = "".join(f'<path class="rule" d="M0 {height:.2f}H100"/>' for height, _ in levels)
-    return plot(
-        rules + drawn,
-        (marks, levels),
-        f"{titles[1]} against {titles[0]}",
-        frame=f'id="{identity}"',
-        inside=f'{inside}<span class="guide" hidden></span>',
-        titles=titles,
-    )
+    guide = f'{inside}<span class="guide" hidden></span>'
+    label = f"{titles[1]} against {titles[0]}"
+    return plot(rules + drawn, (marks, levels), label, frame=f'id="{name}"', inside=guide, titles=titles)

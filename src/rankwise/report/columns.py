@@ -17,10 +17,10 @@ from rankwise.explanations.explaining import contributions
 from rankwise.exporters.engines import edges_of, function_of
 from rankwise.formula.formula import Column, Formula, Surface, Table, Term
 from rankwise.formula.steps import Affine, Levels, QueryScale, Step, is_missing
-from rankwise.report.charts import palette, plot, span, ticks
-from rankwise.report.markup import alike, bar, details, listing, name, number, plain, section, signed, text
+from rankwise.report.charts import line, palette, plot, span, ticks
+from rankwise.report.markup import alike, bar, columns, details, name, number, plain, section, signed, text
 
-_SHOWN, _AT_ONCE = 20, 5  # columns in the table, and in sight
+_SHOWN, _FIRST, _OTHERS = 20, slice(5), slice(5, None)  # columns in the table, in sight, and folded
 _CURVES, _SURFACES, _LEVELS = 12, 4, 12
 _NUMBERS = 20_000_000  # contributions that are held at once
 # In percent of a picture: where a curve ends if a place for missing values follows, and where that place is.
@@ -50,9 +50,7 @@ class Parts:
 
     def __init__(self, formula: Formula, X: MatrixLike, qid: Any, queries: Queries) -> None:
         self.formula, self._X, self._qid, self._queries = formula, X, qid, queries
-        linear = _linear(formula)
-        self.weights: Floats | None = None if linear is None else linear[0]
-        self._centers: Floats | None = None if linear is None else linear[1]
+        self.weights, self._centers = _linear(formula)
         self.inputs: list[Inputs] = [((at,),) for at in range(len(formula.names))]
         if self.weights is None:
             singles = [(term.column.inputs,) for term in formula.terms]
@@ -69,7 +67,7 @@ class Parts:
 
     def of(self, rows: Ints, *, with_kernel: bool = True) -> Floats:
         """Return the contribution of each part to the scores of some rows."""
-        if self.weights is not None and self._centers is not None:
+        if self.weights is not None:
             own: Any = _rows(self._X, rows)
             own = own.toarray() if is_sparse(own) else np.asarray(own, dtype=np.float64)
             return np.asarray((own - self._centers) * self.weights)
@@ -77,21 +75,22 @@ class Parts:
         whole = np.flatnonzero(np.isin(self._queries.codes, self._queries.codes[rows]))
         qid = None if self._qid is None else np.asarray(self._qid)[whole]
         formula = self.formula if with_kernel else replace(self.formula, kernel=None)
-        return contributions(
-            formula, _rows(self._X, whole), qid, np.searchsorted(whole, rows).tolist()
-        ).values
+        places = np.searchsorted(whole, rows).tolist()
+        return contributions(formula, _rows(self._X, whole), qid, places).values
 
     def values(self, rows: Ints, chosen: Ints) -> list[list[object]]:
         """Return the values of the columns of some parts, row by row; None where a part has several columns."""
-        columns: list[Sequence[object]] = []
+        found: list[Sequence[object]] = []
         for part in chosen.tolist():
-            inputs: Inputs = self.inputs[part] if part < len(self.inputs) else ()
-            is_one = len(inputs) == 1 and len(inputs[0]) == 1
-            found = self.table.values(Column(inputs[0][0]))[rows].tolist() if is_one else [None] * rows.size
-            columns.append(
-                list(map(as_date, found)) if is_one and inputs[0][0] in self.formula.dates else found
-            )
-        return [[column[row] for column in columns] for row in range(rows.size)]
+            at = self.column(part)
+            values = [None] * rows.size if at is None else self.table.values(Column(at))[rows].tolist()
+            found.append(list(map(as_date, values)) if at in self.formula.dates else values)
+        return [[column[row] for column in found] for row in range(rows.size)]
+
+    def column(self, part: int) -> int | None:
+        """Return the column that a part is about; None for a part of several, or of none."""
+        inputs = self.inputs[part] if part < len(self.inputs) else ()
+        return inputs[0][0] if len(inputs) == 1 and len(inputs[0]) == 1 else None
 
     @cached_property
     def table(self) -> Table:
@@ -121,18 +120,15 @@ class Parts:
         return np.argsort(-self.spread, kind="stable")
 
 
-def _linear(formula: Formula) -> tuple[Floats, Floats] | None:
-    """Return a weight and a centre for each column, where that is all that the formula has."""
-    if formula.surfaces or formula.kernel is not None:
-        return None
+def _linear(formula: Formula) -> tuple[Floats | None, Floats]:
+    """Return a weight and a centre for each column; no weights where the formula has more than these."""
     weights, centers = np.zeros(len(formula.names)), np.zeros(len(formula.names))
-    for term in formula.terms:
-        steps, sides = term.column.steps, term.column.sides
-        if sides or any(not isinstance(step, Affine) for step in steps) or weights[term.column.number]:
-            return None
-        weights[term.column.number] = term.weight
-        centers[term.column.number] = sum(step.center for step in steps if isinstance(step, Affine))
-    return weights, centers
+    for (at, *others), column, weight in ((t.column.inputs, t.column, t.weight) for t in formula.terms):
+        if others or any(not isinstance(step, Affine) for step in column.steps) or weights[at]:
+            return None, centers
+        weights[at] = weight
+        centers[at] = sum(step.center for step in column.steps if isinstance(step, Affine))
+    return None if formula.surfaces or formula.kernel is not None else weights, centers
 
 
 def as_date(days: float) -> str:
@@ -154,25 +150,24 @@ def columns_section(parts: Parts | None) -> str:
             "how much of the order is lost without a column.</p>",
         )
     order = [at for at in parts.order[:_SHOWN].tolist() if parts.spread[at] > 0]
-    spreads = parts.spread[order]
+    spreads, weights = parts.spread[order], parts.weights
     shares = spreads / spreads.max(initial=1e-300)
-    head, weights = ["Column", "#spread", "~"], parts.weights
-    columns = [[name(parts.names[at]) for at in order], alike(spreads.tolist())]
+    cells: dict[str, Sequence[str]] = {"Column": [name(parts.names[at]) for at in order]}
+    cells["#spread"] = alike(spreads.tolist())
     if weights is None:
-        bars = list(map(bar, shares))
+        cells["~"] = list(map(bar, shares))
     else:
-        head = ["Column", "#spread", "#weight", "~lowers ← → raises the score"]
-        columns.append(alike(weights[order].tolist(), with_sign=True))
-        bars = [
+        cells["#weight"] = alike(weights[order].tolist(), with_sign=True)
+        cells["~lowers ← → raises the score"] = [
             f'<div class="pull"><i class="{"up" if weights[at] > 0 else "down"}" style="width:{50 * s:.1f}%"></i></div>'
             for at, s in zip(order, shares, strict=True)
         ]
-    lines = list(zip(*columns, bars, strict=True))
-    shown = listing("Columns", head, lines[:_AT_ONCE], "weights")
-    if lines[_AT_ONCE:]:
-        more = listing("More columns", head, lines[_AT_ONCE:], "weights")
-        shown += details(f"{len(lines) - _AT_ONCE} more", more)
-    rest = len(parts.inputs) - len(lines)
+    first, others = ({key: own[part] for key, own in cells.items()} for part in (_FIRST, _OTHERS))
+    shown = columns("Columns", first, "weights")
+    if others["Column"]:
+        more = columns("More columns", others, "weights")
+        shown += details(f"{len(others['Column'])} more", more)
+    rest = len(parts.inputs) - len(order)
     note = "Spread: the standard deviation of scores that a column causes inside queries, on these rows."
     note += " Weight: of the column in its own units." if weights is not None else ""
     note += f" {number(rest)} more columns matter less, or not at all." if rest else ""
@@ -294,10 +289,12 @@ def pictures_of(parts: Parts) -> list[Picture]:
         if len(own) == 2 and len(surfaces) < _SURFACES:
             found = [one for one in parts.formula.surfaces if tuple(c.inputs for c in one.columns) == own]
             surfaces += filter(None, [_surface(parts, part, found)])
-        elif len(own) == 1 and len(own[0]) == 1 and len(curves) < _CURVES:
+        elif parts.column(part) is not None and len(curves) < _CURVES:
             terms = [term for term in parts.formula.terms if (term.column.inputs,) == own]
             curves += filter(None, [_curve(parts, part, terms)])
-    return [*_scaled(curves), *surfaces]
+    values = [[0.0 if one.missing is None else one.missing, *one.values[:, 1].tolist()] for one in curves]
+    scaled = [replace(one, scale=ends) for one, ends in zip(curves, curve_limits(values), strict=True)]
+    return [*scaled, *surfaces]
 
 
 def _curve(parts: Parts, part: int, terms: Sequence[Term]) -> Picture | None:
@@ -306,13 +303,8 @@ def _curve(parts: Parts, part: int, terms: Sequence[Term]) -> Picture | None:
     if first is None or any(one is None or one.column != first.column for one in axes):
         return None  # constant, or drawn along several axes at once
 
-    added = function_of(
-        [
-            replace(t, column=Column(0, one.rest))
-            for t, one in zip(terms, axes, strict=True)
-            if one is not None
-        ]
-    )
+    sides = zip(terms, (one.rest for one in axes if one is not None), strict=True)
+    added = function_of([replace(term, column=Column(0, rest)) for term, rest in sides])
     values = first.anchors
     if not first.labels:
         edges = np.zeros(0) if first.column.steps else edges_of(terms)
@@ -335,12 +327,6 @@ def _surface(parts: Parts, part: int, surfaces: Sequence[Surface]) -> Picture | 
     return Picture(part, (axes[0], axes[1]), grid)
 
 
-def _scaled(curves: Sequence[Picture]) -> list[Picture]:
-    """Give each curve a scale that holds all of it."""
-    values = [[0.0 if one.missing is None else one.missing, *one.values[:, 1].tolist()] for one in curves]
-    return [replace(one, scale=ends) for one, ends in zip(curves, curve_limits(values), strict=True)]
-
-
 def marks_of(parts: Parts, pictures: Sequence[Picture], rows: Ints) -> list[list[list[float]]]:
     """Return where rows stand on each picture, from the left and from the top, in percent."""
     found = []
@@ -348,10 +334,8 @@ def marks_of(parts: Parts, pictures: Sequence[Picture], rows: Ints) -> list[list
     for one in pictures:
         sides = [axis.places(parts.table.values(axis.column)[rows]) for axis in one.axes]
         if len(sides) == 1:
-            sides = [
-                _with_missing(one, sides[0]),
-                100.0 * (added[:, one.part] - one.scale[0]) / (one.scale[1] - one.scale[0]),
-            ]
+            low, high = one.scale
+            sides = [_with_missing(one, sides[0]), 100.0 * (added[:, one.part] - low) / (high - low)]
         across, up = (np.clip(np.nan_to_num(side), 0.0, 100.0) for side in sides)
         found.append(np.column_stack([across, 100 - up]).round(1).tolist())
     return found
@@ -404,12 +388,10 @@ def _draw_curve(parts: Parts, one: Picture, place: int) -> str:
     points = list(zip(where, heights, strict=True))
     if axes.labels:
         half = min(40.0 / len(axes.labels), 12.0)
-        drawn += "".join(
-            f'<path class="line chosen" d="M{x - half:.2f} {y:.2f}H{x + half:.2f}"/>' for x, y in points
-        )
+        ends = (f"M{x - half:.2f} {y:.2f}H{x + half:.2f}" for x, y in points)
+        drawn += f'<path class="line chosen" d="{"".join(ends)}"/>'
     else:
-        line = " ".join(f"{x:.2f},{y:.2f}" for x, y in points)
-        drawn += f'<polyline class="line chosen" points="{line}"/>'
+        drawn += line(points, "chosen")
     if one.missing is not None:
         drawn += f'<path class="line chosen" d="M{_END + 4:.0f} {100 - span(*scale, one.missing):.2f}H100"/>'
         marks = [mark for mark in marks if mark[0] < _END - 14] + [(_MISSING, "missing")]
@@ -446,9 +428,11 @@ def _as_table(parts: Parts, curves: Sequence[Picture]) -> str:
     for one in curves:
         axes, (places, values) = one.axes[0], one.values.T
         marks = axes.marks() if not axes.labels else list(zip(places.tolist(), axes.labels, strict=True))
-        cells = [f"{label}: {signed(float(np.interp(at, places, values)))}" for at, label in marks]
-        cells += [] if one.missing is None else [f"missing: {signed(one.missing)}"]
+        written = [f"{label}: {signed(float(np.interp(at, places, values)))}" for at, label in marks]
+        written += [] if one.missing is None else [f"missing: {signed(one.missing)}"]
         spread = number(float(parts.spread[one.part]), 3)
-        rows.append((name(parts.names[one.part]), spread, text(" · ".join(cells))))
-    head = ["Column", "#spread", "value: contribution"]
-    return details("Curves as a table", listing("Curves as a table", head, rows)) if rows else ""
+        rows.append((name(parts.names[one.part]), spread, text(" · ".join(written))))
+    cells = dict(
+        zip(("Column", "#spread", "value: contribution"), zip(*rows, strict=True), strict=bool(rows))
+    )
+    return details("Curves as a table", columns("Curves as a table", cells)) if rows else ""

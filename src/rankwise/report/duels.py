@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -11,7 +11,7 @@ from scipy.special import expit
 from rankwise.arrays import Floats, Ints
 from rankwise.automatic.calibration import Calibration
 from rankwise.formula.view import ModelView
-from rankwise.report.markup import alike, bar, counted, decimals, listing, name, number, section
+from rankwise.report.markup import alike, bar, columns, counted, decimals, listing, name, number, section
 
 _ITEMS = 30  # items that the table shows
 _BINS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
@@ -72,46 +72,42 @@ def duels_section(
     order = fought[np.argsort(-scores[fought], kind="stable")]
     shown = order[:_ITEMS]
     ranks = np.searchsorted(-scores[order], -scores[shown], side="left") + 1
-    called = [name(f"row {row}" if names is None else names[row]) for row in shown.tolist()]
-    head = ["#rank", thing, "#score", "#won", "#lost"]
-    columns = [map(str, ranks.tolist()), called, alike(scores[shown].tolist())]
-    columns += [map(number, won[shown].tolist()), map(number, lost[shown].tolist())]
+    cells: dict[str, Iterable[str]] = {
+        "#rank": map(str, ranks.tolist()),
+        thing: [name(f"row {row}" if names is None else names[row]) for row in shown.tolist()],
+        "#score": alike(scores[shown].tolist()),
+        "#won": map(number, won[shown].tolist()),
+        "#lost": map(number, lost[shown].tolist()),
+    }
     expectation, believed = "", ""
     if probability is not None:
         chance = probability(scores[winner] - scores[loser])
         expected = np.bincount(winner, weights=weight * chance, minlength=scores.size)
         expected += np.bincount(loser, weights=weight * (1 - chance), minlength=scores.size)
-        head.append("#wins expected")
-        columns.append(decimals(value, 1) for value in expected[shown].tolist())
+        cells["#wins expected"] = [decimals(value, 1) for value in expected[shown].tolist()]
         expectation = ", and about as often as expected, which is the sum of its probabilities over its duels"
         log_loss = float(np.average(-np.log(np.clip(chance, 1e-15, 1)), weights=weight))
         believed = reliability_table(reliability(chance, weight), log_loss)
     more = fought.size - shown.size
     rest = f"<p><small>{counted(more, f'more {thing}')} not shown.</small></p>" if more else ""
-    rows = list(zip(*columns, strict=True))
     return section(
         "duels",
         "Wins and losses",
         f"<p>{counted(fought.size, thing)} fought. Who stands high should have won more than lost{expectation}.</p>"
-        f"{listing('Wins and losses', head, rows)}{rest}{believed}",
+        f"{columns('Wins and losses', cells)}{rest}{believed}",
     )
 
 
 def reliability_table(bins: Sequence[Bin], log_loss: float) -> str:
     """Show the probabilities of favourites beside the shares of their wins."""
-    shares = [
-        (
-            f"{low:.0%} to {high:.0%}",
-            number(count),
-            f"{said:.0%}",
-            f"{right:.0%}",
-            bar(right),
-        )
+    head = ["chance of the favourite", "#duels", "#said", "#won", "~"]
+    rows = [
+        (f"{low:.0%} to {high:.0%}", number(count), f"{said:.0%}", f"{right:.0%}", bar(right))
         for low, high, count, said, right in bins
     ]
     return (
         "<h3>Can its probabilities be believed?</h3><p>Of the duels whose favourite it gave such a chance, so many "
         "were won by the favourite. The two shares should agree. "
         f"Log-loss {decimals(log_loss)}; a coin has {decimals(float(np.log(2)))}.</p>"
-        + listing("Probabilities", ["chance of the favourite", "#duels", "#said", "#won", "~"], shares)
+        + listing("Probabilities", head, rows)
     )

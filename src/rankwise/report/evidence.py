@@ -135,8 +135,9 @@ class ByLabels:
     ) -> None:
         suitable = _suitable_metrics(y, len(queries), is_weighted=weight is not None)
         named: Any = [metrics] if isinstance(metrics, str) else metrics or suitable
-        self.metrics, self.y, self.queries, self._seed = list(map(get_metric, named)), y, queries, seed
-        self._weight = weight
+        self.metrics, self.y, self.queries = list(map(get_metric, named)), y, queries
+        self._weight, self._seed = weight, seed
+        self._how: dict[str, Any] = {"sample_weight": weight, "random_state": seed}
 
     def describe(self, metric: Metric) -> str:
         """Return the convention of a metric in words."""
@@ -144,13 +145,11 @@ class ByLabels:
 
     def interval(self, metric: Metric, scores: Floats) -> Interval:
         """Return the metric of scores with its interval."""
-        how: dict[str, Any] = {"sample_weight": self._weight, "random_state": self._seed}
-        return bootstrap_interval(self.y, scores, self.queries, metric=metric, **how)
+        return bootstrap_interval(self.y, scores, self.queries, metric=metric, **self._how)
 
     def compare(self, metric: Metric, one: Floats, other: Floats) -> Comparison:
         """Compare two scores, query by query."""
-        how: dict[str, Any] = {"sample_weight": self._weight, "random_state": self._seed}
-        return compare_rankings(self.y, one, other, self.queries, metric=metric, **how)
+        return compare_rankings(self.y, one, other, self.queries, metric=metric, **self._how)
 
     def per_query(self, metric: Metric, scores: Floats) -> PerQuery:
         """Return the metric of every query."""
@@ -172,11 +171,10 @@ class ByLabels:
         fold = self.queries.codes % _FOLDS
         for held_out in range(_FOLDS):
             others, own = np.flatnonzero(fold != held_out), fold == held_out
+            weight = None if self._weight is None else self._weight[others]
             try:
-                weight = None if self._weight is None else self._weight[others]
-                rest = ByLabels(
-                    self.y[others], self.queries.subset(others), self.metrics[:1], self._seed, weight
-                )
+                queries = self.queries.subset(others)
+                rest = ByLabels(self.y[others], queries, self.metrics[:1], self._seed, weight)
                 chosen = best_column(rest, X[others])
             except InvalidInputError:  # too little is left to evaluate a column on
                 continue
@@ -204,8 +202,8 @@ class ByPairs:
 
     def compare(self, metric: Metric, one: Floats, other: Floats) -> Comparison:
         """Compare two scores, pair by pair."""
-        wrong = [wrong_pairs(scores, self.pairs) for scores in (one, other)]
-        return compare_over_pairs(wrong[0], wrong[1], self.pairs, self.weight)
+        first, second = (wrong_pairs(scores, self.pairs) for scores in (one, other))
+        return compare_over_pairs(first, second, self.pairs, self.weight)
 
     def baselines(self, metric: Metric) -> dict[str, Interval | None]:
         """Return the error of a random order, and of the records of the items."""
@@ -256,16 +254,13 @@ def best_column(judge: Judge, X: InMemory) -> tuple[int, int] | None:
     better = 1.0 if judge.metrics[0].greater_is_better else -1.0
     best, found = -np.inf, None
     tried = columns_to_try(X)
-    at_once = max(1, 4_000_000 // X.shape[0])
-    for start in range(0, tried.size, at_once):
-        columns = tried[start : start + at_once]
+    for columns in np.array_split(tried, max(1, -(-tried.size * X.shape[0] // 4_000_000))):
         block = take_columns(X, columns)
         complete = np.isfinite(block).all(axis=0)  # a column with missing entries orders nothing by itself
-        columns, block = columns[complete], block[:, complete]
-        for sign in (1, -1) if columns.size else ():
-            values = better * judge.values(sign * block)
+        for sign in (1, -1) if complete.any() else ():
+            values = better * judge.values(sign * block[:, complete])
             if values.max() > best:
-                best, found = float(values.max()), (int(columns[np.argmax(values)]), sign)
+                best, found = float(values.max()), (int(columns[complete][np.argmax(values)]), sign)
     return found
 
 
@@ -329,6 +324,10 @@ def top_pictures(y: Floats, queries: Queries, scores: Floats) -> str:
     )
 
 
+def _heading(figure: Figure) -> str:
+    return f"{text(title_of(figure.name))} <small>{figure.better} is better</small>"
+
+
 def title_of(metric: str) -> str:
     """Write a metric as a heading: abbreviations in capitals."""
     words = metric.replace("_", " ")
@@ -381,23 +380,18 @@ def meaning(figure: Figure) -> str:
 def metrics_section(evidence: Evidence, best_name: str | None) -> str:
     """Show every metric with its interval, beside the baselines."""
     first = evidence.figures[0]
-    named = {"m": "model", "r": "random order"}
+    of = {}
     if best_name is not None and evidence.best_column is not None:
         sign = "" if evidence.best_column[1] > 0 else ", smallest first"
-        named["b"] = f"best single column: {name(best_name)}{sign}"
-    keys = " ".join(
-        f'<span><s class="{letter} swatch"></s>{named[letter]}</span>'
-        for letter, *_ in first.shown
-        if letter in named
-    )
+        of["b"] = f": {name(best_name)}{sign}"
+    swatches = (f'<s class="{at} swatch"></s>{title}{of.get(at, "")}' for at, title, _ in first.shown)
+    keys = " ".join(f"<span>{one}</span>" for one in swatches)
     head = ["Metric", "~", *(title for _, title, _ in first.shown)]
     rows = [_metric_row(figure) for figure in evidence.figures]
     shown = listing("Metrics", head, rows[:1], "metrics")
     if rows[1:]:  # folded on a phone, so that queries come soon
-        others = details(
-            counted(len(rows) - 1, "more metric"), listing("More metrics", head, rows[1:], "metrics")
-        )
-        shown += others.replace("<details>", '<details class="wide">')
+        others = listing("More metrics", head, rows[1:], "metrics")
+        shown += details(counted(len(rows) - 1, "more metric"), others, "wide")
     meanings = "".join(f"<li>{text(one.convention)}. {text(meaning(one))}</li>" for one in evidence.figures)
     return section(
         "metrics",
@@ -433,12 +427,10 @@ def _metric_row(figure: Figure) -> list[str]:
             left, right = span(low, high, one.low), span(low, high, one.high)
             forest += f'<i class="{letter}" style="left:{left:.1f}%;width:{right - left:.1f}%"></i>'
         forest += f'<s class="{letter}" style="left:{span(low, high, one.value):.1f}%"></s>'
-        test = (
-            f"<small>{_p(figure.against_single)}</small>" if letter == "b" and figure.against_single else ""
-        )
-        cells.append(f"<span>{decimals(one.value)}<small>{brackets(one.low, one.high)}</small></span>{test}")
-    title = f"{text(title_of(figure.name))} <small>{figure.better} is better</small>"
-    return [title, f'<div class="forest" aria-hidden="true">{forest}</div>', *cells]
+        cells.append(f"<span>{decimals(one.value)}<small>{brackets(one.low, one.high)}</small></span>")
+        if letter == "b" and figure.against_single:
+            cells[-1] += f"<small>{_p(figure.against_single)}</small>"
+    return [_heading(figure), f'<div class="forest" aria-hidden="true">{forest}</div>', *cells]
 
 
 def against_section(
@@ -504,7 +496,7 @@ def _compared(figure: Figure, second: Interval, found: Comparison) -> list[str]:
     units = "pairs" if gap.unit == "pairs" else "queries"
     count = f"{number(found.wins)} to {number(found.losses)} {units}" if found.wins + found.losses else "–"
     return [
-        f"{text(title_of(figure.name))} <small>{figure.better} is better</small>",
+        _heading(figure),
         decimals(figure.model.value),
         decimals(second.value),
         f"{_signed(gap.value)} <small>{brackets(gap.low, gap.high)}</small>",

@@ -6,7 +6,8 @@ import html
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 
 _LONGEST = 80
 LONG = 1000  # characters of texts that are shown in full, such as the names of all files
@@ -64,13 +65,10 @@ def signed(value: float) -> str:
 def alike(values: Sequence[float], *, with_sign: bool = False) -> list[str]:
     """Write the numbers of a column with the same decimals: as many as give the largest four digits."""
     largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
-    places = (
-        3 - math.floor(math.log10(largest)) if 1e-3 <= largest < 1e5 else None
-    )  # others may be of any size
-    written = [number(value) if places is None else decimals(value, max(0, places)) for value in values]
-    return [
-        ("+" if with_sign and value > 0 else "") + one for value, one in zip(values, written, strict=True)
-    ]
+    write: Callable[[float], str] = number  # values of any size
+    if 1e-3 <= largest < 1e5:
+        write = partial(decimals, digits=max(0, 3 - math.floor(math.log10(largest))))
+    return [("+" if with_sign and value > 0 else "") + write(value) for value in values]
 
 
 def embed(data: object) -> str:
@@ -122,9 +120,10 @@ def bar(share: float) -> str:
     return f'<div class="length"><i style="width:{100 * share:.1f}%"></i></div>'
 
 
-def details(summary: str, body: str) -> str:
+def details(summary: str, body: str, kind: str = "") -> str:
     """Fold a part away; `summary` is markup."""
-    return f"<details><summary>{summary}</summary><div>{body}</div></details>"
+    named = f' class="{kind}"' if kind else ""
+    return f"<details{named}><summary>{summary}</summary><div>{body}</div></details>"
 
 
 def brackets(low: float, high: float) -> str:
@@ -140,3 +139,8 @@ def section(identity: str, title: str, body: str) -> str:
 def without_folders(line: str) -> str:
     """Leave out the folders of absolute paths: a page is for others, whom they tell who made it and nothing else."""
     return re.sub(r"(?<![\w./])/(?:[^\s/'\"]+/)+(?=[^\s/'\"])", "…/", line)
+
+
+def columns(label: str, cells: Mapping[str, Iterable[str]], kind: str = "") -> str:
+    """Set a table of columns by their heads; see `listing`."""
+    return listing(label, list(cells), list(zip(*cells.values(), strict=True)), kind)

@@ -103,12 +103,16 @@ def open_queries(
             added = parts.of(rows)
             columns = np.argsort(-np.ptp(added, axis=0), kind="stable")[:n_parts]
             added, values = added[:, columns], parts.values(rows, columns)
-        called = [f"row {row}" if row_names is None else row_names[row] for row in rows.tolist()]
-        given = [None] * rows.size if labels is None else labels[rows].tolist()
-        cells = zip(
-            rows.tolist(), called, ranks.tolist(), scores[rows].tolist(), given, added, values, strict=True
+        cells = (
+            rows.tolist(),
+            [f"row {row}" if row_names is None else row_names[row] for row in rows.tolist()],
+            ranks.tolist(),
+            scores[rows].tolist(),
+            [None] * rows.size if labels is None else labels[rows].tolist(),
+            added,
+            values,
         )
-        ranked = [RankedRow(*row) for row in cells]
+        ranked = [RankedRow(*row) for row in zip(*cells, strict=True)]
         value = None if per_query is None else float(per_query.values[code])
         size = int(queries.sizes[code])
         opened.append(OpenQuery(str(queries.ids[code]), kind, value, size, columns, ranked, min(_TOP, size)))
@@ -171,9 +175,8 @@ def queries_section(evidence: Evidence, opened: Sequence[OpenQuery], naming: Row
     order = "" if naming.has_names else '<p class="note">Rows count from 0, in the order of the data.</p>'
     if per_query is None or len(per_query) == 1:
         rows = "".join(_open_query(query, i, naming) for i, query in enumerate(opened))
-        return section(
-            "queries", "The ranking", f"<p>One ranking; its first {naming.thing}s:</p>{rows}{order}"
-        )
+        words = f"<p>One ranking; its first {naming.thing}s:</p>"
+        return section("queries", "The ranking", f"{words}{rows}{order}")
     title = title_of(evidence.figures[0].name)
     values = per_query.values[per_query.counted]
     left = len(per_query) - values.size
@@ -228,22 +231,23 @@ def _open_query(query: OpenQuery, position: int, naming: RowNaming) -> str:
 
 def why_section(opened: Sequence[OpenQuery], parts: Parts | None) -> str:
     """Let the reader pick two rows and compare the contributions of each part."""
+    title = "Why is A above B"
     if parts is None:
-        return section(
-            "why",
-            "Why is A above B",
-            "<p>This model has no formula that is a sum over columns, so a difference of scores does not split into "
+        words = (
+            "This model has no formula that is a sum over columns, so a difference of scores does not split into "
             "parts of columns. <code>rankwise.feature_importance</code> "
             "measures how much the order depends on a column; <code>rankwise fit --methods curves</code> gives a "
-            "model that splits.</p>",
+            "model that splits."
         )
+        return section("why", title, f"<p>{words}</p>")
     if not opened:
-        return section("why", "Why is A above B", "<p>There is no query to look at.</p>")
+        return section("why", title, "<p>There is no query to look at.</p>")
     head = '<th>Column</th><th class="n">A</th><th class="n">B</th><th class="n">adds</th>'
     head += '<th id="why-direction">for B ← → for A</th>'
+    shown = table("What each column adds", head, "", "why").replace("<tbody>", '<tbody id="why-rows">')
     return section(
         "why",
-        "Why is A above B",
+        title,
         f"<p>A score is {text(parts.description)}, so the difference of two scores is a sum too. "
         '<span class="noprint">Pick two rows here, or with the buttons in the tables above; with nothing for B, the '
         "score of A alone is explained.</span></p>"
@@ -251,8 +255,7 @@ def why_section(opened: Sequence[OpenQuery], parts: Parts | None) -> str:
         '<div class="pickers"><label>Query<select id="pick-query"></select></label>'
         '<label>A<select id="pick-a"></select></label><label>B<select id="pick-b"></select></label></div>'
         '<p id="why-says" class="says" tabindex="-1" aria-live="polite"></p><p id="why-back" class="noprint" hidden>'
-        '<a href="#queries">↑ Back to the rows</a></p>'
-        + table("What each column adds", head, "", "why").replace("<tbody>", '<tbody id="why-rows">'),
+        f'<a href="#queries">↑ Back to the rows</a></p>{shown}',
     )
 
 
@@ -273,21 +276,14 @@ def embedded_data(
 
 
 def _open(query: OpenQuery, parts: Parts, naming: RowNaming) -> dict[str, Json]:
-    is_only = query.kind == "only"
+    called = f"{plain(query.name)} ({query.kind}, {decimals(query.value)})"
+    rows: list[Json] = []
+    for row in query.rows:
+        added = [short(value, 6) for value in row.parts]
+        values = [plain(one, 40) if isinstance(one, str) else short(one, 4) for one in row.values]
+        rows.append([plain(row.called), row.rank, short(row.label, 6), short(row.score, 7), added, values])
     return {
-        "label": f"all {naming.thing}s"
-        if is_only
-        else f"{plain(query.name)} ({query.kind}, {decimals(query.value)})",
+        "label": f"all {naming.thing}s" if query.kind == "only" else called,
         "columns": [plain(parts.names[part]) for part in query.columns],
-        "rows": [
-            [
-                plain(row.called),
-                row.rank,
-                short(row.label, 6),
-                short(row.score, 7),
-                [short(value, 6) for value in row.parts],
-                [plain(value, 40) if isinstance(value, str) else short(value, 4) for value in row.values],
-            ]
-            for row in query.rows
-        ],
+        "rows": rows,
     }

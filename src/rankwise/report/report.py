@@ -266,14 +266,13 @@ def _parameters(view: ModelView) -> dict[str, object]:
     """Return the parameters of a model and of its preprocessing, as text."""
     found: dict[str, object] = {}
     for part in (*view.steps, view.ranker):
-        kind = type(part).__name__
-        for key, value in part.get_params(deep=False).items():
-            if key != "rankers":
-                found[f"{kind}.{key}"] = " ".join(repr(value).split())  # arrays break their lines
-        fitted = {
-            key: value for key, value in vars(part).items() if key.endswith("_") and not key.startswith("_")
-        }
-        found |= {f"{kind}.{key}": one for key, one in fitted.items() if isinstance(one, str | int | float)}
+        given = {key: value for key, value in part.get_params(deep=False).items() if key != "rankers"}
+        values = {
+            key: " ".join(repr(value).split()) for key, value in given.items()
+        }  # arrays break their lines
+        fitted = {key: one for key, one in vars(part).items() if key.endswith("_") and key[0] != "_"}
+        values |= {key: one for key, one in fitted.items() if isinstance(one, str | int | float)}
+        found |= {f"{type(part).__name__}.{key}": value for key, value in values.items()}
     for at, (_, one) in enumerate(view.of_mean, 1):
         found |= {f"{at}. {key}": value for key, value in _parameters(one).items()}
     return found
@@ -290,14 +289,13 @@ def _data_facts(
         facts["Preferences"] = number(n_pairs)
     if labels is not None and summary.queries > 1:
         low, middle, high = summary.sizes
+        several = f"{number(low)} to {number(high)}, median {number(middle, 3)}"
         facts["Queries"] = number(summary.queries)
-        facts["Rows in a query"] = (
-            number(low) if low == high else f"{number(low)} to {number(high)}, median {number(middle, 3)}"
-        )
+        facts["Rows in a query"] = number(low) if low == high else several
     if labels is not None:
         facts["Pairs with different labels"] = number(summary.pairs)
-    for problem in summary.problems:
-        facts["Note"] = f"{facts['Note']}; {problem}" if "Note" in facts else problem
+    if summary.problems:
+        facts["Note"] = "; ".join(summary.problems)
     return facts
 
 
@@ -316,10 +314,9 @@ def tiles(evidence: Evidence, facts: Mapping[str, str]) -> str:
 def lead(view: ModelView) -> str:
     """Describe the model in one line."""
     alpha, steps, _ = alpha_of(view)
-    words = [view.describe()]
-    words += [] if alpha is None else [f"alpha {alpha_name(alpha)}"]
-    words += [] if steps is None else [counted(steps, "iteration")]
-    return f'<p class="lead">{text(" · ".join(words))}</p>'
+    shown = f"alpha {alpha_name(alpha)}", counted(steps or 0, "iteration")
+    known = (one for one, value in zip(shown, (alpha, steps), strict=True) if value is not None)
+    return f'<p class="lead">{text(" · ".join([view.describe(), *known]))}</p>'
 
 
 def data_section(facts: Mapping[str, str], grades: Sequence[tuple[str, int]], source: str | None) -> str:
