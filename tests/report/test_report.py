@@ -18,9 +18,8 @@ from rankwise.displays.regularisation import Reading
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import bootstrap_interval, get_metric
 from rankwise.report import Report
-from rankwise.report.charts import histogram, ticks
+from rankwise.report.markup import alike, histogram, ticks
 from rankwise.report.evidence import columns_to_try
-from rankwise.report.markup import alike
 
 
 def searches(queries=30, size=10, features=6, seed=0):

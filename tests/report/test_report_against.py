@@ -10,7 +10,7 @@ from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import bootstrap_interval, compare_rankings, preference_error
 from rankwise.metrics.intervals import mean_over_pairs
 from rankwise.report import Report
-from rankwise.report.duels import record_errors, reliability
+from rankwise.report.evidence import record_errors, reliability
 from report.test_report import balanced, searches, visible_words
 
 RNG = np.random.default_rng(4)

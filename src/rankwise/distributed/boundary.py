@@ -10,10 +10,10 @@ import dask.array as da
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.arrays import AnyArray, Estimator, Floats, InMemory, Ints, Labels, MatrixLike
+from rankwise.arrays import AnyArray, Estimator, Floats, InMemory, Ints, Labels
 from rankwise.data.validation import check_columns, validated
 from rankwise.distributed.blocks import blocks_of, rows_of, uniform
-from rankwise.distributed.cluster import current_client
+from rankwise.distributed.cluster import current_client, release_clusters  # noqa: F401 - estimators call it from here
 from rankwise.distributed.data import TIMEOUT, ClusterRows, distribute, local_values
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
 
@@ -66,7 +66,9 @@ def check_rows(estimator: Estimator, X: object, *, reset: bool) -> ClusterRows:
     rows = _checked(estimator, X)
     if rows.columns is not None:
         # scikit-learn checks the names of a data frame and their order.
-        frame = cast("MatrixLike", rows.empty_frame())
+        import pandas as pd  # noqa: PLC0415 - only where columns have names
+
+        frame = pd.DataFrame(np.empty((0, rows.shape[1])), columns=rows.columns)
         validated(estimator, frame, reset=reset, is_finite=True, ensure_min_samples=0)
     else:
         check_columns(estimator, rows, reset=reset)  # type: ignore[arg-type]
@@ -115,14 +117,11 @@ def ranked(model: Estimator, X: object, qid: Labels | None) -> Any:
     scores = lazy.to_dask_array() if hasattr(lazy, "to_dask_array") else lazy
     blocks, sizes = list(scores.to_delayed().ravel()), scores.chunks[0]
     if qid is None:
-        whole = dask.delayed(_all_ranks)(model, blocks)
-        parts = [dask.delayed(_piece)(whole, blocks, at) for at in range(len(blocks))]
-    else:
-        ids = _id_blocks(qid, sizes)
-        alone = dask.delayed(_require_whole)([dask.delayed(_distinct)(part) for part in ids])
-        parts = [
-            dask.delayed(_ranks)(model, block, part, alone) for block, part in zip(blocks, ids, strict=True)
-        ]
+        whole = dask.delayed(np.concatenate)(blocks)
+        return _joined([dask.delayed(_ranks)(model, whole)], [sum(sizes)], model, np.int64)
+    ids = _id_blocks(qid, sizes)
+    alone = dask.delayed(_require_whole)([dask.delayed(np.unique)(part) for part in ids])
+    parts = [dask.delayed(_ranks)(model, block, part, alone) for block, part in zip(blocks, ids, strict=True)]
     return _joined(parts, sizes, model, np.int64)
 
 
@@ -167,33 +166,20 @@ def _id_blocks(qid: Labels, sizes: Sequence[float]) -> list[Any]:
     return [values[end - int(size) : end] for end, size in zip(ends, sizes, strict=True)]
 
 
-def _distinct(ids: Labels) -> set[object]:
-    return set(np.unique(np.asarray(ids)).tolist())
-
-
-def _require_whole(distinct: list[set[object]]) -> bool:
+def _require_whole(distinct: list[AnyArray]) -> bool:
     seen: set[object] = set()
     for part in distinct:
-        both = seen & part
+        both = seen.intersection(part.tolist())
         if both:
             raise InvalidInputError(
                 f"The query {next(iter(both))!r} has rows in two partitions, which are ranked one by one.",
                 "bring queries together, for example with X.shuffle(on='qid'), or rank model.predict(X).compute().",
             )
-        seen |= part
+        seen.update(part.tolist())
     return True
 
 
-def _ranks(model: Estimator, scores: AnyArray, ids: Labels, whole: bool) -> Ints:
-    ranks: Ints = model._ranks_of(np.asarray(scores), np.asarray(ids))  # noqa: SLF001 - the estimator's own
+def _ranks(model: Estimator, scores: AnyArray, ids: Labels | None = None, whole: bool = True) -> Ints:
+    own = None if ids is None else np.asarray(ids)
+    ranks: Ints = model._ranks_of(np.asarray(scores), own)  # noqa: SLF001 - the estimator's own
     return ranks
-
-
-def _all_ranks(model: Estimator, blocks: list[AnyArray]) -> Ints:
-    ranks: Ints = model._ranks_of(np.concatenate(blocks), None)  # noqa: SLF001
-    return ranks
-
-
-def _piece(ranks: AnyArray, blocks: list[AnyArray], at: int) -> AnyArray:
-    first = sum(block.shape[0] for block in blocks[:at])
-    return ranks[first : first + blocks[at].shape[0]]

@@ -403,25 +403,21 @@ def computed(client: Any, collections: Sequence[Any], timeout: float) -> list[An
     """Compute small results; raise where nothing is computed for `timeout` seconds."""
     many = client.compute(collections)
     began, n_done = time.monotonic(), 0
-    while (done := sum(future.done() for future in many)) < len(many):
-        if done > n_done:
-            began, n_done = time.monotonic(), done
-        if time.monotonic() - began > timeout:
-            raise _nothing_comes(client, timeout)
-        _wait_for(many, _POLL)
     try:
+        while (done := sum(future.done() for future in many)) < len(many):
+            if done > n_done:
+                began, n_done = time.monotonic(), done
+            if time.monotonic() - began > timeout:
+                raise TimeoutError  # noqa: TRY301 - as results that do not come
+            _wait_for(many, _POLL)
         # Results are lost with their worker and then computed again, which may take as long.
         return [future.result(timeout=timeout) for future in many]
     except TimeoutError:
-        raise _nothing_comes(client, timeout) from None
-
-
-def _nothing_comes(client: Any, timeout: float) -> ClusterError:
-    workers = ", ".join(sorted(client.nthreads())) or "none"
-    return ClusterError(
-        f"No block was computed for {timeout:.0f} s (workers: {workers}).",
-        "look at the dashboard; if blocks take that long, pass a larger timeout.",
-    )
+        workers = ", ".join(sorted(client.nthreads())) or "none"
+        raise ClusterError(
+            f"No block was computed for {timeout:.0f} s (workers: {workers}).",
+            "look at the dashboard; if blocks take that long, pass a larger timeout.",
+        ) from None
 
 
 def current_client() -> Any:

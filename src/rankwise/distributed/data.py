@@ -71,12 +71,6 @@ class ClusterRows:
         """The names of the columns, if they have names."""
         return self.source.names
 
-    def empty_frame(self) -> object:
-        """Return a frame without rows that has the names of the columns."""
-        import pandas as pd  # noqa: PLC0415 - only where columns have names
-
-        return pd.DataFrame(np.empty((0, self.shape[1])), columns=self.columns)
-
     def grouped(self, qid: AnyArray | None) -> ClusterRows:
         """Return the same rows, to be held in whole queries."""
         return replace(self, queries=None if qid is None else check_qid(qid, self.shape[0]))

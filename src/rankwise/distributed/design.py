@@ -293,25 +293,25 @@ class ClusterViolations:
     @property
     def net_wins(self) -> Floats:
         """``X'`` times the net wins."""
-        return self._evaluated("net_wins")
+        return self._total(WorkerRows.evaluated, "net_wins")
 
     @property
     def active(self) -> float:
         """``Σ ωz``."""
-        return float(self._evaluated("active")[0])
+        return float(self._total(WorkerRows.evaluated, "active")[0])
 
     def hinge(self) -> float:
         """Return ``Σ ω (z - (f_i - f_j))``."""
-        return float(self._evaluated("hinge")[0])
+        return float(self._total(WorkerRows.evaluated, "hinge")[0])
 
     def squared_hinge(self) -> tuple[float, Floats]:
         """Return the squared hinge and its gradient."""
-        found = self._evaluated("squared_hinge")
+        found = self._total(WorkerRows.evaluated, "squared_hinge")
         return float(found[0]), found[1:]
 
     def smoothed(self, delta: float) -> SmoothedHinge:
         """Return the Huberised hinge."""
-        found = self._evaluated("smoothed", delta)
+        found = self._total(WorkerRows.evaluated, "smoothed", delta)
         return SmoothedHinge(float(found[0]), found[2:], float(found[1]))
 
     def laplacian(self, v: Floats) -> Floats:
@@ -323,9 +323,6 @@ class ClusterViolations:
         cluster = self.pairs.cluster
         answers = cluster.everywhere(WorkerRows.degrees, self.pairs.name, self.coef, width)
         return cluster.shares.joined(list(answers))
-
-    def _evaluated(self, of: str, *args: object) -> Floats:
-        return self._total(WorkerRows.evaluated, of, *args)
 
     def _total(self, method, *args: object) -> Floats:  # type: ignore[no-untyped-def]  # noqa: ANN001
         cluster = self.pairs.cluster

@@ -54,8 +54,8 @@ class CodeLanguage(Language):
             "upper": name.upper(),
             "n_columns": len(formula.names),
             "n_scaled": len(scaled),
-            **self.more(formula),
         }
+        names |= self.more(formula)
         if formula.kernel is not None:
             kernel = self._kernel(formula.kernel)
             parts.append(_fill(sections["kernel"], **kernel))
@@ -74,6 +74,9 @@ class CodeLanguage(Language):
             for place, value in enumerate(scaled)
         ]
         function = sections["whole_query" if scaled else "one_row"]
+        # A letter for each column: n for a number, t for a text, - for one that is not read.
+        taken = {number for column in formula.columns for number in column.inputs}
+        kinds = "".join("nt"[is_text] if at in taken else "-" for at, is_text in enumerate(formula.is_text))
         block = self._block(body, 2 if scaled else 1)
         parts.append(_fill(function, body=block, scaled="\n".join(made), **names))
         return (
@@ -81,7 +84,7 @@ class CodeLanguage(Language):
                 sections["file"],
                 about=self._about(formula),
                 columns=self._lines(map(self.text, formula.names)),
-                kinds=_kinds(formula),
+                kinds=kinds,
                 parts=self.between.join(parts),
                 **names,
             )
@@ -234,13 +237,6 @@ class PythonSource(CodeLanguage):
     def choose(self, cases: Sequence[Case], otherwise: str) -> str:
         first = [f"{value} if {condition}" for condition, value in cases]
         return f"({' else '.join([*first, otherwise])})" if cases else otherwise
-
-
-def _kinds(formula: Formula) -> str:
-    """Return a letter for each column: n for a number, t for a text, - for one that is not read."""
-    read = {number for column in formula.columns for number in column.inputs}
-    kinds = ["t" if is_text else "n" for is_text in formula.is_text]
-    return "".join(kind if number in read else "-" for number, kind in enumerate(kinds))
 
 
 def _fill(template: str, **entries: object) -> str:

@@ -34,9 +34,8 @@ class Sql(Language):
         """Return the statement; `name` is the name of the score column."""
         self._formula = formula
         given = (*formula.names, self._qid, name)
-        same = (
-            str if self._dialect == "postgresql" else str.lower
-        )  # these read quoted names in any case alike
+        # The others read quoted names in any case alike.
+        same = str if self._dialect == "postgresql" else str.lower
         known = list(map(same, formula.names))
         twice = [one for at, one in enumerate(formula.names) if known[at] in known[:at]]
         if twice:
@@ -79,20 +78,16 @@ class Sql(Language):
         levels = [inputs if is_loose else [(row, own), *inputs], *levels[1:]]
         source, parts = "" if is_loose and not is_whole else f"\n  FROM {table}", []
         for number, level in enumerate(levels):
-            made = ",\n    ".join(
-                ["*"] * (number > 0) + [f"{expression} AS {one}" for one, expression in level]
-            )
+            named = [f"{expression} AS {one}" for one, expression in level]
+            made = ",\n    ".join([*["*"] * (number > 0), *named])
             parts.append(f"{self._prefix}step{number + 1} AS (\n  SELECT {made}{source}\n)")
             source = f"\n  FROM {self._prefix}step{number + 1}"
         steps = f"WITH {', '.join(parts)}\n"
         if is_loose and not is_whole:
             return f"SELECT {own}.*, (\n{steps}SELECT {total}{source}\n) AS {name}\nFROM {table}"
         if is_loose:
-            keys, score, made = (
-                ", ".join(one for one, _ in inputs),
-                f"{self._prefix}score",
-                f"{self._prefix}s",
-            )
+            keys = ", ".join(one for one, _ in inputs)
+            score, made = f"{self._prefix}score", f"{self._prefix}s"
             same = _balanced([f"{made}.{one} IS {expression}" for one, expression in inputs], " AND ")
             scores = f"SELECT {keys},\n  {total} AS {score}{source}\n  GROUP BY {keys}"
             joined = f"{table} LEFT JOIN (\n  {scores}\n) AS {made} ON {same}"

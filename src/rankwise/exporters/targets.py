@@ -90,18 +90,13 @@ def check_exportable(
         raise InvalidInputError(
             f"{target.title} cannot express kernels.", f"export to {instead}, or train a linear model."
         )
-    scales = [
-        step for column in formula.columns for step in column.every_step if isinstance(step, QueryScale)
-    ]
-    methods = {step.method for step in scales}
+    steps = [step for column in formula.columns for step in column.every_step]
+    methods = {step.method for step in steps if isinstance(step, QueryScale)}
     if methods - target.scales:
-        see = (
-            f"scales inside queries by {', '.join(target.scales)} only"
-            if target.scales
-            else "sees one row at a time"
-        )
+        only = f"scales inside queries by {', '.join(target.scales)} only"
         raise InvalidInputError(
-            f"{target.title} {see}, and the model scales columns inside queries ({', '.join(sorted(methods))}).",
+            f"{target.title} {only if target.scales else 'sees one row at a time'}, and the model scales columns "
+            f"inside queries ({', '.join(sorted(methods))}).",
             "train with target= set to this format, or export to SQL, C, JavaScript or Python.",
         )
     if methods and format == "onnx" and not whole_query:

@@ -9,20 +9,8 @@ import numpy as np
 
 from rankwise.arrays import AnyArray, Ints
 from rankwise.leaderboards.contest import Contest, Fit, Rates
-from rankwise.report.charts import interval
-from rankwise.report.duels import reliability, reliability_table
-from rankwise.report.markup import (
-    alike,
-    brackets,
-    counted,
-    decimals,
-    listing,
-    name,
-    number,
-    section,
-    text,
-)
-from rankwise.report.report import fact_table, whole_page
+from rankwise.report import markup as html
+from rankwise.report.evidence import reliability, reliability_table
 
 if TYPE_CHECKING:
     from rankwise.leaderboards.estimator import BradleyTerry
@@ -48,7 +36,7 @@ def board_page(
     if found["components"] > 1:
         tiles["components"] = found["components"]
     head = "".join(
-        f'<div class="tile"><b>{number(float(count))}</b><span>{kind}</span></div>'
+        f'<div class="tile"><b>{html.number(float(count))}</b><span>{kind}</span></div>'
         for kind, count in tiles.items()
     )
     sections = {
@@ -60,10 +48,10 @@ def board_page(
         "data": ("Data", _data(model)),
     }
     lead = f"Bradley-Terry strengths with {model.level:.0%} intervals, ties: {model.ties}"
-    return whole_page(
+    return html.whole_page(
         title,
-        f'<p class="lead">{text(lead)}</p><div class="tiles">{head}</div>',
-        {label: section(key, label, body) for key, (label, body) in sections.items() if body},
+        f'<p class="lead">{html.text(lead)}</p><div class="tiles">{head}</div>',
+        {label: html.section(key, label, body) for key, (label, body) in sections.items() if body},
         {},
     )
 
@@ -72,30 +60,30 @@ def _board(board: Mapping[str, AnyArray], level: float) -> str:
     low, high = float(board["low"].min()), float(board["high"].max())
     counts = [key for key in ("battles", "wins", "ties", "flips", "component") if key in board]
     rows = []
-    for at, strength in enumerate(alike(board["strength"][:_ITEMS].tolist())):
+    for at, strength in enumerate(html.alike(board["strength"][:_ITEMS].tolist())):
         row = {key: column[at] for key, column in board.items()}
         rows.append(
             [
-                name(row["item"]),
-                interval((low, high), row["low"], row["high"], row["strength"]),
+                html.name(row["item"]),
+                html.interval((low, high), row["low"], row["high"], row["strength"]),
                 strength,
-                brackets(row["low"], row["high"]),
+                html.brackets(row["low"], row["high"]),
                 str(row["place"]),
                 f"{row['place_low']} to {row['place_high']}",
                 str(row["tier"]),
                 f"{row['p_first']:.1%}",
-                *(number(float(row[key])) for key in counts),
+                *(html.number(float(row[key])) for key in counts),
             ]
         )
     head = ["item", "~", "#strength", "#interval", "#place", "#places", "#tier", "#first"]
     rest = len(board["item"]) - len(rows)
-    notes = f"{counted(rest, 'more item')} not shown. " if rest else ""
+    notes = f"{html.counted(rest, 'more item')} not shown. " if rest else ""
     notes += "Items are in a lower tier than every item that is significantly better. "
     notes += "<i>flips</i>: battles to remove before the next item overtakes." if "flips" in board else ""
     return (
         f"<p>A difference of 1 between strengths means odds of 2.7 to 1. Intervals of strengths and places have "
         f"a level of {level:.0%}; <i>first</i> is the probability of being the best.</p>"
-        f"{listing('Board', [*head, *(f'#{key}' for key in counts)], rows, 'board')}<p><small>{notes}</small></p>"
+        f"{html.listing('Board', [*head, *(f'#{key}' for key in counts)], rows, 'board')}<p><small>{notes}</small></p>"
     )
 
 
@@ -111,20 +99,20 @@ def _results(model: BradleyTerry, contest: Contest, rates: Rates) -> str:
     residual = (points - expected) / np.sqrt(variance)
     rows = [
         [
-            name(model.items_[keys[at] // n]),
-            name(model.items_[keys[at] % n]),
-            number(total[at]),
-            number(points[at]),
-            decimals(expected[at], 1),
-            decimals(residual[at], 1),
+            html.name(model.items_[keys[at] // n]),
+            html.name(model.items_[keys[at] % n]),
+            html.number(total[at]),
+            html.number(points[at]),
+            html.decimals(expected[at], 1),
+            html.decimals(residual[at], 1),
         ]
         for at in np.argsort(-np.abs(residual), kind="stable")[:_PAIRS]
     ]
     head = ["first item", "second item", "#battles", "#points", "#expected", "#deviation"]
     return (
-        f"<p>{counted(keys.size, 'pair')} of items met. The pairs furthest from their expectation, in standard "
-        f"deviations; {number((np.abs(residual) > 3).sum())} of them are beyond 3. Many such pairs mean that one "
-        f"strength per item is not enough.</p>{listing('Expected and observed', head, rows, 'board pairs')}"
+        f"<p>{html.counted(keys.size, 'pair')} of items met. The pairs furthest from their expectation, in standard "
+        f"deviations; {html.number((np.abs(residual) > 3).sum())} of them are beyond 3. Many such pairs mean that one "
+        f"strength per item is not enough.</p>{html.listing('Expected and observed', head, rows, 'board pairs')}"
     )
 
 
@@ -141,19 +129,26 @@ def _calibration(contest: Contest, predicting: Fit) -> str:
 
 def _effects(effects: Mapping[str, AnyArray]) -> str:
     rows = [
-        [name(effect), decimals(value, 3), brackets(low, high), decimals(float(np.exp(value)), 3)]
+        [
+            html.name(effect),
+            html.decimals(value, 3),
+            html.brackets(low, high),
+            html.decimals(float(np.exp(value)), 3),
+        ]
         for effect, value, _, low, high in zip(*effects.values(), strict=True)
     ]
     words = "<p>Strengths are adjusted for the order of presentation and for columns of a battle.</p>"
-    return words + listing("Effects", ["effect", "#coefficient", "#interval", "#factor of the odds"], rows)
+    return words + html.listing(
+        "Effects", ["effect", "#coefficient", "#interval", "#factor of the odds"], rows
+    )
 
 
 def _deciding(flips: Mapping[tuple[Any, Any], Ints], battles: float) -> str:
     rows = [
         [
-            name(upper),
-            name(lower),
-            number(removed.size),
+            html.name(upper),
+            html.name(lower),
+            html.number(removed.size),
             f"{removed.size / battles:.2%}",
             _shown(removed),
         ]
@@ -162,7 +157,7 @@ def _deciding(flips: Mapping[tuple[Any, Any], Ints], battles: float) -> str:
     head = ["item", "would be overtaken by", "#battles", "#of all", "rows, from 0"]
     return (
         "<p>The fewest battles whose removal exchanges two neighbours, the most influential first; a refit confirmed "
-        f"each number.</p>{listing('Deciding battles', head, rows, 'board pairs')}"
+        f"each number.</p>{html.listing('Deciding battles', head, rows, 'board pairs')}"
     )
 
 
@@ -170,10 +165,10 @@ def _data(model: BradleyTerry) -> str:
     facts = {**model.diagnostics_, **model.get_params(deep=False)}
     facts["left_out"] = [f"{count} rows: {reason}" for reason, count in facts["left_out"].items()]
     shown = {key: _shown(value) for key, value in facts.items()}
-    return fact_table({key.replace("_", " "): value for key, value in shown.items() if value})
+    return html.fact_table({key.replace("_", " "): value for key, value in shown.items() if value})
 
 
 def _shown(value: Any) -> str:
     if isinstance(value, list | np.ndarray):
         return ", ".join(map(str, value[:_NAMED])) + ("…" if len(value) > _NAMED else "")
-    return number(value) if isinstance(value, float) else str(value)
+    return html.number(value) if isinstance(value, float) else str(value)

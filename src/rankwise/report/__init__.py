@@ -5,7 +5,6 @@ phone and on paper; `TableReport` does it for two-sided models. It needs no othe
 of our own.
 """
 
-from rankwise.report.report import Report
-from rankwise.report.two_sided import TableReport
+from rankwise.report.report import Report, TableReport
 
 __all__ = ["Report", "TableReport"]

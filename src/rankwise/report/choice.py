@@ -11,19 +11,7 @@ from rankwise.automatic.candidate_table import CandidateTable
 from rankwise.displays.regularisation import Reading
 from rankwise.formula.view import ModelView
 from rankwise.json_values import Json
-from rankwise.report.charts import Marks, line, palette, plot, span, ticks
-from rankwise.report.markup import (
-    LONG,
-    counted,
-    decimals,
-    details,
-    listing,
-    name,
-    number,
-    section,
-    short,
-    text,
-)
+from rankwise.report import markup as html
 
 # From best to worst; distinct in lightness, so that it survives printing and colour blindness.
 _ANCHORS = "fde725 b5de2b 6ece58 35b779 1f9e89 26828e 31688e 3e4989 482878 440154"
@@ -33,7 +21,7 @@ _LINES = 5  # beside alpha = 0: as many as can be told apart by colour and by da
 _GAP = 0.35  # sets alpha = 0 apart from the grid, in rows
 
 
-alpha_name = partial(number, digits=3)  # the same way everywhere
+alpha_name = partial(html.number, digits=3)  # the same way everywhere
 
 
 def alpha_of(view: ModelView) -> tuple[float | None, int | None, bool]:
@@ -50,8 +38,8 @@ def choice_section(table: Reading | None, view: ModelView) -> str:
     title, body = _regularisation(table, view)
     if view.candidates is not None:
         tried = _candidates(view.candidates)
-        return section("choice", "How the model was chosen", f"{tried}<h3>{title}</h3>{body}")
-    return section("choice", title, body)
+        return html.section("choice", "How the model was chosen", f"{tried}<h3>{title}</h3>{body}")
+    return html.section("choice", title, body)
 
 
 def _candidates(found: CandidateTable) -> str:
@@ -59,46 +47,45 @@ def _candidates(found: CandidateTable) -> str:
     of_value = f"#{found.metric} ± standard error"
     rows = [
         (
-            name(one.description, 200) + " <small>★ chosen</small>" * one.is_chosen,
+            html.name(one.description, 200) + " <small>★ chosen</small>" * one.is_chosen,
             alpha_name(one.alpha),
-            number(one.iterations),
-            f"{decimals(one.value)} ± {decimals(one.standard_error)}",
+            html.number(one.iterations),
+            f"{html.decimals(one.value)} ± {html.decimals(one.standard_error)}",
         )
         for one in found
     ]
     head = ["Candidate", "#alpha", "#iterations", of_value]
-    shown = listing("Candidates", head, rows, "tried", found.entries.index(found.chosen))
-    tried = (
-        f"{counted(len(found), 'candidate')} tried, judged by {name(found.judged_by, LONG)}, the best first."
-    )
-    return f"<p>{tried}</p>{shown}<p>{text(' '.join(found.remarks()))}</p>"
+    shown = html.listing("Candidates", head, rows, "tried", found.entries.index(found.chosen))
+    judged_by = html.name(found.judged_by, html.LONG)
+    tried = f"{html.counted(len(found), 'candidate')} tried, judged by {judged_by}, the best first."
+    return f"<p>{tried}</p>{shown}<p>{html.text(' '.join(found.remarks()))}</p>"
 
 
 def _regularisation(table: Reading | None, view: ModelView) -> tuple[str, str]:
     if table is not None and (table.alphas > 0).any():
         _, head, rows = table.table()
-        how = f"scored by {text(table.judged_by)}. "
-        about = f"<p>Held-out {text(table.metric)} of {number(table.alphas.size)} alphas"
+        how = f"scored by {html.text(table.judged_by)}. "
+        about = f"<p>Held-out {html.text(table.metric)} of {html.number(table.alphas.size)} alphas"
         if table.is_surface:
             alpha, step, value = table.choice
-            chosen = f"alpha {alpha_name(alpha)}, iteration {step}: {table.metric} {number(value)}"
+            chosen = f"alpha {alpha_name(alpha)}, iteration {step}: {table.metric} {html.number(value)}"
             shown = (
-                f"{about} after each of {counted(int(table.steps[-1]), 'iteration')}, {how}"
+                f"{about} after each of {html.counted(int(table.steps[-1]), 'iteration')}, {how}"
                 f'<span class="noprint">Hover, or use the arrow keys.</span></p>{_heatmap(table)}'
-                f'<p id="surface-says" class="says" aria-live="polite">{text(chosen)} (the choice)</p>'
+                f'<p id="surface-says" class="says" aria-live="polite">{html.text(chosen)} (the choice)</p>'
             )
         else:
             head, rows = [head[0], head[2]], [[row[0], row[2]] for row in rows]
             rows[table.chosen_row][0] += " (chosen)"
-            chosen = text(alpha_name(table.choice[0]))
+            chosen = html.text(alpha_name(table.choice[0]))
             shown = f"{about}, {how}Chosen: alpha {chosen}.</p>{_alpha_curve(table)}"
-        shown += details("As a table", listing("As a table", [f"#{one}" for one in head], rows))
+        shown += html.details("As a table", html.listing("As a table", [f"#{one}" for one in head], rows))
         shown += f"<h3>Convergence</h3>{_curves(table)[0]}" if table.is_surface else ""
         return "How the regularisation was chosen", shown
     if view.of_mean:
         return "The models of the mean", _parts_of_mean(view)
     fixed = alpha_of(view)[0]
-    given = "" if fixed is None else f" alpha = {number(fixed)} was given."
+    given = "" if fixed is None else f" alpha = {html.number(fixed)} was given."
     return "Regularisation", f"<p>This model did not choose its regularisation.{given}</p>"
 
 
@@ -106,11 +93,17 @@ def _parts_of_mean(view: ModelView) -> str:
     rows = []
     for weight, one in view.of_mean:
         alpha, _, is_chosen = alpha_of(one)
-        rows.append((text(one.describe()), number(alpha, 3) + " (chosen)" * is_chosen, number(weight, 3)))
+        rows.append(
+            (
+                html.text(one.describe()),
+                html.number(alpha, 3) + " (chosen)" * is_chosen,
+                html.number(weight, 3),
+            )
+        )
     return (
         "<p>A score is the sum of the scores of these models, each multiplied by its weight, which makes them spread "
         "alike inside queries. Each has a regularisation of its own.</p>"
-        + listing("Models of the mean", ["Model", "#alpha", "#weight"], rows)
+        + html.listing("Models of the mean", ["Model", "#alpha", "#weight"], rows)
     )
 
 
@@ -119,7 +112,7 @@ def embedded_surface(table: Reading) -> dict[str, Json]:
     return {
         "alphas": [alpha_name(value) for value in table.alphas],
         "steps": table.steps.tolist(),
-        "values": [[short(value, 5) for value in row] for row in table.values],
+        "values": [[html.short(value, 5) for value in row] for row in table.values],
         "metric": table.metric,
         "chosen": [table.chosen_row, int(np.searchsorted(table.steps, table.choice[1]))],
         "shown": _curves(table)[1],
@@ -140,7 +133,7 @@ def _heatmap(table: Reading) -> str:
         starts = np.flatnonzero(np.diff(shade[row], prepend=-2))
         for start, end in zip(starts, [*starts[1:], n_steps], strict=True):
             paths[shade[row, start]] += f"M{start} {top:g}h{end - start}v1h-{end - start}z"
-    shades = palette(_ANCHORS, _SHADES)
+    shades = html.palette(_ANCHORS, _SHADES)
     drawn = "".join(f'<path fill="{c}" d="{path}"/>' for c, path in zip(shades, paths, strict=False) if path)
     heights = [(top + 0.5) / (n_alphas + _GAP) * 100 for top in tops]
     shown = [0, *range(1, n_alphas, max(1, -(-(n_alphas - 1) // 10)))]
@@ -155,7 +148,9 @@ def _heatmap(table: Reading) -> str:
             f'<span class="mark{" chosen" if is_chosen else ""}" aria-hidden="true" '
             f'style="left:{(column + 0.5) / n_steps * 100:.2f}%;top:{heights[row]:.2f}%">{sign}</span>'
         )
-        line = text(f"{sign} {method}: alpha {alpha_name(alpha)}, iteration {step}, {number(value)}")
+        line = html.text(
+            f"{sign} {method}: alpha {alpha_name(alpha)}, iteration {step}, {html.number(value)}"
+        )
         words += f"<span>{f'<strong>{line} (chosen)</strong>' if is_chosen else line}</span> "
     better = "higher" if table.greater_is_better else "lower"
     frame = (
@@ -165,13 +160,13 @@ def _heatmap(table: Reading) -> str:
     box, inside = f"{n_steps} {n_alphas + _GAP:g}", f'{signs}<span class="cell" hidden></span>'
     titles = "iteration", "alpha"
     label = f"Surface of {table.metric}"
-    drawing = plot(drawn, marks, label, shape="tall", frame=frame, box=box, inside=inside, titles=titles)
+    drawing = html.plot(drawn, marks, label, shape="tall", frame=frame, box=box, inside=inside, titles=titles)
     return (
-        f'{drawing}<p class="scale"><span>{number(best)} <small>best</small></span>'
+        f'{drawing}<p class="scale"><span>{html.number(best)} <small>best</small></span>'
         f'<i style="background:linear-gradient(90deg,{",".join(shades)})"></i>'
-        f"<span>{number(worst)} <small>worst</small></span></p>"
-        f'<p class="legend">{words}<small>{text(table.metric)}, {better} is better; shades are finest near the best '
-        "value</small></p>"
+        f"<span>{html.number(worst)} <small>worst</small></span></p>"
+        f'<p class="legend">{words}<small>{html.text(table.metric)}, {better} is better; shades are finest near the '
+        "best value</small></p>"
     )
 
 
@@ -183,18 +178,22 @@ def _curves(table: Reading) -> tuple[str, list[int]]:
     drawn, legend = {}, ""
     others = iter(("l1", "l2", "l3", "l4"))
     for row in rows:
-        across = (span(first, last, step) for step in table.steps)
-        down = (100 - span(low, high, value) for value in table.values[row])
+        across = (html.span(first, last, step) for step in table.steps)
+        down = (100 - html.span(low, high, value) for value in table.values[row])
         kind = "chosen" if row == chosen else "zero" if row == 0 else next(others)
-        drawn[kind] = line(zip(across, down, strict=True), kind)
+        drawn[kind] = html.line(zip(across, down, strict=True), kind)
         note = " (no penalty)" * (row == 0) + " (chosen)" * (row == chosen)
         legend += (
             '<span><svg class="key" viewBox="0 0 34 6" aria-hidden="true">'
-            f'<path class="line {kind}" d="M0 3H34"/></svg>{text(alpha_name(table.alphas[row]) + note)}</span> '
+            f'<path class="line {kind}" d="M0 3H34"/></svg>{html.text(alpha_name(table.alphas[row]) + note)}</span> '
         )
     # The choice lies above the others; above it the dots of alpha = 0, along which small alphas run.
     order = sorted(drawn, key=lambda kind: ({"chosen": 1, "zero": 2}.get(kind, 0), kind))
-    marks = [(span(first, last, tick), number(tick)) for tick in ticks(first, last, 6) if tick == int(tick)]
+    marks = [
+        (html.span(first, last, tick), html.number(tick))
+        for tick in html.ticks(first, last, 6)
+        if tick == int(tick)
+    ]
     lines = "".join(drawn[kind] for kind in order)
     return (
         _line_plot(lines, (low, high), marks, ("iteration", f"held-out {table.metric}"), "convergence")
@@ -209,11 +208,11 @@ def _alpha_curve(table: Reading) -> str:
     alphas, values = table.alphas[positive], table.values[positive, 0]
     where, (low, high) = np.log2(alphas), _padded(values, 0.08)
     both = zip(where, values, strict=True)
-    points = [(span(where[0], where[-1], x), 100 - span(low, high, y)) for x, y in both]
-    drawn = line(points, "chosen")
+    points = [(html.span(where[0], where[-1], x), 100 - html.span(low, high, y)) for x, y in both]
+    drawn = html.line(points, "chosen")
     dots = "".join(
         f'<span class="dot{" chosen" if alpha == table.choice[0] else ""}" style="left:{x:.2f}%;top:{y:.2f}%" '
-        f'title="alpha {text(alpha_name(alpha))}: {number(value)}"></span>'
+        f'title="alpha {html.text(alpha_name(alpha))}: {html.number(value)}"></span>'
         for (x, y), alpha, value in zip(points, alphas, values, strict=True)
     )
     named = [(x, alpha_name(alpha)) for (x, _), alpha in zip(points, alphas, strict=True)]
@@ -228,10 +227,15 @@ def _padded(values: Floats, share: float) -> tuple[float, float]:
 
 
 def _line_plot(
-    drawn: str, ends: tuple[float, float], marks: Marks, titles: tuple[str, str], name: str, inside: str = ""
+    drawn: str,
+    ends: tuple[float, float],
+    marks: html.Marks,
+    titles: tuple[str, str],
+    name: str,
+    inside: str = "",
 ) -> str:
-    levels = [(100 - span(*ends, level), number(level)) for level in ticks(*ends, 4)]
+    levels = [(100 - html.span(*ends, level), html.number(level)) for level in html.ticks(*ends, 4)]
     rules = "".join(f'<path class="rule" d="M0 {height:.2f}H100"/>' for height, _ in levels)
     guide = f'{inside}<span class="guide" hidden></span>'
     label = f"{titles[1]} against {titles[0]}"
-    return plot(rules + drawn, (marks, levels), label, frame=f'id="{name}"', inside=guide, titles=titles)
+    return html.plot(rules + drawn, (marks, levels), label, frame=f'id="{name}"', inside=guide, titles=titles)

@@ -17,8 +17,7 @@ from rankwise.explanations.explaining import contributions
 from rankwise.exporters.engines import edges_of, function_of
 from rankwise.formula.formula import Column, Formula, Surface, Table, Term
 from rankwise.formula.steps import Affine, Levels, QueryScale, Step, is_missing
-from rankwise.report.charts import line, palette, plot, span, ticks
-from rankwise.report.markup import alike, bar, columns, details, name, number, plain, section, signed, text
+from rankwise.report import markup as html
 
 _SHOWN, _FIRST, _OTHERS = 20, slice(5), slice(5, None)  # columns in the table, in sight, and folded
 _CURVES, _SURFACES, _LEVELS = 12, 4, 12
@@ -143,7 +142,7 @@ def _rows(X: Any, rows: Ints) -> Any:
 def columns_section(parts: Parts | None) -> str:
     """Show the columns that cause the largest differences inside queries."""
     if parts is None or not parts.inputs:
-        return section(
+        return html.section(
             "columns",
             "Which columns matter",
             "<p>The scores of this model are not a sum over columns. <code>rankwise.feature_importance</code> measures "
@@ -152,26 +151,26 @@ def columns_section(parts: Parts | None) -> str:
     order = [at for at in parts.order[:_SHOWN].tolist() if parts.spread[at] > 0]
     spreads, weights = parts.spread[order], parts.weights
     shares = spreads / spreads.max(initial=1e-300)
-    cells: dict[str, Sequence[str]] = {"Column": [name(parts.names[at]) for at in order]}
-    cells["#spread"] = alike(spreads.tolist())
+    cells: dict[str, Sequence[str]] = {"Column": [html.name(parts.names[at]) for at in order]}
+    cells["#spread"] = html.alike(spreads.tolist())
     if weights is None:
-        cells["~"] = list(map(bar, shares))
+        cells["~"] = list(map(html.bar, shares))
     else:
-        cells["#weight"] = alike(weights[order].tolist(), with_sign=True)
+        cells["#weight"] = html.alike(weights[order].tolist(), with_sign=True)
         cells["~lowers ← → raises the score"] = [
             f'<div class="pull"><i class="{"up" if weights[at] > 0 else "down"}" style="width:{50 * s:.1f}%"></i></div>'
             for at, s in zip(order, shares, strict=True)
         ]
     first, others = ({key: own[part] for key, own in cells.items()} for part in (_FIRST, _OTHERS))
-    shown = columns("Columns", first, "weights")
+    shown = html.columns("Columns", first, "weights")
     if others["Column"]:
-        more = columns("More columns", others, "weights")
-        shown += details(f"{len(others['Column'])} more", more)
+        more = html.columns("More columns", others, "weights")
+        shown += html.details(f"{len(others['Column'])} more", more)
     rest = len(parts.inputs) - len(order)
     note = "Spread: the standard deviation of scores that a column causes inside queries, on these rows."
     note += " Weight: of the column in its own units." if weights is not None else ""
-    note += f" {number(rest)} more columns matter less, or not at all." if rest else ""
-    return section("columns", "Which columns matter", f'{shown}<p class="note">{note}</p>')
+    note += f" {html.number(rest)} more columns matter less, or not at all." if rest else ""
+    return html.section("columns", "Which columns matter", f'{shown}<p class="note">{note}</p>')
 
 
 @dataclass(frozen=True)
@@ -225,8 +224,8 @@ class Axis:
             every = list(zip(self._where.tolist(), self.labels, strict=True))
             return every[:: max(1, -(-len(every) // 4))]
         low, high = float(self.anchors[0]), float(self.anchors[-1])
-        shown: Floats = self.anchors[::2] if self.anchors.size > 2 else np.asarray(ticks(low, high, 3))
-        words = [as_date(x) if self.is_date else number(x, 3) for x in shown.tolist()]
+        shown: Floats = self.anchors[::2] if self.anchors.size > 2 else np.asarray(html.ticks(low, high, 3))
+        words = [as_date(x) if self.is_date else html.number(x, 3) for x in shown.tolist()]
         return list(zip(self.places(shown).tolist(), words, strict=True))[:: 2 if self.is_date else 1]
 
     def apply(self, values: AnyArray) -> AnyArray:
@@ -243,7 +242,9 @@ def _axis(parts: Parts, column: Column) -> Axis | None:
     if values.dtype.kind == "O" or any(isinstance(step, Levels) for step in rest):
         found, counts = np.unique(known, return_counts=True)
         levels = found[np.sort(np.argsort(-counts, kind="stable")[:_LEVELS])]
-        labels = [plain(x, 12) if isinstance(x, str) else number(float(x), 3) for x in levels.tolist()]
+        labels = [
+            html.plain(x, 12) if isinstance(x, str) else html.number(float(x), 3) for x in levels.tolist()
+        ]
         return Axis(base, rest, levels, labels) if labels else None
     finite = known[np.isfinite(known)]
     if not finite.size or finite.min() == finite.max():
@@ -356,7 +357,7 @@ def pictures_section(parts: Parts, pictures: Sequence[Picture]) -> str:
     maps = [_draw_surface(parts, one, len(curves) + at, strength) for at, one in enumerate(surfaces)]
     body = (
         "<p>What each column adds to a score; the number beside a name is the spread that it causes inside queries. "
-        f"Weak curves are enlarged, up to {number(LARGEST)} times; skewed columns are drawn by quantiles. "
+        f"Weak curves are enlarged, up to {html.number(LARGEST)} times; skewed columns are drawn by quantiles. "
         "The grey bars show how the rows of this page are spread. "
         '<span class="noprint">Rows of the query that you look at are marked: A and B as above.</span></p>'
         '<div class="pickers one noprint"><label>Mark the rows of<select id="pick-marked"></select></label></div>'
@@ -365,21 +366,21 @@ def pictures_section(parts: Parts, pictures: Sequence[Picture]) -> str:
     if maps:
         body += (
             "<h3>Pairs of columns</h3><p>What two columns add together, beyond their curves: blue raises a score, "
-            f'orange lowers it, by up to {number(strength, 3)}.</p><div class="pictures">{"".join(maps)}</div>'
+            f'orange lowers it, by up to {html.number(strength, 3)}.</p><div class="pictures">{"".join(maps)}</div>'
         )
-    return section("curves", "Curves", body + _as_table(parts, curves))
+    return html.section("curves", "Curves", body + _as_table(parts, curves))
 
 
 def _draw_curve(parts: Parts, one: Picture, place: int) -> str:
     axes, scale = one.axes[0], one.scale
     where = _with_missing(one, one.values[:, 0])
-    heights = [100 - span(*scale, value) for value in one.values[:, 1].tolist()]
+    heights = [100 - html.span(*scale, value) for value in one.values[:, 1].tolist()]
     rows = _with_missing(one, axes.places(parts.table.values(axes.column)))
     bins = min(_BINS, len(axes.labels) or _BINS)
     counts, edges = np.histogram(rows[np.isfinite(rows)], bins=bins, range=(0, 100))
     # The root, because spikes such as many zeros would hide everything else.
     tall = 100 * ROOM * np.sqrt(counts / max(counts.max(), 1))
-    drawn = f'<path class="rule" d="M0 {100 - span(*scale, 0.0):.2f}H100"/>' + "".join(
+    drawn = f'<path class="rule" d="M0 {100 - html.span(*scale, 0.0):.2f}H100"/>' + "".join(
         f'<rect class="rows" x="{x:.2f}" width="{100 / bins:.2f}" y="{100 - height:.2f}" height="{height:.2f}"/>'
         for x, height in zip(edges, tall, strict=False)
         if height
@@ -391,11 +392,13 @@ def _draw_curve(parts: Parts, one: Picture, place: int) -> str:
         ends = (f"M{x - half:.2f} {y:.2f}H{x + half:.2f}" for x, y in points)
         drawn += f'<path class="line chosen" d="{"".join(ends)}"/>'
     else:
-        drawn += line(points, "chosen")
+        drawn += html.line(points, "chosen")
     if one.missing is not None:
-        drawn += f'<path class="line chosen" d="M{_END + 4:.0f} {100 - span(*scale, one.missing):.2f}H100"/>'
+        drawn += (
+            f'<path class="line chosen" d="M{_END + 4:.0f} {100 - html.span(*scale, one.missing):.2f}H100"/>'
+        )
         marks = [mark for mark in marks if mark[0] < _END - 14] + [(_MISSING, "missing")]
-    levels = [(100 - span(*scale, tick), number(tick, 3)) for tick in ticks(*scale, 4)]
+    levels = [(100 - html.span(*scale, tick), html.number(tick, 3)) for tick in html.ticks(*scale, 4)]
     return _figure(parts, one, place, drawn, (marks, levels))
 
 
@@ -404,7 +407,7 @@ def _draw_surface(parts: Parts, one: Picture, place: int, strength: float) -> st
     paths = [""] * _N_TONES
     for across, down in np.ndindex(_CELLS, _CELLS):
         paths[tone[across, _CELLS - 1 - down]] += f"M{across} {down}h1v1h-1z"
-    colours = palette(_TONES, _N_TONES)
+    colours = html.palette(_TONES, _N_TONES)
     drawn = "".join(f'<path fill="{c}" d="{path}"/>' for c, path in zip(colours, paths, strict=True) if path)
     across_marks, up = (axes.marks() for axes in one.axes)
     return _figure(parts, one, place, drawn, (across_marks, [(100 - y, label) for y, label in up]))
@@ -414,12 +417,13 @@ def _figure(parts: Parts, one: Picture, place: int, drawn: str, marks: Any) -> s
     called, inputs = parts.names[one.part], parts.inputs[one.part]
     size, note, shape = 100, "", "small"
     if len(inputs) == 2:
-        across, up = (name(parts.formula.title([own]), 40) for own in inputs)
+        across, up = (html.name(parts.formula.title([own]), 40) for own in inputs)
         size, note, shape = _CELLS, f'<p class="note">across: {across}, up: {up}</p>', "small crisp"
-    frame, label = f'data-picture="{place}"', f"What {plain(called)} adds"
+    spread = html.number(float(parts.spread[one.part]), 3)
+    frame, label = f'data-picture="{place}"', f"What {html.plain(called)} adds"
     return (
-        f"<figure><figcaption>{name(called, 60)} <small>{number(float(parts.spread[one.part]), 3)}</small></figcaption>"
-        f"{plot(drawn, marks, label, shape=shape, frame=frame, box=f'{size} {size}')}{note}</figure>"
+        f"<figure><figcaption>{html.name(called, 60)} <small>{spread}</small></figcaption>"
+        f"{html.plot(drawn, marks, label, shape=shape, frame=frame, box=f'{size} {size}')}{note}</figure>"
     )
 
 
@@ -428,11 +432,11 @@ def _as_table(parts: Parts, curves: Sequence[Picture]) -> str:
     for one in curves:
         axes, (places, values) = one.axes[0], one.values.T
         marks = axes.marks() if not axes.labels else list(zip(places.tolist(), axes.labels, strict=True))
-        written = [f"{label}: {signed(float(np.interp(at, places, values)))}" for at, label in marks]
-        written += [] if one.missing is None else [f"missing: {signed(one.missing)}"]
-        spread = number(float(parts.spread[one.part]), 3)
-        rows.append((name(parts.names[one.part]), spread, text(" · ".join(written))))
+        written = [f"{label}: {html.signed(float(np.interp(at, places, values)))}" for at, label in marks]
+        written += [] if one.missing is None else [f"missing: {html.signed(one.missing)}"]
+        spread = html.number(float(parts.spread[one.part]), 3)
+        rows.append((html.name(parts.names[one.part]), spread, html.text(" · ".join(written))))
     cells = dict(
         zip(("Column", "#spread", "value: contribution"), zip(*rows, strict=True), strict=bool(rows))
     )
-    return details("Curves as a table", columns("Curves as a table", cells)) if rows else ""
+    return html.details("Curves as a table", html.columns("Curves as a table", cells)) if rows else ""

@@ -1,47 +1,29 @@
-"""The figures of a report: metrics with intervals, baselines, every query's own value, and a second model."""
+"""The figures of a report: metrics with intervals, baselines, every query's own value, duels, and a second model."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import expit
 
-from rankwise.arrays import Floats, InMemory, MatrixLike, is_sparse
+from rankwise.arrays import Floats, InMemory, Ints, MatrixLike, is_sparse
+from rankwise.automatic.calibration import Calibration
 from rankwise.data.queries import Queries
 from rankwise.data.summary import is_graded
 from rankwise.data.validation import check_pairs
 from rankwise.data.wording import how_many
 from rankwise.exceptions import InvalidInputError
-from rankwise.metrics import (
-    Comparison,
-    Interval,
-    Metric,
-    PerQuery,
-    bootstrap_interval,
-    compare_rankings,
-    get_metric,
-    ndcg,
-)
-from rankwise.metrics.comparison import compare_over_pairs, p_text
-from rankwise.metrics.intervals import mean_over_pairs
+from rankwise.formula.view import ModelView
+from rankwise.metrics import Comparison, Interval, Metric, PerQuery, get_metric, ndcg
+from rankwise.metrics.comparison import compare_over_pairs, compare_rankings, p_text
+from rankwise.metrics.intervals import bootstrap_interval, mean_over_pairs
 from rankwise.metrics.pairwise import wrong_pairs
-from rankwise.report.charts import span
-from rankwise.report.duels import record_errors
-from rankwise.report.markup import (
-    bar,
-    brackets,
-    counted,
-    decimals,
-    details,
-    listing,
-    name,
-    number,
-    section,
-    text,
-)
+from rankwise.report import markup as html
 
 _COLUMNS_TRIED = 2000
 _FOLDS = 5  # of queries, to choose a column that is not evaluated on what chose it
@@ -306,26 +288,28 @@ def top_pictures(y: Floats, queries: Queries, scores: Floats) -> str:
     if found is None:
         return ""
     curve, grades, shares = found
-    cutoffs = [(f"NDCG@{k}", decimals(value), bar(value)) for k, value in curve]
+    cutoffs = [(f"NDCG@{k}", html.decimals(value), html.bar(value)) for k, value in curve]
     shades = [f"grade g{round(4 * (1 - at / max(len(grades) - 1, 1)))}" for at in range(len(grades))]
     rows = []
     for position, own in enumerate(shares, 1):
         parts = "".join(
-            f'<span class="{shade}" style="width:{100 * share:.1f}%" title="grade {number(grade)}: {share:.0%}"></span>'
-            for shade, grade, share in zip(shades, grades, own, strict=True)
+            f'<span class="{shade}" style="width:{100 * share:.1f}%" title="grade {grade}: {share:.0%}"></span>'
+            for shade, grade, share in zip(shades, map(html.number, grades), own, strict=True)
             if share > 0
         )
         rows.append((str(position), f'<div class="stack">{parts}</div>'))
-    legend = " ".join(f'<span class="{s}">{number(g)}</span>' for s, g in zip(shades, grades, strict=True))
+    legend = " ".join(
+        f'<span class="{s}">{html.number(g)}</span>' for s, g in zip(shades, grades, strict=True)
+    )
     return (
-        f'<div class="columns top"><div><h3>At every cutoff</h3>{listing("NDCG", ["", "#", "~"], cutoffs)}</div>'
-        f"<div><h3>Grades in the top ten</h3>{listing('Grades', ['#', '~'], rows)}"
+        f'<div class="columns top"><div><h3>At every cutoff</h3>{html.listing("NDCG", ["", "#", "~"], cutoffs)}</div>'
+        f"<div><h3>Grades in the top ten</h3>{html.listing('Grades', ['#', '~'], rows)}"
         f'<p class="note">Shares of grades {legend} at each position, over all queries.</p></div></div>'
     )
 
 
 def _heading(figure: Figure) -> str:
-    return f"{text(title_of(figure.name))} <small>{figure.better} is better</small>"
+    return f"{html.text(title_of(figure.name))} <small>{figure.better} is better</small>"
 
 
 def title_of(metric: str) -> str:
@@ -342,7 +326,7 @@ def in_words(metric: str) -> str:
 
 
 def _p(comparison: Comparison) -> str:
-    return text(f"p {p_text(comparison.p_value)}").replace(" ", "\N{NO-BREAK SPACE}")
+    return html.text(f"p {p_text(comparison.p_value)}").replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def verdict(figure: Figure, comparison: Comparison, names: tuple[str, str], other: Interval | None) -> str:
@@ -353,8 +337,8 @@ def verdict(figure: Figure, comparison: Comparison, names: tuple[str, str], othe
         words = "ranks better than" if ahead > 0 else "ranks worse than"
     second = None if other is None else other.value
     return (
-        f'<p class="verdict">By {text(in_words(figure.name))} {names[0]} <strong>{words}</strong> {names[1]} '
-        f"({decimals(figure.model.value)} against {decimals(second)}, {_p(comparison)}).</p>"
+        f'<p class="verdict">By {html.text(in_words(figure.name))} {names[0]} <strong>{words}</strong> {names[1]} '
+        f"({html.decimals(figure.model.value)} against {html.decimals(second)}, {_p(comparison)}).</p>"
     )
 
 
@@ -363,14 +347,16 @@ def meaning(figure: Figure) -> str:
     value, (base, _, cutoff) = figure.model.value, figure.name.partition("@")
     if base in {"pairwise_error", "concordance", "auc"}:
         order = "wrong" if base == "pairwise_error" else "right"
-        return f"Of 100 pairs it puts {number(round(100 * value))} in the {order} order; a random order 50."
+        return (
+            f"Of 100 pairs it puts {html.number(round(100 * value))} in the {order} order; a random order 50."
+        )
     if base == "kendall_tau":
         return "1 is the order of the labels, 0 no relation, −1 the reverse order."
     if base == "precision":
         length = int(cutoff or 10)
-        return f"Of the first {length} rows of a query {number(round(value * length, 1))} are relevant."
+        return f"Of the first {length} rows of a query {html.number(round(value * length, 1))} are relevant."
     if base == "reciprocal_rank" and value > 0:
-        return f"The first relevant row stands typically at place {number(round(1 / value, 1))}."
+        return f"The first relevant row stands typically at place {html.number(round(1 / value, 1))}."
     if base in {"ndcg", "average_precision"} and figure.random.value < 1:
         way = (value - figure.random.value) / (1 - figure.random.value)
         return f"1 would be the best possible order; the model goes {way:.0%} of the way there from a random one."
@@ -383,21 +369,23 @@ def metrics_section(evidence: Evidence, best_name: str | None) -> str:
     of = {}
     if best_name is not None and evidence.best_column is not None:
         sign = "" if evidence.best_column[1] > 0 else ", smallest first"
-        of["b"] = f": {name(best_name)}{sign}"
+        of["b"] = f": {html.name(best_name)}{sign}"
     swatches = (f'<s class="{at} swatch"></s>{title}{of.get(at, "")}' for at, title, _ in first.shown)
     keys = " ".join(f"<span>{one}</span>" for one in swatches)
     head = ["Metric", "~", *(title for _, title, _ in first.shown)]
     rows = [_metric_row(figure) for figure in evidence.figures]
-    shown = listing("Metrics", head, rows[:1], "metrics")
+    shown = html.listing("Metrics", head, rows[:1], "metrics")
     if rows[1:]:  # folded on a phone, so that queries come soon
-        others = listing("More metrics", head, rows[1:], "metrics")
-        shown += details(counted(len(rows) - 1, "more metric"), others, "wide")
-    meanings = "".join(f"<li>{text(one.convention)}. {text(meaning(one))}</li>" for one in evidence.figures)
-    return section(
+        others = html.listing("More metrics", head, rows[1:], "metrics")
+        shown += html.details(html.counted(len(rows) - 1, "more metric"), others, "wide")
+    meanings = "".join(
+        f"<li>{html.text(one.convention)}. {html.text(meaning(one))}</li>" for one in evidence.figures
+    )
+    return html.section(
         "metrics",
         "How good it is",
         f'<p class="legend">{keys}</p>{shown}<p class="note">{_note(first)}</p>'
-        + details("What these figures mean", f'<ul class="note">{meanings}</ul>'),
+        + html.details("What these figures mean", f'<ul class="note">{meanings}</ul>'),
     )
 
 
@@ -406,11 +394,11 @@ def _note(figure: Figure) -> str:
     first = figure.model
     if first.unit == "pairs":
         return (
-            f"Brackets: {first.level:.0%} intervals over {number(first.n)} pairs, where two that share an item count "
-            "as dependent; so does p, of the model against the single column. That is chosen on these very pairs, "
-            "which favours it."
+            f"Brackets: {first.level:.0%} intervals over {html.number(first.n)} pairs, where two that share an item "
+            "count as dependent; so does p, of the model against the single column. That is chosen on these very "
+            "pairs, which favours it."
         )
-    note = f"Brackets: {first.level:.0%} intervals over {text(how_many(first.n, first.unit))}."
+    note = f"Brackets: {first.level:.0%} intervals over {html.text(how_many(first.n, first.unit))}."
     if figure.single is None:
         return note
     chosen_on = "the other queries" if first.unit == "queries" else "these very rows, which favours it"
@@ -424,10 +412,12 @@ def _metric_row(figure: Figure) -> list[str]:
     forest, cells = "", []
     for letter, _, one in figure.shown:
         if np.isfinite(one.low):
-            left, right = span(low, high, one.low), span(low, high, one.high)
+            left, right = html.span(low, high, one.low), html.span(low, high, one.high)
             forest += f'<i class="{letter}" style="left:{left:.1f}%;width:{right - left:.1f}%"></i>'
-        forest += f'<s class="{letter}" style="left:{span(low, high, one.value):.1f}%"></s>'
-        cells.append(f"<span>{decimals(one.value)}<small>{brackets(one.low, one.high)}</small></span>")
+        forest += f'<s class="{letter}" style="left:{html.span(low, high, one.value):.1f}%"></s>'
+        cells.append(
+            f"<span>{html.decimals(one.value)}<small>{html.brackets(one.low, one.high)}</small></span>"
+        )
         if letter == "b" and figure.against_single:
             cells[-1] += f"<small>{_p(figure.against_single)}</small>"
     return [_heading(figure), f'<div class="forest" aria-hidden="true">{forest}</div>', *cells]
@@ -456,14 +446,14 @@ def against_section(
         moved = _moved(own, judge, scores) if len(judge.queries) > 1 else ""
     head = ["Metric", f"#{own}", f"#{called}", "#difference", "#p", "better on"]
     body = (
-        verdict(first, compared, (name(own), name(called)), other)
+        verdict(first, compared, (html.name(own), html.name(called)), other)
         + f"<p>The two order {same_order:.0%} of the pairs of rows alike.</p>"
-        + listing("Two models", head, [_compared(*row) for row in rows], "beside")
+        + html.listing("Two models", head, [_compared(*row) for row in rows], "beside")
         + f'<p class="note">Differences are paired: both models see {seen}. '
         f"Brackets: {first.model.level:.0%} intervals of the difference; where they do not hold 0, the two can be told "
         "apart. p: how often a difference as large arises by chance.</p>"
     )
-    return section("against", f"Against {called}", body + moved)
+    return html.section("against", f"Against {called}", body + moved)
 
 
 def _moved(own: str, judge: ByLabels, scores: tuple[Floats, Floats]) -> str:
@@ -474,9 +464,9 @@ def _moved(own: str, judge: ByLabels, scores: tuple[Floats, Floats]) -> str:
     difference = np.where(first.counted, better * (first.values - second.values), 0.0)
     order = np.argsort(-difference, kind="stable")
     named = [*order[:_NAMED], *order[-_NAMED:]] if ids.size > 2 * _NAMED else order
-    lines = [(f"query {name(ids[at])}", _signed(difference[at])) for at in named if difference[at] != 0]
-    title = f"Queries on which {name(own)} is most ahead, and most behind"
-    return details(title, listing("Queries", ["query", "#ahead by"], lines)) if lines else ""
+    lines = [(f"query {html.name(ids[at])}", _signed(difference[at])) for at in named if difference[at] != 0]
+    title = f"Queries on which {html.name(own)} is most ahead, and most behind"
+    return html.details(title, html.listing("Queries", ["query", "#ahead by"], lines)) if lines else ""
 
 
 def _same_order(first: Floats, second: Floats, queries: Queries) -> float:
@@ -488,18 +478,125 @@ def _same_order(first: Floats, second: Floats, queries: Queries) -> float:
 
 
 def _signed(value: float) -> str:
-    return ("+" if value > 0 else "") + decimals(value)
+    return ("+" if value > 0 else "") + html.decimals(value)
 
 
 def _compared(figure: Figure, second: Interval, found: Comparison) -> list[str]:
     gap = found.difference
     units = "pairs" if gap.unit == "pairs" else "queries"
-    count = f"{number(found.wins)} to {number(found.losses)} {units}" if found.wins + found.losses else "–"
+    count = (
+        f"{html.number(found.wins)} to {html.number(found.losses)} {units}"
+        if found.wins + found.losses
+        else "–"
+    )
     return [
         _heading(figure),
-        decimals(figure.model.value),
-        decimals(second.value),
-        f"{_signed(gap.value)} <small>{brackets(gap.low, gap.high)}</small>",
-        text(p_text(found.p_value).removeprefix("= ")),
+        html.decimals(figure.model.value),
+        html.decimals(second.value),
+        f"{_signed(gap.value)} <small>{html.brackets(gap.low, gap.high)}</small>",
+        html.text(p_text(found.p_value).removeprefix("= ")),
         count,
     ]
+
+
+# --- duels ---
+
+_ITEMS = 30  # items that the table shows
+_BINS = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+
+Probability = Callable[[Floats], Floats]
+Bin = tuple[float, float, float, float, float]  # low, high, weight of pairs, mean probability, share of wins
+
+
+def probability_of(view: ModelView) -> Probability | None:
+    """Return the function from differences of scores to probabilities; None if the model has none."""
+    if view.calibration is not None:
+        return Calibration(*view.calibration)
+    return (lambda difference: np.asarray(expit(difference))) if view.is_probability else None
+
+
+def reliability(chance: Floats, weight: Floats) -> list[Bin]:
+    """Compare the predicted and the observed wins of favourites; one at probability one half counts half a win."""
+    said = np.maximum(chance, 1 - chance)
+    right = np.where(chance > 0.5, 1.0, np.where(chance == 0.5, 0.5, 0.0))
+    place = np.clip(np.searchsorted(_BINS, said, side="right") - 1, 0, len(_BINS) - 2)
+    found = []
+    for at, (low, high) in enumerate(pairwise(_BINS)):
+        own = (place == at) & (weight > 0)
+        if own.any():
+            shares = [float(np.average(values[own], weights=weight[own])) for values in (said, right)]
+            found.append((low, high, float(weight[own].sum()), shares[0], shares[1]))
+    return found
+
+
+def record_errors(pairs: Ints, weight: Floats, n_rows: int) -> Floats | None:
+    """Return the errors of betting on the item that won more of its other duels; None where none fought twice."""
+    winner, loser = pairs[:, 0], pairs[:, 1]
+    won = np.bincount(winner, weights=weight, minlength=n_rows)
+    fought = won + np.bincount(loser, weights=weight, minlength=n_rows)
+    others = fought[pairs] - weight[:, None]  # without the duel that is bet on
+    if not (others > 0).any():
+        return None
+    with np.errstate(invalid="ignore", divide="ignore"):
+        first = np.where(others[:, 0] > 0, (won[winner] - weight) / others[:, 0], 0.5)
+        second = np.where(others[:, 1] > 0, won[loser] / others[:, 1], 0.5)
+    # Shares are sums in another order: equal ones may differ by rounding.
+    equal = np.isclose(first, second, rtol=0, atol=1e-12)
+    return np.where(equal, 0.5, np.where(first < second, 1.0, 0.0))
+
+
+def duels_section(
+    pairs: Ints,
+    weight: Floats,
+    scores: Floats,
+    probability: Probability | None,
+    names: Sequence[str] | None,
+    thing: str,
+) -> str:
+    """Show the items with their wins and losses beside the model's, and how far probabilities can be believed."""
+    winner, loser = pairs.T
+    won, lost = (np.bincount(side, weights=weight, minlength=scores.size) for side in (winner, loser))
+    fought = np.flatnonzero(won + lost)
+    order = fought[np.argsort(-scores[fought], kind="stable")]
+    shown = order[:_ITEMS]
+    ranks = np.searchsorted(-scores[order], -scores[shown], side="left") + 1
+    cells: dict[str, Iterable[str]] = {
+        "#rank": map(str, ranks.tolist()),
+        thing: [html.name(f"row {row}" if names is None else names[row]) for row in shown.tolist()],
+        "#score": html.alike(scores[shown].tolist()),
+        "#won": map(html.number, won[shown].tolist()),
+        "#lost": map(html.number, lost[shown].tolist()),
+    }
+    expectation, believed = "", ""
+    if probability is not None:
+        chance = probability(scores[winner] - scores[loser])
+        expected = np.bincount(winner, weights=weight * chance, minlength=scores.size)
+        expected += np.bincount(loser, weights=weight * (1 - chance), minlength=scores.size)
+        cells["#wins expected"] = [html.decimals(value, 1) for value in expected[shown].tolist()]
+        expectation = ", and about as often as expected, which is the sum of its probabilities over its duels"
+        log_loss = float(np.average(-np.log(np.clip(chance, 1e-15, 1)), weights=weight))
+        believed = reliability_table(reliability(chance, weight), log_loss)
+    more = fought.size - shown.size
+    rest = f"<p><small>{html.counted(more, f'more {thing}')} not shown.</small></p>" if more else ""
+    return html.section(
+        "duels",
+        "Wins and losses",
+        f"<p>{html.counted(fought.size, thing)} fought. Who stands high should have won more than "
+        f"lost{expectation}.</p>"
+        f"{html.columns('Wins and losses', cells)}{rest}{believed}",
+    )
+
+
+def reliability_table(bins: Sequence[Bin], log_loss: float) -> str:
+    """Show the probabilities of favourites beside the shares of their wins."""
+    head = ["chance of the favourite", "#duels", "#said", "#won", "~"]
+    rows = [
+        (f"{low:.0%} to {high:.0%}", html.number(count), f"{said:.0%}", f"{right:.0%}", html.bar(right))
+        for low, high, count, said, right in bins
+    ]
+    return (
+        "<h3>Can its probabilities be believed?</h3><p>Of the duels whose favourite it gave such a chance, so many "
+        "were won by the favourite. The two shares should agree. "
+        f"Log-loss {html.decimals(log_loss)}; a coin has {html.decimals(float(np.log(2)))}.</p>"
+        + html.listing("Probabilities", head, rows)
+    )

@@ -13,11 +13,10 @@ from rankwise.data.wording import how_many
 from rankwise.displays.regularisation import Reading
 from rankwise.json_values import Json
 from rankwise.metrics import PerQuery
-from rankwise.report.charts import histogram, span
+from rankwise.report import markup as html
 from rankwise.report.choice import embedded_surface
 from rankwise.report.columns import Parts
 from rankwise.report.evidence import Evidence, title_of
-from rankwise.report.markup import alike, counted, decimals, name, number, plain, section, short, table, text
 
 _OPENED = 8  # best queries, and as many of the worst
 _TOP = 15  # rows shown from the top of a query
@@ -164,9 +163,9 @@ class RowNaming:
 
     def badge(self, label: float) -> str:
         """Show a label: the better, the darker, so that relevant rows stand out without colour too."""
-        where = span(self.lowest, self.highest, label) if self.highest > self.lowest else 0.0
+        where = html.span(self.lowest, self.highest, label) if self.highest > self.lowest else 0.0
         step = min(max(int(np.ceil(where / 25)), 0), 4)
-        return f'<span class="grade g{step}">{number(label)}</span>'
+        return f'<span class="grade g{step}">{html.number(label)}</span>'
 
 
 def queries_section(evidence: Evidence, opened: Sequence[OpenQuery], naming: RowNaming, top: str) -> str:
@@ -176,7 +175,7 @@ def queries_section(evidence: Evidence, opened: Sequence[OpenQuery], naming: Row
     if per_query is None or len(per_query) == 1:
         rows = "".join(_open_query(query, i, naming) for i, query in enumerate(opened))
         words = f"<p>One ranking; its first {naming.thing}s:</p>"
-        return section("queries", "The ranking", f"{words}{rows}{order}")
+        return html.section("queries", "The ranking", f"{words}{rows}{order}")
     title = title_of(evidence.figures[0].name)
     values = per_query.values[per_query.counted]
     left = len(per_query) - values.size
@@ -189,25 +188,26 @@ def queries_section(evidence: Evidence, opened: Sequence[OpenQuery], naming: Row
         body += f"<div><h3>{heading}</h3>{own}</div>"
     body += (
         f"</div>{order}<h3>All queries</h3>"
-        f"<p>{title} of {how_many(values.size, 'queries')}: a quarter lie below {decimals(quartiles[0], 3)}, half "
-        f"below {decimals(quartiles[1], 3)}, three quarters below {decimals(quartiles[2], 3)}.{note}</p>"
-        + histogram(values, float(values.mean()), f"{title} of a query")
+        f"<p>{title} of {how_many(values.size, 'queries')}: a quarter lie below {html.decimals(quartiles[0], 3)}, half "
+        f"below {html.decimals(quartiles[1], 3)}, three quarters below {html.decimals(quartiles[2], 3)}.{note}</p>"
+        + html.histogram(values, float(values.mean()), f"{title} of a query")
         + top
     )
-    return section("queries", "Query by query", body)
+    return html.section("queries", "Query by query", body)
 
 
 def _open_query(query: OpenQuery, position: int, naming: RowNaming) -> str:
     lines = ""
-    scores = alike([row.score for row in query.rows])
+    scores = html.alike([row.score for row in query.rows])
     for index, (row, score) in enumerate(zip(query.rows, scores, strict=True)):
         if index == query.n_top:
             lines += '<tr><td colspan="9"><small>… rows further down with a better label</small></td></tr>'
         label = "" if row.label is None else f"<td>{naming.badge(row.label)}</td>"
-        called = f'called">{name(row.called)}' if naming.has_names else f'n">{row.row}'
+        called = f'called">{html.name(row.called)}' if naming.has_names else f'n">{row.row}'
+        plain = html.text(html.plain(row.called))
         buttons = [
             f'<button type="button" hidden data-query="{position}" data-row="{index}" data-side="{side}" '
-            f'aria-pressed="false" aria-label="Compare {text(plain(row.called))} as {letter}">{letter}</button> '
+            f'aria-pressed="false" aria-label="Compare {plain} as {letter}">{letter}</button> '
             for side, letter in enumerate("AB")
             if query.columns.size
         ]
@@ -217,15 +217,15 @@ def _open_query(query: OpenQuery, position: int, naming: RowNaming) -> str:
         )
     head = '<th class="n">rank</th>' + "<th>label</th>" * (query.rows[0].label is not None)
     head += f'<th class="n">score</th><th{"" if naming.has_names else " class=n"}>{naming.thing}</th>'
-    value = "" if query.value is None else f'<span class="v">{decimals(query.value)}</span>'
+    value = "" if query.value is None else f'<span class="v">{html.decimals(query.value)}</span>'
     more = query.size - len(query.rows)
-    rest = f"<small>{counted(more, f'more {naming.thing}')} not shown.</small>" if more else ""
+    rest = f"<small>{html.counted(more, f'more {naming.thing}')} not shown.</small>" if more else ""
     is_only = query.kind == "only"
     return (
         f'<details data-opened="{position}"{" open" if is_only else ""}><summary>{value}'
-        f"{f'All {naming.thing}s' if is_only else f'query {name(query.name)}'} "
-        f"<small>{counted(query.size, naming.thing)}</small></summary>"
-        f"<div>{table('Ranked rows', head + '<th class=noprint></th>', lines)}{rest}</div></details>"
+        f"{f'All {naming.thing}s' if is_only else f'query {html.name(query.name)}'} "
+        f"<small>{html.counted(query.size, naming.thing)}</small></summary>"
+        f"<div>{html.table('Ranked rows', head + '<th class=noprint></th>', lines)}{rest}</div></details>"
     )
 
 
@@ -239,16 +239,16 @@ def why_section(opened: Sequence[OpenQuery], parts: Parts | None) -> str:
             "measures how much the order depends on a column; <code>rankwise fit --methods curves</code> gives a "
             "model that splits."
         )
-        return section("why", title, f"<p>{words}</p>")
+        return html.section("why", title, f"<p>{words}</p>")
     if not opened:
-        return section("why", title, "<p>There is no query to look at.</p>")
+        return html.section("why", title, "<p>There is no query to look at.</p>")
     head = '<th>Column</th><th class="n">A</th><th class="n">B</th><th class="n">adds</th>'
     head += '<th id="why-direction">for B ← → for A</th>'
-    shown = table("What each column adds", head, "", "why").replace("<tbody>", '<tbody id="why-rows">')
-    return section(
+    shown = html.table("What each column adds", head, "", "why").replace("<tbody>", '<tbody id="why-rows">')
+    return html.section(
         "why",
         title,
-        f"<p>A score is {text(parts.description)}, so the difference of two scores is a sum too. "
+        f"<p>A score is {html.text(parts.description)}, so the difference of two scores is a sum too. "
         '<span class="noprint">Pick two rows here, or with the buttons in the tables above; with nothing for B, the '
         "score of A alone is explained.</span></p>"
         '<noscript><p class="note">Picking rows needs JavaScript.</p></noscript>'
@@ -276,14 +276,23 @@ def embedded_data(
 
 
 def _open(query: OpenQuery, parts: Parts, naming: RowNaming) -> dict[str, Json]:
-    called = f"{plain(query.name)} ({query.kind}, {decimals(query.value)})"
+    called = f"{html.plain(query.name)} ({query.kind}, {html.decimals(query.value)})"
     rows: list[Json] = []
     for row in query.rows:
-        added = [short(value, 6) for value in row.parts]
-        values = [plain(one, 40) if isinstance(one, str) else short(one, 4) for one in row.values]
-        rows.append([plain(row.called), row.rank, short(row.label, 6), short(row.score, 7), added, values])
+        added = [html.short(value, 6) for value in row.parts]
+        values = [html.plain(one, 40) if isinstance(one, str) else html.short(one, 4) for one in row.values]
+        rows.append(
+            [
+                html.plain(row.called),
+                row.rank,
+                html.short(row.label, 6),
+                html.short(row.score, 7),
+                added,
+                values,
+            ]
+        )
     return {
         "label": f"all {naming.thing}s" if query.kind == "only" else called,
-        "columns": [plain(parts.names[part]) for part in query.columns],
+        "columns": [html.plain(parts.names[part]) for part in query.columns],
         "rows": rows,
     }

@@ -1,19 +1,12 @@
-"""The report: collects all results once and writes the page."""
+"""The reports of rankers and of two-sided models: each collects all results once and writes the page."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
-from html import escape
-from importlib.resources import files
 
 import numpy as np
 
-import rankwise
 from rankwise.arrays import ArrayLike, Floats, MatrixLike, RandomSource, is_sparse, shape_of
 from rankwise.data.containers import as_rows
 from rankwise.data.queries import Queries, one_query
@@ -21,70 +14,38 @@ from rankwise.data.summary import is_graded, label_counts, summarise
 from rankwise.data.validation import check_names, check_numbers, check_qid, check_weights, read_seed
 from rankwise.displays.regularisation import Reading
 from rankwise.exceptions import InvalidInputError
-from rankwise.files import replacing
 from rankwise.formula.folding import folded
 from rankwise.formula.reading import formula_of
 from rankwise.formula.tables import rows_as_read
 from rankwise.formula.view import ModelView
 from rankwise.json_values import Json
-from rankwise.metrics import Metric
+from rankwise.metrics import Interval, Metric, bootstrap_interval
+from rankwise.report import markup as html
 from rankwise.report.choice import alpha_name, alpha_of, choice_section
 from rankwise.report.columns import Parts, columns_section, marks_of, pictures_of, pictures_section
-from rankwise.report.duels import duels_section, probability_of
 from rankwise.report.evidence import (
     ByLabels,
     ByPairs,
     Evidence,
     Judge,
     against_section,
+    duels_section,
     evaluate,
     in_words,
     metrics_section,
+    probability_of,
     top_pictures,
     verdict,
 )
-from rankwise.report.markup import (
-    LONG,
-    bar,
-    brackets,
-    counted,
-    decimals,
-    details,
-    embed,
-    lines,
-    listing,
-    name,
-    number,
-    plain,
-    section,
-    text,
-    without_folders,
-)
 from rankwise.report.queries import RowNaming, embedded_data, open_queries, queries_section, why_section
+from rankwise.two_sided.estimators import TwoSidedRankRLS, TwoSidedRankRLSCV
+from rankwise.two_sided.gaps import Edges
+from rankwise.two_sided.sides import read_matrix
 
 _STEPS = 90  # iterations that a table shows at most
 
 
-class Page:
-    """A page that is written once."""
-
-    _page: str
-
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the page to a file; one that is there is replaced, and never left half-written."""
-        with replacing(path) as stream:
-            stream.write(self._page.encode())
-
-    def html(self) -> str:
-        """Return the page."""
-        return self._page
-
-    def _repr_html_(self) -> str:
-        """Show the page in a notebook, in a frame of its own."""
-        return f'<iframe srcdoc="{escape(self._page)}" style="width:100%;height:80vh;border:0"></iframe>'
-
-
-class Report(Page):
+class Report(html.Page):
     """Everything worth knowing about a model on some rows, as one HTML page.
 
     Parameters
@@ -210,7 +171,7 @@ class Report(Page):
         sections["Choice"] = choice_section(table, view)
         sections["Data"] = data_section(facts, [] if labels is None else label_counts(labels), source)
         sections["Settings"] = settings_section(view, notes or {}, command)
-        self._page = whole_page(
+        self._page = html.whole_page(
             title or f"Report of {view.describe()}",
             f"{lead(view)}{tiles(evidence, facts)}{_verdict(evidence, best)}",
             sections,
@@ -231,7 +192,7 @@ def _verdict(evidence: Evidence, best: str | None) -> str:
     first = evidence.figures[0]
     if first.against_single is None or best is None:
         return ""
-    names = "the model", f"the best single column, {name(best)}"
+    names = "the model", f"the best single column, {html.name(best)}"
     return verdict(first, first.against_single, names, first.single)
 
 
@@ -283,17 +244,17 @@ def _data_facts(
 ) -> dict[str, str]:
     """Count the rows, queries and pairs of the evaluation."""
     summary = summarise(X if is_sparse(X) else np.asarray(X), labels, queries)
-    facts = {f"{thing.capitalize()}s": number(summary.rows), "Columns": number(summary.columns)}
+    facts = {f"{thing.capitalize()}s": html.number(summary.rows), "Columns": html.number(summary.columns)}
     facts["Filled cells"] = f"{summary.filled:.1%}" if summary.filled > 0.001 else f"{summary.filled:.2g}"
     if n_pairs is not None:
-        facts["Preferences"] = number(n_pairs)
+        facts["Preferences"] = html.number(n_pairs)
     if labels is not None and summary.queries > 1:
         low, middle, high = summary.sizes
-        several = f"{number(low)} to {number(high)}, median {number(middle, 3)}"
-        facts["Queries"] = number(summary.queries)
-        facts["Rows in a query"] = number(low) if low == high else several
+        several = f"{html.number(low)} to {html.number(high)}, median {html.number(middle, 3)}"
+        facts["Queries"] = html.number(summary.queries)
+        facts["Rows in a query"] = html.number(low) if low == high else several
     if labels is not None:
-        facts["Pairs with different labels"] = number(summary.pairs)
+        facts["Pairs with different labels"] = html.number(summary.pairs)
     if summary.problems:
         facts["Note"] = "; ".join(summary.problems)
     return facts
@@ -302,39 +263,38 @@ def _data_facts(
 def tiles(evidence: Evidence, facts: Mapping[str, str]) -> str:
     """Show the first figure large, and how much it was measured on."""
     first = evidence.figures[0]
-    interval = brackets(first.model.low, first.model.high)
-    words = f'{text(in_words(first.name))} <span class="whole">{interval}</span>'
-    shown = f'<div class="tile main"><b>{decimals(first.model.value)}</b><span>{words}</span></div>'
+    interval = html.brackets(first.model.low, first.model.high)
+    words = f'{html.text(in_words(first.name))} <span class="whole">{interval}</span>'
+    shown = f'<div class="tile main"><b>{html.decimals(first.model.value)}</b><span>{words}</span></div>'
     for key in ("Queries", "Preferences", "Rows", "Items", "Columns"):
         if key in facts:
-            shown += f'<div class="tile"><b>{text(facts[key])}</b><span>{text(key.lower())}</span></div>'
+            shown += (
+                f'<div class="tile"><b>{html.text(facts[key])}</b><span>{html.text(key.lower())}</span></div>'
+            )
     return f'<div class="tiles">{shown}</div>'
 
 
 def lead(view: ModelView) -> str:
     """Describe the model in one line."""
     alpha, steps, _ = alpha_of(view)
-    shown = f"alpha {alpha_name(alpha)}", counted(steps or 0, "iteration")
+    shown = f"alpha {alpha_name(alpha)}", html.counted(steps or 0, "iteration")
     known = (one for one, value in zip(shown, (alpha, steps), strict=True) if value is not None)
-    return f'<p class="lead">{text(" · ".join([view.describe(), *known]))}</p>'
+    return f'<p class="lead">{html.text(" · ".join([view.describe(), *known]))}</p>'
 
 
 def data_section(facts: Mapping[str, str], grades: Sequence[tuple[str, int]], source: str | None) -> str:
     """Describe the rows that the model was evaluated on."""
-    named = f": {name(source, LONG)}" if source else ""
+    named = f": {html.name(source, html.LONG)}" if source else ""
     total, most = sum(count for _, count in grades), max((count for _, count in grades), default=1)
-    rows = [(text(x), f"{number(count)} ({count / total:.0%})", bar(count / most)) for x, count in grades]
-    drawn = f"<h3>Labels</h3>{listing('Labels', ['label', '#rows', '~'], rows, 'weights')}" if rows else ""
-    which = f"<p>The rows that this page judges the model by{named}.</p>"
-    return section("data", "The data", f"{which}{fact_table(facts)}{drawn}")
-
-
-def fact_table(facts: Mapping[str, object], kind: str = "facts") -> str:
-    """List names and values."""
-    rows = "".join(
-        f'<tr><th scope="row">{name(k)}</th><td>{name(v, LONG)}</td></tr>' for k, v in facts.items()
+    rows = [
+        (html.text(x), f"{html.number(count)} ({count / total:.0%})", html.bar(count / most))
+        for x, count in grades
+    ]
+    drawn = (
+        f"<h3>Labels</h3>{html.listing('Labels', ['label', '#rows', '~'], rows, 'weights')}" if rows else ""
     )
-    return f'<table class="{kind}"><tbody>{rows}</tbody></table>' if facts else ""
+    which = f"<p>The rows that this page judges the model by{named}.</p>"
+    return html.section("data", "The data", f"{which}{html.fact_table(facts)}{drawn}")
 
 
 def settings_section(view: ModelView, notes: Mapping[str, Json], command: str | None) -> str:
@@ -344,37 +304,172 @@ def settings_section(view: ModelView, notes: Mapping[str, Json], command: str | 
         settings["columns"] = "; ".join(view.encoder.describe())
     for title, key in (("trained on", "train"), ("validated on", "valid"), ("chosen by", "metric")):
         if notes.get(key):
-            settings[title] = without_folders(str(notes[key]))
+            settings[title] = html.without_folders(str(notes[key]))
     blocks = "".join(
-        f'<div class="command"><pre><code>{lines(without_folders(str(one)))}</code></pre>'
+        f'<div class="command"><pre><code>{html.lines(html.without_folders(str(one)))}</code></pre>'
         '<button type="button" class="copy" hidden>Copy</button></div>'
         for one in (notes.get("command"), command)
         if one
     )
     again = f"<h3>To reproduce</h3>{blocks}" if blocks else ""
-    listed = f'<div class="scroll">{fact_table(_parameters(view), "facts long")}</div>'
-    return section(
-        "settings", "Settings", fact_table(settings) + again + details("Parameters of the model", listed)
+    listed = f'<div class="scroll">{html.fact_table(_parameters(view), "facts long")}</div>'
+    return html.section(
+        "settings",
+        "Settings",
+        html.fact_table(settings) + again + html.details("Parameters of the model", listed),
     )
 
 
-def whole_page(title: str, head: str, sections: Mapping[str, str], data: dict[str, Json]) -> str:
-    """Put everything together; sections are named by their links, and begin with their id."""
-    style, script = (
-        files("rankwise.report").joinpath(f"page.{kind}").read_text("utf-8") for kind in ("css", "js")
+# --- two-sided models ---
+
+_RANKINGS = 200  # that the table names
+
+
+class TableReport(html.Page):
+    """How a two-sided model ranks a table: the figure of each row with its interval, as one HTML page.
+
+    Each row is a ranking of its columns; the roles follow the model's `ranked`. The interval of a row is that of
+    `bootstrap_interval` over its entries, and the interval of the mean is over rows.
+
+    Parameters
+    ----------
+    model : TwoSidedRankRLS or TwoSidedRankRLSCV
+    rows, columns : matrix
+        As in the model's `predict`.
+    Y : array or sparse matrix of shape (rows, columns)
+        The table to evaluate on, with gaps as in `fit`; best one of rows or columns that the model has not seen. The
+        held-out figures of a `TwoSidedRankRLSCV` are on the page in any case.
+    metrics : sequence of str or Metric, optional
+        The page leads with the first. By default metrics that suit the labels.
+    row_names, column_names : sequence of str, optional
+        Names, each of which occurs once; by default ``row 0``, ``column 0`` and so on.
+    title : str, optional
+    random_state : int, RandomState, Generator or None, default=0
+        Seeds the bootstrap.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwise import TwoSidedRankRLS
+    >>> from rankwise.report import TableReport
+    >>> rng = np.random.default_rng(0)
+    >>> drugs, targets = rng.normal(size=(20, 3)), rng.normal(size=(15, 4))
+    >>> affinity = drugs @ rng.normal(size=(3, 4)) @ targets.T + rng.normal(size=(20, 15))
+    >>> model = TwoSidedRankRLS().fit(drugs[:15], targets, affinity[:15])
+    >>> report = TableReport(model, drugs[15:], targets, affinity[15:])
+    >>> report.html()[:15]
+    '<!doctype html>'
+    """
+
+    def __init__(
+        self,
+        model: TwoSidedRankRLS | TwoSidedRankRLSCV,
+        rows: MatrixLike,
+        columns: MatrixLike | None,
+        Y: MatrixLike,
+        *,
+        metrics: Sequence[str | Metric] | None = None,
+        row_names: Sequence[object] | None = None,
+        column_names: Sequence[object] | None = None,
+        title: str | None = None,
+        random_state: RandomSource = 0,
+    ) -> None:
+        view, reading = ModelView.of(model), Reading.of(model)
+        predicted = model.predict(rows, columns)
+        table = read_matrix(Y, "Y", gaps=True)
+        if table.shape != predicted.shape:
+            raise InvalidInputError(
+                f"Y has shape {table.shape}, but the model scores {predicted.shape[0]} × {predicted.shape[1]} entries.",
+                "pass one row of Y per row, and one column of Y per column.",
+            )
+        edges = Edges.of(table, model.ranked)
+        scores, y = predicted[edges.rows, edges.columns], edges.labels
+        by_row = np.array(_names("row", row_names, table.shape[0]))[edges.rows]
+        by_column = np.array(_names("column", column_names, table.shape[1]))[edges.columns]
+        ranked = [f"{row} × {column}" for row, column in zip(by_row, by_column, strict=True)]
+        queries = one_query(y.size)
+        if model.ranked != "both":
+            of, one = (by_row, by_column) if model.ranked == "columns" else (by_column, by_row)
+            queries, ranked = check_qid(of, y.size), one.tolist()
+        judge = ByLabels(y, queries, metrics, read_seed(random_state))
+        self.evidence = evidence = evaluate(judge, np.zeros((y.size, 0)), scores)
+        self.figures = _figures(judge, evidence, scores)
+        opened = open_queries(None, scores, y, queries, evidence, ranked)
+        naming = RowNaming("item", True, *range_of(y))
+        facts = {"Rows": html.number(table.shape[0]), "Columns": html.number(table.shape[1])}
+        facts["Known entries"] = f"{html.number(y.size)} ({y.size / table.size:.1%})"
+        unit = {"columns": "row", "rows": "column"}.get(model.ranked, "table")
+        sections = {
+            "How good": metrics_section(evidence, None),
+            f"Each {unit}": _each(evidence, self.figures, unit),
+            "Rankings": queries_section(evidence, opened, naming, top_pictures(y, queries, scores)),
+            "Held out": _held_out(view, reading),
+            "Choice": choice_section(reading, view),
+            "Data": data_section(facts, label_counts(y), None),
+            "Settings": settings_section(view, {}, None),
+        }
+        self._page = html.whole_page(
+            title or f"Report of {view.describe()}",
+            lead(view) + tiles(evidence, facts),
+            {label: body for label, body in sections.items() if body},
+            {},
+        )
+
+
+def _names(kind: str, given: Sequence[object] | None, size: int) -> list[str]:
+    names = [f"{kind} {at}" for at in range(size)] if given is None else check_names(f"{kind}_names", given)
+    if len(names) != size or len(set(names)) != size:
+        raise InvalidInputError(
+            f"{kind}_names has {len(names)} names, {len(set(names))} of them different, for {size} {kind}s.",
+            f"give every {kind} a name of its own.",
+        )
+    return names
+
+
+def _figures(judge: ByLabels, evidence: Evidence, scores: Floats) -> dict[str, Interval]:
+    """Return the first metric of each ranking with its interval, the worst first."""
+    found, metric, queries = evidence.per_query, judge.metrics[0], judge.queries
+    if found is None or len(queries) == 1:
+        return {}
+    order = np.argsort(found.values if metric.greater_is_better else -found.values, kind="stable")
+    order = order[found.counted[order]][:_RANKINGS]
+    return {
+        str(queries.ids[code]): bootstrap_interval(judge.y[own], scores[own], metric=metric)
+        for code, own in ((code, queries.codes == code) for code in order.tolist())
+    }
+
+
+def _each(evidence: Evidence, figures: Mapping[str, Interval], unit: str) -> str:
+    """List the rankings with their intervals."""
+    if not figures:
+        return ""
+    low, high = min(one.low for one in figures.values()), max(one.high for one in figures.values())
+    rows = []
+    for called, one in figures.items():
+        drawn = html.interval((low, high), one.low, one.high, one.value)
+        rows.append(
+            [
+                html.name(called),
+                drawn,
+                html.decimals(one.value),
+                html.brackets(one.low, one.high),
+                html.number(one.n),
+            ]
+        )
+    title = in_words(evidence.figures[0].name)
+    words = f"The {title} of each {unit}, the worst first, with its interval: how far it depends on the known entries."
+    head = [unit, "~", f"#{title}", "#interval", "#entries"]
+    return html.section(
+        "each", f"Each {unit}", f"<p>{html.text(words)}</p>{html.listing(words, head, rows, 'board')}"
     )
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    # Only our own script runs, whatever a file's feature names hold, and nothing is fetched.
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:"
-    anchors = "".join(f'<a href="#{one.split(chr(34))[1]}">{label}</a>' for label, one in sections.items())
-    written = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
-    return (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{text(policy)}">'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f'<link rel="icon" href="data:,"><title>{text(plain(title))}</title><style>{style}</style></head><body>'
-        f'<header><h1>{name(title)}</h1>{head}<nav aria-label="Sections">{anchors}</nav></header>'
-        f"<main>{''.join(sections.values())}</main>"
-        f"<footer>Written by rankwise {text(rankwise.__version__)} on {written}.</footer>"
-        f'<script type="application/json" id="embedded">{embed(data)}</script><script>{script}</script></body></html>\n'
-    )
+
+
+def _held_out(view: ModelView, reading: Reading | None) -> str:
+    """Show the figures of the rankings that alpha was chosen by."""
+    if view.held_out is None or reading is None:
+        return ""
+    figures, (low, high) = view.held_out
+    value = reading.choice[2]
+    words = f"<p>{html.decimals(value)} {html.brackets(low, high)}, by {html.text(reading.judged_by)}.</p>"
+    drawn = html.histogram(figures[~np.isnan(figures)], value, "held-out value", of="rankings")
+    return html.section("held-out", "Held out", words + drawn)
