@@ -7,8 +7,7 @@ intervals and tiers. matplotlib is imported when something is drawn:
 ``pip install rankwise[report]``.
 """
 
-from rankwise.displays.curves import CurvesDisplay
-from rankwise.displays.intervals import CandidatesDisplay, LeaderboardDisplay
+from rankwise.displays.models import CandidatesDisplay, CurvesDisplay, LeaderboardDisplay
 from rankwise.displays.regularisation import ConvergenceDisplay, SurfaceDisplay
 
 __all__ = ["CandidatesDisplay", "ConvergenceDisplay", "CurvesDisplay", "LeaderboardDisplay", "SurfaceDisplay"]

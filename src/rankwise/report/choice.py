@@ -128,13 +128,8 @@ def _heatmap(table: Reading) -> str:
     distance = np.sqrt(np.clip((table.values - best) / ((worst - best) or 1.0), 0, 1))
     shade = np.where(np.isfinite(distance), np.minimum(distance * _SHADES, _SHADES - 1), -1).astype(int)
     tops = [n_alphas - 1 - row + (_GAP if row == 0 else 0) for row in range(n_alphas)]
-    paths = [""] * (_SHADES + 1)  # the last is not drawn: no value
-    for row, top in enumerate(tops):
-        starts = np.flatnonzero(np.diff(shade[row], prepend=-2))
-        for start, end in zip(starts, [*starts[1:], n_steps], strict=True):
-            paths[shade[row, start]] += f"M{start} {top:g}h{end - start}v1h-{end - start}z"
     shades = html.palette(_ANCHORS, _SHADES)
-    drawn = "".join(f'<path fill="{c}" d="{path}"/>' for c, path in zip(shades, paths, strict=False) if path)
+    drawn = html.cells(shade, shades, tops)
     heights = [(top + 0.5) / (n_alphas + _GAP) * 100 for top in tops]
     shown = [0, *range(1, n_alphas, max(1, -(-(n_alphas - 1) // 10)))]
     columns = range(0, n_steps, max(1, -(-n_steps // 8)))

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from rankwise.arrays import AnyArray, Floats, Ints, MatrixLike, is_sparse
 from rankwise.data.queries import Queries
-from rankwise.displays.drawing import LARGEST, ROOM, curve_limits
+from rankwise.displays.models import LARGEST, ROOM, curve_limits
 from rankwise.explanations.explaining import contributions
 from rankwise.exporters.engines import edges_of, function_of
 from rankwise.formula.formula import Column, Formula, Surface, Table, Term
@@ -197,36 +197,31 @@ class Axis:
     labels: list[str]
     is_date: bool = False
 
-    @property
-    def _where(self) -> Floats:
-        """The places of the anchors, in percent."""
-        n = self.anchors.size
-        return 100 * (np.arange(n) + 0.5) / n if self.labels else np.linspace(0.0, 100.0, n)
-
     def places(self, values: AnyArray) -> Floats:
         """Return where values stand, in percent; NaN for missing ones and unknown levels."""
+        n = self.anchors.size
         if self.labels:
-            known = dict(zip(self.anchors.tolist(), self._where.tolist(), strict=True))
+            known = {level: 100 * (at + 0.5) / n for at, level in enumerate(self.anchors.tolist())}
             return np.array([known.get(value, np.nan) for value in values.tolist()])
-        numbers = values.astype(np.float64)
-        return np.where(np.isnan(numbers), np.nan, np.interp(numbers, self.anchors, self._where))
+        return np.interp(values.astype(np.float64), self.anchors, np.linspace(0.0, 100.0, n))
 
     def values(self, places: Floats) -> AnyArray:
         """Return the values at some places."""
+        n = self.anchors.size
         if self.labels:
-            which = (places * len(self.labels) / 100).astype(int)
-            return np.asarray(self.anchors[np.minimum(which, len(self.labels) - 1)])
-        return np.interp(places, self._where, self.anchors)
+            return np.asarray(self.anchors[np.minimum((places * n / 100).astype(int), n - 1)])
+        return np.interp(places, np.linspace(0.0, 100.0, n), self.anchors)
 
     def marks(self) -> list[tuple[float, str]]:
         """Return some places with their words."""
-        if self.labels:
-            every = list(zip(self._where.tolist(), self.labels, strict=True))
-            return every[:: max(1, -(-len(every) // 4))]
-        low, high = float(self.anchors[0]), float(self.anchors[-1])
-        shown: Floats = self.anchors[::2] if self.anchors.size > 2 else np.asarray(html.ticks(low, high, 3))
-        words = [as_date(x) if self.is_date else html.number(x, 3) for x in shown.tolist()]
-        return list(zip(self.places(shown).tolist(), words, strict=True))[:: 2 if self.is_date else 1]
+        shown, words, at_most = self.anchors, self.labels, 4
+        if not words:
+            if shown.size == 2:
+                shown = np.asarray(html.ticks(float(shown[0]), float(shown[1]), 3))
+            words = [as_date(x) if self.is_date else html.number(x, 3) for x in shown.tolist()]
+            at_most = 3 if self.is_date else 5
+        every = list(zip(self.places(shown).tolist(), words, strict=True))
+        return every[:: -(-len(every) // at_most)]
 
     def apply(self, values: AnyArray) -> AnyArray:
         """Return values after the steps that follow."""
@@ -242,9 +237,7 @@ def _axis(parts: Parts, column: Column) -> Axis | None:
     if values.dtype.kind == "O" or any(isinstance(step, Levels) for step in rest):
         found, counts = np.unique(known, return_counts=True)
         levels = found[np.sort(np.argsort(-counts, kind="stable")[:_LEVELS])]
-        labels = [
-            html.plain(x, 12) if isinstance(x, str) else html.number(float(x), 3) for x in levels.tolist()
-        ]
+        labels = [html.plain(x, 12) if isinstance(x, str) else html.number(x, 3) for x in levels.tolist()]
         return Axis(base, rest, levels, labels) if labels else None
     finite = known[np.isfinite(known)]
     if not finite.size or finite.min() == finite.max():
@@ -404,11 +397,7 @@ def _draw_curve(parts: Parts, one: Picture, place: int) -> str:
 
 def _draw_surface(parts: Parts, one: Picture, place: int, strength: float) -> str:
     tone = np.round((one.values / strength + 1) / 2 * (_N_TONES - 1)).astype(int)
-    paths = [""] * _N_TONES
-    for across, down in np.ndindex(_CELLS, _CELLS):
-        paths[tone[across, _CELLS - 1 - down]] += f"M{across} {down}h1v1h-1z"
-    colours = html.palette(_TONES, _N_TONES)
-    drawn = "".join(f'<path fill="{c}" d="{path}"/>' for c, path in zip(colours, paths, strict=True) if path)
+    drawn = html.cells(tone.T[::-1], html.palette(_TONES, _N_TONES), range(_CELLS))
     across_marks, up = (axes.marks() for axes in one.axes)
     return _figure(parts, one, place, drawn, (across_marks, [(100 - y, label) for y, label in up]))
 

@@ -21,7 +21,7 @@ from importlib.resources import files
 import numpy as np
 
 import rankwise
-from rankwise.arrays import Floats
+from rankwise.arrays import Floats, Ints
 from rankwise.data.wording import how_many
 from rankwise.files import replacing
 from rankwise.json_values import Json
@@ -225,6 +225,16 @@ def line(points: Iterable[tuple[float, float]], kind: str) -> str:
     """Draw a line through points; it breaks nowhere, because points without a value are left out."""
     written = " ".join(f"{x:.2f},{y:.2f}" for x, y in points if np.isfinite(y))
     return f'<polyline class="line {kind}" points="{written}"/>'
+
+
+def cells(shades: Ints, colours: Sequence[str], tops: Iterable[float]) -> str:
+    """Draw a table of shades, each row below its top; a shade of −1 is left out."""
+    paths = [""] * (len(colours) + 1)  # the last is not drawn
+    for own, top in zip(shades, tops, strict=True):
+        starts = np.flatnonzero(np.diff(own, prepend=-2))
+        for start, end in zip(starts, [*starts[1:], own.size], strict=True):
+            paths[own[start]] += f"M{start} {top:g}h{end - start}v1h-{end - start}z"
+    return "".join(f'<path fill="{c}" d="{path}"/>' for c, path in zip(colours, paths, strict=False) if path)
 
 
 def interval(ends: tuple[float, float], low: float, high: float, value: float) -> str:

@@ -1,9 +1,10 @@
-"""The curves and surfaces of an additive model, on one page."""
+"""The base of displays, and those of models: curves and surfaces, candidates, and leaderboards."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,16 +13,221 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.additive.shapes import FittedCurve, FittedSurface
-from rankwise.displays.drawing import ROOM, Display, curve_limits
+from rankwise.arrays import AnyArray
+from rankwise.automatic.candidate_table import CandidateTable
 from rankwise.estimators.additive import AdditiveMixin
 from rankwise.exceptions import InvalidInputError
-from rankwise.explanations.explanation import import_pyplot
+from rankwise.explanations.explanation import html_table, import_pyplot
 from rankwise.formula.view import ModelView
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import QuadMesh
     from matplotlib.figure import Figure
+
+LARGEST = 4.0  # how often the scale of the strongest curve may be enlarged for a weak one
+ROOM = 0.12  # of a picture's height, at the bottom: a histogram of the rows
+
+
+class Display(ABC):
+    """The base of displays."""
+
+    @abstractmethod
+    def _table(self) -> tuple[str, list[str], list[list[str]]]:
+        """Return the content in a few words, the names of columns, and rows of cells."""
+
+    def _axes(self, ax: Any, size: tuple[float, float]) -> Any:
+        """Keep and return the given axes, or those of a new figure of this size in inches."""
+        if ax is None:
+            _, ax = import_pyplot().subplots(figsize=size, layout="constrained")
+        self.ax_, self.figure_ = ax, ax.figure
+        return ax
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__}: {self._table()[0]}>"
+
+    def _repr_html_(self) -> str:
+        return html_table(*self._table())
+
+
+def curve_limits(curves: Sequence[Sequence[float]]) -> list[tuple[float, float]]:
+    """Return the vertical limits of pictures of curves: zero, all values of a curve, and room below.
+
+    No curve's scale is much finer than that of the strongest one.
+    """
+    ends = [(min(0.0, *values), max(0.0, *values)) for values in curves]
+    least = max((high - low for low, high in ends), default=0.0) / LARGEST
+    found = []
+    for low, high in ends:
+        pad = 0.05 * (high - low) + max(least - (high - low), 0.0) / 2 or 0.01
+        room = (high - low + 2 * pad) * ROOM / (1 - ROOM)
+        found.append((low - pad - room, high + pad))
+    return found
+
+
+# --- points with bars ---
+
+_SHOWN = 20
+_COLOURS = 10  # of matplotlib's cycle
+
+
+@dataclass(repr=False)
+class CandidatesDisplay(Display):
+    """Held-out values of all candidates with bars of one standard error, the best on top.
+
+    Make it with `from_estimator`.
+
+    Parameters
+    ----------
+    candidates : CandidateTable
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from rankwise import AutoRanker
+    >>> from rankwise.displays import CandidatesDisplay
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(300, 5))
+    >>> model = AutoRanker(methods=["rls"]).fit(X, X[:, 0] + rng.normal(size=300))
+    >>> display = CandidatesDisplay.from_estimator(model)  # doctest: +SKIP
+    """
+
+    candidates: CandidateTable
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: BaseEstimator, *, ax: Axes | None = None, **kwargs: Any
+    ) -> CandidatesDisplay:
+        """Draw the candidates of a fitted `AutoRanker`.
+
+        Parameters
+        ----------
+        estimator : AutoRanker
+        ax : matplotlib Axes, optional
+        **kwargs
+            Passed to `plot`.
+        """
+        check_is_fitted(estimator)
+        return cls(estimator.candidates_).plot(ax, **kwargs)
+
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> CandidatesDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            A new figure by default.
+        **kwargs
+            Passed to `matplotlib.axes.Axes.errorbar` for every candidate.
+        """
+        table, shown = self.candidates, list(self.candidates)[:_SHOWN]
+        ax = self._axes(ax, (8.0, 1.2 + 0.3 * len(shown)))
+        for place, entry in enumerate(shown):
+            colour = "crimson" if entry.is_chosen else "black" if entry.is_rival else "tab:blue"
+            options = {"fmt": "*" if entry.is_chosen else "o", "color": colour, "capsize": 3}
+            error = np.nan_to_num(entry.standard_error)
+            ax.errorbar(entry.value, place, xerr=error, **{**options, **kwargs})
+        ax.set_yticks(range(len(shown)), [entry.description for entry in shown])
+        ax.invert_yaxis()
+        better = "higher" if table.greater_is_better else "lower"
+        ax.set_xlabel(f"{table.metric} ({better} is better) ± standard error\n{table.judged_by}")
+        if table.constant is not None:
+            ax.axvline(table.constant, color="0.4", linestyle=":")
+            ax.set_title("\n".join(table.remarks()), fontsize="medium")
+        ax.grid(visible=True, axis="x", alpha=0.25)
+        return self
+
+    def _table(self) -> tuple[str, list[str], list[list[str]]]:
+        return f"{len(self.candidates)} candidates", self.candidates.header(), self.candidates.lines()
+
+
+@dataclass(repr=False)
+class LeaderboardDisplay(Display):
+    """Strengths with their intervals, the best item on top, in one colour for each tier.
+
+    Make it with `from_estimator`.
+
+    Parameters
+    ----------
+    table : mapping
+        The columns ``item, strength, low, high, tier``.
+
+    Attributes
+    ----------
+    ax_ : matplotlib Axes
+    figure_ : matplotlib Figure
+
+    Examples
+    --------
+    >>> from rankwise import BradleyTerry
+    >>> from rankwise.displays import LeaderboardDisplay
+    >>> battles = {"winner": ["ann", "ann", "bob", "ann", "cy"], "loser": ["bob", "cy", "cy", "bob", "bob"]}
+    >>> display = LeaderboardDisplay.from_estimator(BradleyTerry().fit(battles))  # doctest: +SKIP
+    """
+
+    table: Mapping[str, AnyArray]
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: BaseEstimator, *, n_items: int = 40, ax: Axes | None = None, **kwargs: Any
+    ) -> LeaderboardDisplay:
+        """Draw a fitted `BradleyTerry`.
+
+        Parameters
+        ----------
+        estimator : BradleyTerry
+        n_items : int
+            The largest number of items; the best ones are drawn.
+        ax : matplotlib Axes, optional
+        **kwargs
+            Passed to `plot`.
+        """
+        check_is_fitted(estimator)
+        return cls({key: column[:n_items] for key, column in estimator.table_.items()}).plot(ax, **kwargs)
+
+    def plot(self, ax: Axes | None = None, **kwargs: Any) -> LeaderboardDisplay:
+        """Draw.
+
+        Parameters
+        ----------
+        ax : matplotlib Axes, optional
+            A new figure by default.
+        **kwargs
+            Passed to `matplotlib.axes.Axes.errorbar` for every tier.
+        """
+        table, n_items = self.table, len(self.table["item"])
+        ax = self._axes(ax, (7.0, 1.0 + 0.27 * n_items))
+        for tier in sorted(set(table["tier"].tolist())):
+            places = (table["tier"] == tier).nonzero()[0]
+            strength, low, high = (table[key][places] for key in ("strength", "low", "high"))
+            options = {
+                "fmt": "o",
+                "capsize": 3,
+                "color": f"C{(tier - 1) % _COLOURS}",
+                "label": f"tier {tier}",
+            }
+            ax.errorbar(strength, places, xerr=[strength - low, high - strength], **{**options, **kwargs})
+        ax.set_yticks(range(n_items), [str(item) for item in table["item"]])
+        ax.set_ylim(n_items - 0.5, -0.5)
+        ax.set_xlabel("strength (log odds)")
+        ax.legend(loc="best", fontsize="small")
+        ax.grid(visible=True, axis="x", alpha=0.25)
+        return self
+
+    def _table(self) -> tuple[str, list[str], list[list[str]]]:
+        keys = ["item", "strength", "low", "high", "tier"]
+        cells = [
+            [f"{x:.3f}" if isinstance(x, float) else str(x) for x in self.table[key].tolist()] for key in keys
+        ]
+        return f"{len(cells[0])} items", keys, [list(row) for row in zip(*cells, strict=True)]
+
+
+# --- curves and surfaces ---
 
 _WIDTH, _HEIGHT = 3.0, 2.4  # inches of one picture
 _COLUMNS = 4
