@@ -9,8 +9,6 @@ import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 import rankwise
 from rankwise import AutoRanker, KernelRankRLS, KernelRankRLSCV, RankRLS, RankRLSCV, RankSVM, RankSVMCV
@@ -18,8 +16,8 @@ from rankwise.displays.regularisation import Reading
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import bootstrap_interval, get_metric
 from rankwise.report import Report
-from rankwise.report.markup import alike, histogram, ticks
 from rankwise.report.evidence import columns_to_try
+from rankwise.report.markup import alike, histogram, ticks
 
 
 def searches(queries=30, size=10, features=6, seed=0):
@@ -158,17 +156,6 @@ def test_opened_queries_are_the_best_and_the_worst():
     best = [query.value for query in report.opened if query.kind == "best"]
     assert worst == sorted(values)[: len(worst)]
     assert best == sorted(values, reverse=True)[: len(best)]
-
-
-def test_the_parts_of_a_score_add_up():
-    X, y, qid = searches(features=4)
-    model = make_pipeline(StandardScaler(), RankRLS()).fit(X, y, rankrls__qid=qid)
-    report = Report(model, X, y, qid)
-    scores = model.predict(X)
-    for query in report.opened:
-        for row in query.rows:
-            assert row.parts.sum() == pytest.approx(scores[row.row])
-            assert row.values == pytest.approx(X[row.row, query.columns])  # noqa: PD011
 
 
 def test_good_rows_that_stand_low_are_shown():
