@@ -15,8 +15,7 @@ from exporters.test_tables import needs_queries
 from rankwise import AdditiveRanker, AutoRanker, AverageRanker, KernelRankRLS, RankRLS
 from rankwise.exceptions import InvalidInputError
 from rankwise.exporters import TARGETS
-from rankwise.formula.folding import folded
-from rankwise.formula.formula import Column, Formula, Product, Table, Term
+from rankwise.formula.formula import Column, Formula, Product, Table, Term, folded
 from rankwise.formula.reading import formula_of, rows_for
 from rankwise.formula.steps import Affine, Fill, IsMissing, Levels, QueryScale, clip, curve
 from rankwise.model_selection import fit_ranker, predict_scores

@@ -25,8 +25,7 @@ from formulas import NAMES, PLAIN, case, fit, rows
 from rankwise import KernelRankRLS, RankRLS
 from rankwise.automatic.scaling import RankScaler
 from rankwise.exceptions import InvalidInputError
-from rankwise.formula.folding import folded, raw
-from rankwise.formula.formula import Column, Formula, Surface, Table, Term
+from rankwise.formula.formula import Column, Formula, Surface, Table, Term, folded, raw
 from rankwise.formula.reading import columns_after, formula_of
 from rankwise.formula.steps import Affine, curve
 from rankwise.formula.view import ModelView

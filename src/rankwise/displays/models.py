@@ -17,7 +17,7 @@ from rankwise.arrays import AnyArray
 from rankwise.automatic.candidate_table import CandidateTable
 from rankwise.estimators.additive import AdditiveMixin
 from rankwise.exceptions import InvalidInputError
-from rankwise.explanations.explanation import html_table, import_pyplot
+from rankwise.explanations.explaining import html_table, import_pyplot
 from rankwise.formula.view import ModelView
 
 if TYPE_CHECKING:

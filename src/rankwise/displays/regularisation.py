@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from rankwise.arrays import Estimator, Floats, Ints
 from rankwise.displays.models import Display
 from rankwise.exceptions import InvalidInputError
-from rankwise.explanations.explanation import import_pyplot
+from rankwise.explanations.explaining import import_pyplot
 from rankwise.selection.result import Selection, oriented, resolve_scoring
 
 if TYPE_CHECKING:

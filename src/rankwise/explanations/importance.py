@@ -14,7 +14,7 @@ from rankwise.arrays import ArrayLike, Floats, Ints, Labels, MatrixLike, RandomS
 from rankwise.data.containers import as_rows
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_count, check_level, check_numbers, check_qid, read_seed
-from rankwise.explanations.explanation import html_table
+from rankwise.explanations.explaining import html_table
 from rankwise.formula.view import ModelView
 from rankwise.metrics import Metric, bootstrap_mean, get_metric
 

@@ -17,8 +17,7 @@ import numpy as np
 
 from rankwise.arrays import AnyArray, Floats
 from rankwise.exceptions import InvalidInputError
-from rankwise.formula.folding import raw
-from rankwise.formula.formula import Column, Formula, Surface, Table, Term
+from rankwise.formula.formula import Column, Formula, Surface, Table, Term, raw
 from rankwise.formula.steps import Affine, Levels, Pieces
 
 _SLACK = 1e-6  # what Solr adds to every threshold

@@ -13,15 +13,13 @@ from sklearn.base import BaseEstimator
 
 import rankwise
 from rankwise.exceptions import InvalidInputError
-from rankwise.exporters.code import CSource, JavaScript, PythonSource
+from rankwise.exporters.code import CSource, JavaScript, PythonSource, Vespa
 from rankwise.exporters.engines import is_linear, lowest, plug_in, solr, trees_of
 from rankwise.exporters.onnx_model import onnx_model
 from rankwise.exporters.sql import Sql
 from rankwise.exporters.targets import TARGETS, check_exportable
-from rankwise.exporters.vespa import Vespa
 from rankwise.files import replacing
-from rankwise.formula.folding import folded, raw
-from rankwise.formula.formula import Formula
+from rankwise.formula.formula import Formula, folded, raw
 from rankwise.formula.reading import formula_of
 from rankwise.formula.steps import Fill, IsMissing
 from rankwise.json_values import json_value

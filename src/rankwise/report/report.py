@@ -14,7 +14,7 @@ from rankwise.data.summary import is_graded, label_counts, summarise
 from rankwise.data.validation import check_names, check_numbers, check_qid, check_weights, read_seed
 from rankwise.displays.regularisation import Reading
 from rankwise.exceptions import InvalidInputError
-from rankwise.formula.folding import folded
+from rankwise.formula.formula import folded
 from rankwise.formula.reading import formula_of
 from rankwise.formula.tables import rows_as_read
 from rankwise.formula.view import ModelView
