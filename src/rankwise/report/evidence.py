@@ -13,7 +13,7 @@ from scipy.special import expit
 
 from rankwise.arrays import Floats, InMemory, Ints, MatrixLike, is_sparse
 from rankwise.automatic.calibration import Calibration
-from rankwise.data.queries import Queries
+from rankwise.data.queries import Queries, one_query
 from rankwise.data.summary import is_graded
 from rankwise.data.validation import check_pairs
 from rankwise.data.wording import how_many
@@ -172,7 +172,7 @@ class ByPairs:
         checked = check_pairs(pairs, n_rows, weight=weight)
         self.weight = np.ones(len(checked)) if checked.weight is None else checked.weight
         self.pairs = np.column_stack([checked.winner, checked.loser])
-        self.metrics, self._n_rows = [get_metric("pairwise_error")], n_rows
+        self.metrics, self.y, self.queries = [get_metric("pairwise_error")], None, one_query(n_rows)
 
     def describe(self, metric: Metric) -> str:
         """Return the convention of the error in words."""
@@ -190,7 +190,7 @@ class ByPairs:
     def baselines(self, metric: Metric) -> dict[str, Interval | None]:
         """Return the error of a random order, and of the records of the items."""
         random = Interval(0.5, np.nan, np.nan, 0.95, len(self.pairs), "pairs")
-        record = record_errors(self.pairs, self.weight, self._n_rows)
+        record = record_errors(self.pairs, self.weight, self.queries.n_rows)
         known = None if record is None else mean_over_pairs(record, self.pairs, self.weight)
         return {"random": random, "record": known}
 
@@ -282,9 +282,9 @@ def look_at_top(
     return curve, grades.tolist(), counts / counts.sum(axis=1, keepdims=True)
 
 
-def top_pictures(y: Floats, queries: Queries, scores: Floats) -> str:
+def top_pictures(judge: Judge, scores: Floats) -> str:
     """Draw NDCG at some cutoffs, and the grades in the top ten."""
-    found = look_at_top(y, queries, scores)
+    found = None if judge.y is None else look_at_top(judge.y, judge.queries, scores)
     if found is None:
         return ""
     curve, grades, shares = found

@@ -8,15 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankwise.arrays import Floats, Ints
-from rankwise.data.queries import Queries
 from rankwise.data.wording import how_many
-from rankwise.displays.regularisation import Reading
 from rankwise.json_values import Json
 from rankwise.metrics import PerQuery
 from rankwise.report import markup as html
-from rankwise.report.choice import embedded_surface
 from rankwise.report.columns import Parts
-from rankwise.report.evidence import Evidence, title_of
+from rankwise.report.evidence import Evidence, Judge, title_of
 
 _OPENED = 8  # best queries, and as many of the worst
 _TOP = 15  # rows shown from the top of a query
@@ -82,14 +79,10 @@ class OpenQuery:
 
 
 def open_queries(
-    parts: Parts | None,
-    scores: Floats,
-    labels: Floats | None,
-    queries: Queries,
-    evidence: Evidence,
-    row_names: Sequence[str] | None = None,
+    parts: Parts | None, scores: Floats, judge: Judge, evidence: Evidence, row_names: Sequence[str] | None
 ) -> list[OpenQuery]:
     """Choose the best and the worst queries and rank their rows."""
+    labels, queries = judge.y, judge.queries
     per_query = evidence.per_query
     chosen = _choose(per_query, is_better_high=evidence.figures[0].better == "higher")
     n_parts = max(5, min(_COLUMNS, _NUMBERS // (2 * (_TOP + _MISSED) * max(len(chosen), 1))))
@@ -259,23 +252,8 @@ def why_section(opened: Sequence[OpenQuery], parts: Parts | None) -> str:
     )
 
 
-def embedded_data(
-    surface: Reading | None,
-    opened: Sequence[OpenQuery],
-    parts: Parts | None,
-    naming: RowNaming,
-    marks: list[list[list[list[float]]]],
-) -> dict[str, Json]:
-    """Return everything that the script shows when somebody asks for it."""
-    data: dict[str, Json] = {"open": [], "columns": 0, "marks": marks}
-    if parts is not None:
-        data |= {"open": [_open(one, parts, naming) for one in opened], "columns": len(parts.names)}
-    if surface is not None and surface.is_surface:
-        data["surface"] = embedded_surface(surface)
-    return data
-
-
-def _open(query: OpenQuery, parts: Parts, naming: RowNaming) -> dict[str, Json]:
+def embedded_query(query: OpenQuery, parts: Parts, naming: RowNaming) -> Json:
+    """Return everything about a query that the script shows when somebody asks for it."""
     called = f"{html.plain(query.name)} ({query.kind}, {html.decimals(query.value)})"
     rows: list[Json] = []
     for row in query.rows:

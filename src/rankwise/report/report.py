@@ -21,7 +21,7 @@ from rankwise.formula.view import ModelView
 from rankwise.json_values import Json
 from rankwise.metrics import Interval, Metric, bootstrap_interval
 from rankwise.report import markup as html
-from rankwise.report.choice import alpha_name, alpha_of, choice_section
+from rankwise.report.choice import alpha_name, alpha_of, choice_section, embedded_surface
 from rankwise.report.columns import Parts, columns_section, marks_of, pictures_of, pictures_section
 from rankwise.report.evidence import (
     ByLabels,
@@ -37,7 +37,7 @@ from rankwise.report.evidence import (
     top_pictures,
     verdict,
 )
-from rankwise.report.queries import RowNaming, embedded_data, open_queries, queries_section, why_section
+from rankwise.report.queries import RowNaming, embedded_query, open_queries, queries_section, why_section
 from rankwise.two_sided.estimators import TwoSidedRankRLS, TwoSidedRankRLSCV
 from rankwise.two_sided.gaps import Edges
 from rankwise.two_sided.sides import read_matrix
@@ -133,34 +133,42 @@ class Report(html.Page):
             )
         names = view.names(shape_of(numbers)[1], feature_names, of_numbers=True)
         thing = "row" if pairs is None or called is None else "item"
-        labels, queries = None, one_query(scores.size)
+        n_rows = scores.size
         judge: Judge
         if pairs is not None:
-            judge = ByPairs(pairs, weight, scores.size)
+            judge = ByPairs(pairs, weight, n_rows)
         else:
-            labels, queries = check_numbers("y", y, scores.size), check_qid(qid, scores.size)
-            row_weight = check_weights(weight, scores.size)
-            judge = ByLabels(labels, queries, metrics, read_seed(random_state), row_weight)
+            own = check_numbers("y", y, n_rows), check_qid(qid, n_rows)
+            judge = ByLabels(*own, metrics, read_seed(random_state), check_weights(weight, n_rows))
         self.evidence = evidence = evaluate(judge, numbers, scores)
-        self.parts = parts = _parts(view, X, numbers, names, qid, queries)
-        self.opened = opened = open_queries(parts, scores, labels, queries, evidence, called)
+        self.parts = parts = _parts(view, X, numbers, names, qid, judge.queries)
+        self.opened = opened = open_queries(parts, scores, judge, evidence, called)
         self.pictures = [] if parts is None else pictures_of(parts)
-        table, naming = Reading.of(view.ranker), RowNaming(thing, called is not None, *range_of(labels))
+        table, naming = Reading.of(view.ranker), RowNaming(thing, called is not None, *range_of(judge.y))
         table = None if table is None else table.thinned(_STEPS)
-        facts = _data_facts(numbers, labels, queries, None if pairs is None else shape_of(pairs)[0], thing)
+        facts = _data_facts(numbers, judge, thing)
         best = None if evidence.best_column is None else names[evidence.best_column[0]]
-        top = "" if labels is None else top_pictures(labels, queries, scores)
+        top = top_pictures(judge, scores)
         sections = {
             "Columns": columns_section(parts),
             "How good": metrics_section(evidence, best),
-            "Ranking" if len(queries) == 1 else "Queries": queries_section(evidence, opened, naming, top),
+            "Ranking" if len(judge.queries) == 1 else "Queries": queries_section(
+                evidence, opened, naming, top
+            ),
             "Why A above B": why_section(opened, parts),
         }
-        marks = []
+        data: dict[str, Json] = {"open": [], "columns": 0, "marks": []}
+        if parts is not None:
+            data |= {
+                "open": [embedded_query(one, parts, naming) for one in opened],
+                "columns": len(parts.names),
+            }
         if parts is not None and self.pictures:
             sections["Curves"] = pictures_section(parts, self.pictures)
             rows = [np.array([row.row for row in query.rows], dtype=np.int64) for query in opened]
-            marks = [marks_of(parts, self.pictures, own) for own in rows]
+            data["marks"] = [marks_of(parts, self.pictures, own) for own in rows]
+        if table is not None and table.is_surface:
+            data["surface"] = embedded_surface(table)
         if against is not None:
             other, theirs = _read_other(against, X, qid, scores.size)
             both = own_name or view.describe(), against_name or theirs
@@ -169,14 +177,10 @@ class Report(html.Page):
             duels = judge.pairs, judge.weight, scores, probability_of(view)
             sections["Wins and losses"] = duels_section(*duels, called, thing)
         sections["Choice"] = choice_section(table, view)
-        sections["Data"] = data_section(facts, [] if labels is None else label_counts(labels), source)
+        sections["Data"] = data_section(facts, judge, source)
         sections["Settings"] = settings_section(view, notes or {}, command)
-        self._page = html.whole_page(
-            title or f"Report of {view.describe()}",
-            f"{lead(view)}{tiles(evidence, facts)}{_verdict(evidence, best)}",
-            sections,
-            embedded_data(table, opened, parts, naming, marks),
-        )
+        head = f"{lead(view)}{tiles(evidence, facts)}{_verdict(evidence, best)}"
+        self._page = html.whole_page(title or f"Report of {view.describe()}", head, sections, data)
 
 
 def _read_other(other: object, X: MatrixLike, qid: ArrayLike | None, n_rows: int) -> tuple[Floats, str]:
@@ -239,21 +243,19 @@ def _parameters(view: ModelView) -> dict[str, object]:
     return found
 
 
-def _data_facts(
-    X: MatrixLike, labels: Floats | None, queries: Queries, n_pairs: int | None, thing: str
-) -> dict[str, str]:
+def _data_facts(X: MatrixLike, judge: Judge, thing: str) -> dict[str, str]:
     """Count the rows, queries and pairs of the evaluation."""
-    summary = summarise(X if is_sparse(X) else np.asarray(X), labels, queries)
+    summary = summarise(X if is_sparse(X) else np.asarray(X), judge.y, judge.queries)
     facts = {f"{thing.capitalize()}s": html.number(summary.rows), "Columns": html.number(summary.columns)}
     facts["Filled cells"] = f"{summary.filled:.1%}" if summary.filled > 0.001 else f"{summary.filled:.2g}"
-    if n_pairs is not None:
-        facts["Preferences"] = html.number(n_pairs)
-    if labels is not None and summary.queries > 1:
+    if isinstance(judge, ByPairs):
+        facts["Preferences"] = html.number(len(judge.pairs))
+    elif summary.queries > 1:
         low, middle, high = summary.sizes
         several = f"{html.number(low)} to {html.number(high)}, median {html.number(middle, 3)}"
         facts["Queries"] = html.number(summary.queries)
         facts["Rows in a query"] = html.number(low) if low == high else several
-    if labels is not None:
+    if judge.y is not None:
         facts["Pairs with different labels"] = html.number(summary.pairs)
     if summary.problems:
         facts["Note"] = "; ".join(summary.problems)
@@ -282,9 +284,10 @@ def lead(view: ModelView) -> str:
     return f'<p class="lead">{html.text(" · ".join([view.describe(), *known]))}</p>'
 
 
-def data_section(facts: Mapping[str, str], grades: Sequence[tuple[str, int]], source: str | None) -> str:
+def data_section(facts: Mapping[str, str], judge: Judge, source: str | None) -> str:
     """Describe the rows that the model was evaluated on."""
     named = f": {html.name(source, html.LONG)}" if source else ""
+    grades = [] if judge.y is None else label_counts(judge.y)
     total, most = sum(count for _, count in grades), max((count for _, count in grades), default=1)
     rows = [
         (html.text(x), f"{html.number(count)} ({count / total:.0%})", html.bar(count / most))
@@ -394,7 +397,7 @@ class TableReport(html.Page):
         judge = ByLabels(y, queries, metrics, read_seed(random_state))
         self.evidence = evidence = evaluate(judge, np.zeros((y.size, 0)), scores)
         self.figures = _figures(judge, evidence, scores)
-        opened = open_queries(None, scores, y, queries, evidence, ranked)
+        opened = open_queries(None, scores, judge, evidence, ranked)
         naming = RowNaming("item", True, *range_of(y))
         facts = {"Rows": html.number(table.shape[0]), "Columns": html.number(table.shape[1])}
         facts["Known entries"] = f"{html.number(y.size)} ({y.size / table.size:.1%})"
@@ -402,18 +405,15 @@ class TableReport(html.Page):
         sections = {
             "How good": metrics_section(evidence, None),
             f"Each {unit}": _each(evidence, self.figures, unit),
-            "Rankings": queries_section(evidence, opened, naming, top_pictures(y, queries, scores)),
+            "Rankings": queries_section(evidence, opened, naming, top_pictures(judge, scores)),
             "Held out": _held_out(view, reading),
             "Choice": choice_section(reading, view),
-            "Data": data_section(facts, label_counts(y), None),
+            "Data": data_section(facts, judge, None),
             "Settings": settings_section(view, {}, None),
         }
-        self._page = html.whole_page(
-            title or f"Report of {view.describe()}",
-            lead(view) + tiles(evidence, facts),
-            {label: body for label, body in sections.items() if body},
-            {},
-        )
+        head = lead(view) + tiles(evidence, facts)
+        shown = {label: body for label, body in sections.items() if body}
+        self._page = html.whole_page(title or f"Report of {view.describe()}", head, shown, {})
 
 
 def _names(kind: str, given: Sequence[object] | None, size: int) -> list[str]:
