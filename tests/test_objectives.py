@@ -16,7 +16,6 @@ from rankwise.objectives import (
     MatrixQuadratic,
     ScaledObjective,
     SquaredObjective,
-    WithoutColumns,
     prior_scale,
 )
 from rankwise.objectives.parts import parts_of
@@ -133,32 +132,6 @@ def test_scales_of_a_prior():
     objective = MatrixQuadratic(np.diag([4.0, 0.0, 9.0, -1e-20]), np.zeros(4))  # the last by rounding
     np.testing.assert_allclose(prior_scale(objective, 0.5), [0.5, 1.0, 1 / 3, 1.0])
     np.testing.assert_allclose(prior_scale(objective, 0.25), [4**-0.25, 1.0, 9**-0.25, 1.0])
-
-
-@pytest.mark.parametrize("is_singular", [False, True])
-def test_columns_at_their_best(is_singular):
-    problem = make_problem(4, features=5)
-    if is_singular:
-        problem.X[:, 3] = 2 * problem.X[:, 1]
-    H, b = explicit(problem)
-    is_out = np.array([False, True, False, True, False])
-    K, U = np.ix_(~is_out, ~is_out), np.ix_(~is_out, is_out)
-    inverse = np.linalg.pinv(H[np.ix_(is_out, is_out)], hermitian=True)
-    left = WithoutColumns(squared(problem), is_out)
-    H_left, b_left = H[K] - H[U] @ inverse @ H[U].T, b[~is_out] - H[U] @ inverse @ b[is_out]
-    check(left, H_left, b_left)
-    check_point(left, H_left, b_left)
-    v = RNG.normal(size=3)
-    whole = left.to_whole(v)
-    np.testing.assert_array_equal(whole[~is_out], v)
-    np.testing.assert_allclose((H @ whole - b)[is_out], 0.0, atol=1e-9)  # the others can do no better
-    two = WithoutColumns(MatrixQuadratic(H, np.column_stack([b, -b])), is_out)
-    np.testing.assert_allclose(two.rhs, np.column_stack([b_left, -b_left]), atol=1e-10)
-    np.testing.assert_allclose(two.to_whole(np.column_stack([v, -v]))[:, 1], -whole, atol=1e-10)
-    hidden = WithoutColumns(
-        MatrixQuadratic(np.ones((2, 2)) * (1 - 1e-16), np.ones(2)), np.array([False, True])
-    )
-    assert hidden.diagonal()[0] >= 0.0
 
 
 def test_matrices():

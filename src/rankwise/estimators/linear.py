@@ -91,7 +91,7 @@ class LinearMixin(BaseEstimator):  # type: ignore[misc]
                 "use positive numbers, and 0 for free columns.",
             )
         found, solver = Restriction(signs, prior, penalty), getattr(self, "solver", "auto")
-        if found.needs_bounded and getattr(self, "loss", None) == HingeLoss.name:
+        if (found.is_signed or found.has_free_columns) and getattr(self, "loss", None) == HingeLoss.name:
             what = "signs of coefficients" if found.is_signed else "columns without a penalty"
             raise InvalidInputError(f"loss='hinge' does not support {what}.", "use loss='squared_hinge'.")
         if solver == "auto":
@@ -100,9 +100,9 @@ class LinearMixin(BaseEstimator):  # type: ignore[misc]
             raise InvalidInputError(
                 f"solver={solver!r} does not support signs.", "use solver='auto' with positive."
             )
-        if self._has_gap and found.unpenalised is not None:
+        if self._has_gap and solver == "bundle" and found.has_free_columns:
             raise InvalidInputError(
-                f"solver={solver!r} proves its gap by a penalty, and column_penalty is 0 for some columns.",
+                "solver='bundle' proves its gap by a penalty, and column_penalty is 0 for some columns.",
                 "use solver='auto', or a small penalty such as 1e-6 for them.",
             )
         return found

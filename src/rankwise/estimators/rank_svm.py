@@ -167,8 +167,7 @@ class RankSVM(MarginMixin, LinearMixin, Ranker):
     positive, prior
         As in `RankRLS`.
     column_penalty
-        As in `RankRLS`. Where it is 0, `duality_gap_` is proved against models in which that coefficient is at most ten
-        times as large, or as where it begins to matter.
+        As in `RankRLS`.
     random_state, n_threads
         As in `RankRLS`.
 

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from rankwise.arrays import Bools, Floats
+from rankwise.arrays import Floats
 from rankwise.design import Design, Products
 from rankwise.exceptions import InvalidInputError
 from rankwise.fitting.notices import Notice
@@ -27,7 +27,6 @@ __all__ = ["MarginFit", "curvature_of", "margins_of"]
 
 _MATRIX_READS = 20  # at most, where the whole matrix of the curvature is to pay
 _FIRST_TRY = 60  # iterations of the solver that "auto" tries first; text takes it 10 to 50
-_ROUNDING = 1e-8  # a column that differs by less inside pairs, in units of its size, is constant there
 
 
 def margins_of(pairs: Pairs, loss: str, output: int = 0) -> MarginPairs:
@@ -98,7 +97,7 @@ class MarginFit:
     ) -> MarginFit:
         """Decide "auto" by the pairs."""
         second, is_brief = None, False
-        if restriction is not None and restriction.needs_bounded:
+        if restriction is not None and restriction.is_signed:
             solver = "bounded"
         elif solver == "auto":
             solver = choose_margin_solver(loss, pairs, tol)
@@ -129,18 +128,36 @@ class MarginFit:
                 f"All pairs together weigh {total}: their weights overflow or vanish.",
                 "use weights around 1; only their ratios matter.",
             )
-        # Units of free columns are norms of scores, which only rows that are here have.
+        known = self.restriction
+        if known is not None and known.has_free_columns:
+            zeros = np.zeros(pairs.n_rows)  # where every margin is missed
+            inside = pairs.at(zeros)
+            known = known.with_penalties(design, lambda v: inside.laplacian(v) / total, alpha)
         remote = None if self.solver == "bounded" else design.counting(pairs)
         products, pairs = remote or (design, pairs)
         overflows = np.errstate(over="ignore", invalid="ignore")  # looked at below
         with ProgressLine(title) as progress, overflows:
-            known = self.restriction
             monitor = _Shown(progress, watcher, known)
             if known is not None:
                 start = None if start is None else known.to_own(start)
                 # The curvature is that of the columns as they are.
                 curvature = curvature if known.penalty is None else None
-            solution = self._solve(self._objective(products, pairs), alpha, start, curvature, monitor)
+            objective = self._objective(products, pairs, known)
+            if self.solver == "bounded":
+                assert known is not None
+                n_features = objective.n_features
+                bounds = known.bounds(known.origin(n_features), known.scale(n_features))
+                solution = minimise_bounded(
+                    objective,
+                    alpha,
+                    bounds,
+                    tol=self.tol,
+                    max_iter=self.max_iter,
+                    start=start,
+                    monitor=monitor,
+                )
+            else:
+                solution = self._solve(objective, alpha, start, curvature, monitor)
             if known is not None:
                 solution = replace(solution, coef=known.to_coef(solution.coef))
             if not (np.isfinite(solution.certificate) and np.isfinite(solution.coef).all()):
@@ -163,23 +180,6 @@ class MarginFit:
         monitor: _Shown,
     ) -> Solution:
         """Solve; where the first solver comes no further, the second goes on from there."""
-        if self.solver == "bounded":
-            assert self.restriction is not None
-            n_features = objective.n_features
-            origin, scale = self.restriction.origin(n_features), self.restriction.scale(n_features)
-            bounds = self.restriction.bounds(origin, scale)
-            is_out = self.restriction.unpenalised
-            units = None if is_out is None else _units(objective, is_out)
-            return minimise_bounded(
-                objective,
-                alpha,
-                bounds,
-                tol=self.tol,
-                max_iter=self.max_iter,
-                start=start,
-                monitor=monitor,
-                units=units,
-            )
         options = {"tol": self.tol, "max_iter": self.max_iter, "curvature": curvature, "monitor": monitor}
         solve = MARGIN_SOLVERS[self.solver].minimise
         if self.second is None:
@@ -216,8 +216,8 @@ class MarginFit:
             remedy = f"use solver='bundle', which can prove smaller gaps; or {remedy}"
         return Notice(what, remedy)
 
-    def _objective(self, design: Products, pairs: MarginPairs) -> MarginObjective:
-        known, base, scale = self.restriction, None, None
+    def _objective(self, design: Products, pairs: MarginPairs, known: Restriction | None) -> MarginObjective:
+        base = scale = None
         if known is not None:
             base = None if known.prior is None or not known.prior.any() else design.dot(known.prior)
             scale = None if known.penalty is None else known.scale(design.shape[1])
@@ -236,22 +236,3 @@ class _Shown:
         coef = coef if self.restriction is None else self.restriction.to_coef(coef)
         self.progress.update(f"iteration {n_iter}, gap {gap:.2g}")
         return n_iter > 0 and self.watcher is not None and self.watcher(coef, gap, n_iter)
-
-
-def _units(objective: MarginObjective, is_out: Bools) -> Floats:
-    """Return the units of columns without a penalty for `minimise_bounded`; scores then differ by about a margin.
-
-    Columns are measured inside pairs, because differences between queries do not affect the order. A column that is
-    constant there keeps its penalty.
-    """
-    units = np.zeros(is_out.size)
-    pairs = objective.pairs.at(objective.zero_scores())  # every margin is missed by all of it
-    margin = pairs.hinge() / objective.pairs.weight
-    degrees = np.linalg.norm(pairs.degrees())
-    for column in np.flatnonzero(is_out):
-        scores = objective.scores((np.arange(is_out.size) == column).astype(np.float64))
-        inside = pairs.laplacian(scores)
-        length = np.sqrt(float(inside @ inside)) / degrees
-        rounding = _ROUNDING * np.sqrt(float(scores @ scores) / objective.pairs.n_rows)
-        units[column] = margin / length if length > rounding else 0.0
-    return units

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from rankwise.arrays import Bools, Floats, Ints, Matrix, Rows, is_sparse
+from rankwise.arrays import Floats, Ints, Matrix, Rows, is_sparse
 from rankwise.design import DenseDesign, Design, matrix_rows
 from rankwise.design.offsets import find_shift, sampled_rows
 from rankwise.kernels import FeatureMap, Kernel, KernelDesign
@@ -155,6 +156,10 @@ class KernelProblem:
         return feature_map.transform(self.X[:, self.basis] if self.kernel.is_precomputed else self.X)
 
 
+_FREE = 1e-10  # of the curvature of a column without a penalty
+_CONSTANT = 1e-8  # a column that differs by less inside pairs, in units of its size, is constant there
+
+
 @dataclass(frozen=True)
 class Restriction:
     """``α Σ c_j (w_j - w₀_j)²`` in place of ``α‖w‖²``, over coefficients of given signs.
@@ -168,7 +173,7 @@ class Restriction:
     prior : (features,) float64 or None
         ``w₀``.
     penalty : (features,) float64 or None
-        ``c``, at least 0.
+        ``c``, at least 0; `with_penalties` makes it positive.
     """
 
     signs: Ints | None = None
@@ -181,24 +186,37 @@ class Restriction:
         return self.signs is not None and bool(self.signs.any())
 
     @property
-    def needs_bounded(self) -> bool:
-        """Whether a loss with margins needs the solver that knows signs and columns without a penalty."""
-        return self.is_signed or self.unpenalised is not None
+    def has_free_columns(self) -> bool:
+        """Whether some column has no penalty."""
+        return self.penalty is not None and not self.penalty.all()
 
-    @property
-    def unpenalised(self) -> Bools | None:
-        """Which columns have no penalty; None where all have one."""
-        return None if self.penalty is None or self.penalty.all() else self.penalty == 0
+    def with_penalties(
+        self, design: Design, laplacian: Callable[[Floats], Floats], alpha: float
+    ) -> Restriction:
+        """Return the same with a penalty for every column: of a column without one, next to nothing of its curvature.
+
+        It does not move the model by more than rounding, but gives every direction a minimum, units and a gap. Columns
+        that differ inside pairs by rounding alone say nothing, and get an ordinary penalty.
+        """
+        if self.penalty is None or not self.has_free_columns:
+            return self
+        noise = np.random.default_rng(0).normal(size=design.shape[0])
+        typical = np.linalg.norm(laplacian(noise)) / np.linalg.norm(noise)
+        penalty = np.where(self.penalty > 0, self.penalty, 1.0)
+        for column in np.flatnonzero(self.penalty == 0) if alpha > 0 else ():
+            values = design.dot((np.arange(penalty.size) == column).astype(np.float64))
+            pulled = laplacian(values)
+            if np.linalg.norm(pulled) > _CONSTANT * typical * np.linalg.norm(values):
+                penalty[column] = _FREE * float(values @ pulled) / alpha
+        return replace(self, penalty=penalty)
 
     def origin(self, n_features: int) -> Floats:
         """Return ``w₀``."""
         return np.zeros(n_features) if self.prior is None else self.prior
 
     def scale(self, n_features: int) -> Floats:
-        """Return ``s``; 1 for columns without a penalty."""
-        if self.penalty is None:
-            return np.ones(n_features)
-        return 1.0 / np.sqrt(np.where(self.penalty > 0, self.penalty, 1.0))
+        """Return ``s``."""
+        return np.ones(n_features) if self.penalty is None else 1.0 / np.sqrt(self.penalty)
 
     def to_coef(self, u: Floats) -> Floats:
         """Return ``w``."""

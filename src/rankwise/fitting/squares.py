@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import scipy.linalg
 
-from rankwise.arrays import Bools, Floats
+from rankwise.arrays import Floats
 from rankwise.design import DenseDesign, Design
 from rankwise.exceptions import UnsuitableSolverError
 from rankwise.fitting.notices import (
@@ -25,7 +25,6 @@ from rankwise.objectives import (
     QuadraticObjective,
     ScaledObjective,
     SquaredObjective,
-    WithoutColumns,
     prior_scale,
 )
 from rankwise.pairs.factor import factor_of
@@ -40,6 +39,7 @@ from rankwise.solvers.choose import (
     require_diagonal,
 )
 from rankwise.solvers.direct import DualObjective, DualSpectrum, is_positive
+from rankwise.solvers.scales import differ_in_scale
 from rankwise.solvers.solution import Solution, Status
 
 __all__ = ["KernelLeastSquares", "LeastSquares"]
@@ -110,22 +110,20 @@ class LeastSquares:
 
     def _solve_restricted(self, objective: QuadraticObjective, restriction: Restriction) -> Solution:
         """Solve in coordinates in which the penalty is ``α‖u‖²``; see `Restriction`."""
+        if isinstance(objective, SquaredObjective):
+            restriction = restriction.with_penalties(objective.design, objective.graph.laplacian, self.alpha)
         n_features = objective.n_features
         origin, scale = restriction.origin(n_features), restriction.scale(n_features)
         if self.penalty_power != 0:
             scale = scale * prior_scale(objective, self.penalty_power)
         moved = ScaledObjective(objective, scale, origin)
-        is_out = restriction.unpenalised
-        if is_out is not None and isinstance(objective, SquaredObjective):
-            is_out = _differing(objective, is_out, 1e-12 if self.solver == BOUNDED_MATRIX else 1e-7)
         if self.solver in {BOUNDED, BOUNDED_MATRIX}:
-            solution = self._solve_bounded(moved, restriction.bounds(origin, scale), is_out)
+            solution = self._solve_bounded(moved, restriction.bounds(origin, scale))
             return replace(solution, coef=restriction.signed(moved.to_coef(solution.coef)))
-        inner = moved if is_out is None else WithoutColumns(moved, is_out)
-        solution = self._solved(inner)
-        u = inner.to_whole(solution.coef) if isinstance(inner, WithoutColumns) else solution.coef
+        solution = self._solved(moved)
         # What a minimum gained over u = 0 is b'u.
-        return replace(solution, coef=moved.to_coef(u), gain=float(np.abs((moved.rhs * u).sum())))
+        gain = float(np.abs((moved.rhs * solution.coef).sum()))
+        return replace(solution, coef=moved.to_coef(solution.coef), gain=gain)
 
     def _solved(self, objective: QuadraticObjective) -> Solution:
         with np.errstate(over="ignore", invalid="ignore"):  # the solvers notice, and say so by their status
@@ -133,29 +131,29 @@ class LeastSquares:
         require_range(solution)
         return solution
 
-    def _solve_bounded(self, moved: ScaledObjective, bounds: Bounds, is_out: Bools | None) -> Solution:
+    def _solve_bounded(self, moved: ScaledObjective, bounds: Bounds) -> Solution:
         """Solve output by output; `tol` bounds the residual, and the gap falls with its square."""
         rhs = moved.rhs if moved.rhs.ndim == 2 else moved.rhs[:, None]
         matrix = moved.matrix() if self.solver == BOUNDED_MATRIX else None
-        units = None if is_out is None else _units(moved, is_out, matrix)
+        sizes = moved.sizes() if matrix is None else np.diagonal(matrix)
+        is_alike = matrix is None and (sizes is None or not differ_in_scale(sizes, self.alpha))
         found = []
-        for output in range(rhs.shape[1]):
+        for column in rhs.T:
             own: QuadraticObjective
             if matrix is None:
                 own = ScaledObjective(moved, np.ones_like(moved.column_scale))
-                own.rhs = rhs[:, output]
+                own.rhs = column
             else:
-                own = MatrixQuadratic(matrix, rhs[:, output])
+                own = MatrixQuadratic(matrix, column)
             solution = minimise_bounded(
                 own,
                 self.alpha,
                 bounds,
                 tol=self.options.tol**2,
                 max_iter=self.options.max_iter,
-                diagonal=None if matrix is None else 2 * np.diagonal(matrix),
-                units=units,
+                diagonal=None if sizes is None or is_alike else 2 * sizes,
             )
-            found.append(solution if matrix is None else polished(solution, own, self.alpha, bounds, units))
+            found.append(solution if matrix is None else polished(solution, own, self.alpha, bounds))
         worst = next((one for one in found if not one.status.is_good), found[0])
         coef = found[0].coef if moved.rhs.ndim == 1 else np.column_stack([one.coef for one in found])
         return replace(worst, coef=coef, n_iter=max(one.n_iter for one in found))
@@ -175,39 +173,6 @@ class LeastSquares:
             "solutions: the one of least norm was taken"
         )
         return [Notice(what, f"use {remedy}", scipy.linalg.LinAlgWarning)]
-
-
-def _differing(objective: SquaredObjective, is_out: Bools, rounding: float) -> Bools | None:
-    """Return which of some columns differ inside pairs by more than rounding, which is a share of their size.
-
-    The others say nothing, and keep their penalty: only rounding would tell their coefficients. Products carry the
-    square root of the precision, and a matrix of centred columns nearly all of it.
-    """
-    design, laplacian = objective.design, objective.graph.laplacian
-    noise = np.random.default_rng(0).normal(size=design.shape[0])
-    typical = np.linalg.norm(laplacian(noise)) / np.linalg.norm(noise)
-    differs = np.zeros_like(is_out)
-    for column in np.flatnonzero(is_out):
-        values = design.dot((np.arange(is_out.size) == column).astype(np.float64))
-        differs[column] = np.linalg.norm(laplacian(values)) > rounding * typical * np.linalg.norm(values)
-    return differs if differs.any() else None
-
-
-def _units(objective: ScaledObjective, is_out: Bools, matrix: Floats | None) -> Floats:
-    """Return the units of columns without a penalty for `minimise_bounded`: the size of the best fit by one of them."""
-    out = np.flatnonzero(is_out)
-    if matrix is None:
-        columns = np.zeros((is_out.size, out.size))
-        columns[out, np.arange(out.size)] = 1.0
-        squares = objective.product(columns)[out, np.arange(out.size)]
-    else:
-        squares = np.diagonal(matrix)[out]
-    length = np.sqrt(np.maximum(squares, 0.0))
-    length[length == 0] = 1.0  # underflows
-    rhs = np.abs(objective.rhs[out]).reshape(out.size, -1).max(axis=1)
-    units = np.zeros(is_out.size)
-    units[out] = ((rhs / length).max() or 1.0) / length
-    return units
 
 
 @dataclass

@@ -41,7 +41,6 @@ from rankwise.objectives.quadratic import (
     QuadraticObjective,
     ScaledObjective,
     SquaredObjective,
-    WithoutColumns,
     prior_scale,
 )
 
@@ -53,6 +52,5 @@ __all__ = [
     "QuadraticObjective",
     "ScaledObjective",
     "SquaredObjective",
-    "WithoutColumns",
     "prior_scale",
 ]

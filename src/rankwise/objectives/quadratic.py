@@ -1,4 +1,4 @@
-"""Quadratic objectives: the squared loss, and other objectives in other units, without columns, or of a matrix.
+"""Quadratic objectives: the squared loss, and other objectives in other units, or of a matrix.
 
 With ``w = w₀ + s u``, a penalty on ``‖u‖²`` keeps w near w₀, in units of s for each column. Solvers treat it as any
 other objective, and its certificates hold.
@@ -12,10 +12,9 @@ from functools import cached_property
 
 import numpy as np
 
-from rankwise.arrays import Bools, Floats, Ints
+from rankwise.arrays import Floats, Ints
 from rankwise.design import Design
 from rankwise.pairs.graph import PairGraph
-from rankwise.runtime.threads import large_algebra
 
 __all__ = [
     "BalancedObjective",
@@ -24,7 +23,6 @@ __all__ = [
     "QuadraticPoint",
     "ScaledObjective",
     "SquaredObjective",
-    "WithoutColumns",
     "prior_scale",
 ]
 
@@ -260,66 +258,6 @@ class BalancedObjective(ScaledObjective):
         penalty = alpha * column_scale**2
         self.floor = float(penalty.min(initial=np.inf))
         super().__init__(objective, column_scale, origin, penalty - self.floor)
-
-
-class WithoutColumns(QuadraticObjective):
-    """An objective of the penalised columns, minimised over the columns without a penalty.
-
-    With the columns U taken out, ``H' = H_KK - H_KU H_UU⁺ H_UK`` and ``b' = b_K - H_KU H_UU⁺ b_U``. The
-    constructor computes a product for each column of U; later products cost as much as those of the whole objective.
-    """
-
-    def __init__(self, objective: QuadraticObjective, is_out: Bools) -> None:
-        self._objective = objective
-        self._out, self._kept = np.flatnonzero(is_out), np.flatnonzero(~is_out)
-        with large_algebra(self._out.size):
-            columns = objective.product(_units(is_out.size, self._out))
-        inner = (columns[self._out] + columns[self._out].T) / 2
-        # Each in its own units, for what is small beside another column need not be rounding.
-        length = np.sqrt(np.maximum(np.diagonal(inner), 0.0))
-        length[length == 0] = 1.0
-        units = np.outer(length, length)
-        with large_algebra(length.size):
-            self._inverse = np.linalg.pinv(inner / units, rcond=1e-13, hermitian=True) / units
-        self._crossed = columns[self._kept]
-
-    @cached_property
-    def rhs(self) -> Floats:
-        """``b'``."""
-        rhs = self._objective.rhs
-        return np.asarray(rhs[self._kept] - self._crossed @ (self._inverse @ rhs[self._out]))
-
-    def _product(self, v: Floats) -> Floats:
-        """Apply ``H'``."""
-        image = self._objective.product(self._widened(v))
-        return np.asarray(image[self._kept] - self._crossed @ (self._inverse @ image[self._out]))
-
-    def matrix(self) -> Floats:
-        """Return ``H'``."""
-        whole = self._objective.matrix()[np.ix_(self._kept, self._kept)]
-        return np.asarray(whole - self._crossed @ self._inverse @ self._crossed.T)
-
-    def diagonal(self) -> Floats:
-        """Return its diagonal; entries that rounding makes negative are set to 0."""
-        lost = np.einsum("ij,ij->i", self._crossed @ self._inverse, self._crossed)
-        return np.asarray(np.maximum(self._objective.diagonal()[self._kept] - lost, 0.0))
-
-    def sizes(self) -> Floats | None:
-        """Return the approximate diagonal of H at the kept columns, an upper estimate of that of ``H'``."""
-        sizes = self._objective.sizes()
-        return None if sizes is None else sizes[self._kept]
-
-    def to_whole(self, v: Floats) -> Floats:
-        """Return the coefficients of all columns, given those of the kept columns."""
-        whole: Floats = self._widened(v)
-        rhs = self._objective.rhs[self._out]
-        whole[self._out] = self._inverse @ (rhs - self._crossed.T @ v)
-        return whole
-
-    def _widened(self, v: Floats) -> Floats:
-        whole: Floats = np.zeros((self._kept.size + self._out.size, *v.shape[1:]))
-        whole[self._kept] = v
-        return whole
 
 
 class MatrixQuadratic(QuadraticObjective):

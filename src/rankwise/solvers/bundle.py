@@ -28,15 +28,15 @@ The default departs from the paper in three ways:
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
-import scipy.linalg
 
 from rankwise.arrays import Floats
 from rankwise.objectives import MarginObjective
 from rankwise.solvers.krylov import Curvature
-from rankwise.solvers.newton import StoppingRule, solve_linear_limit
+from rankwise.solvers.newton import StoppingRule, line, loss_at, search_line, solve_linear_limit
 from rankwise.solvers.solution import Monitor, Solution, Status
 
 __all__ = ["minimise_by_planes", "minimise_on_simplex"]
@@ -109,20 +109,10 @@ def _vertex(H: Floats, b: Floats) -> Floats:
 
 def _face_step(H: Floats, gradient: Floats, free: npt.NDArray[np.int64]) -> Floats:
     """Return the step to the minimum on a face, with ``Σ step = 0``."""
-    face = H[np.ix_(free, free)]
-    proximal = _PROXIMAL
-    while True:
-        try:
-            factor = scipy.linalg.cho_factor(face + proximal * np.eye(free.size), check_finite=False)
-            break
-        except scipy.linalg.LinAlgError:
-            proximal *= 10
-    solved = scipy.linalg.cho_solve(
-        factor, np.column_stack([np.ones(free.size), -gradient[free]]), check_finite=False
-    )
-    multiplier = -float(solved[:, 1].sum() / solved[:, 0].sum())
-    step: Floats = solved[:, 1] + multiplier * solved[:, 0]
-    return step
+    system = np.ones((free.size + 1, free.size + 1))
+    system[:-1, :-1] = H[np.ix_(free, free)] + _PROXIMAL * np.eye(free.size)
+    system[-1, -1] = 0.0
+    return np.asarray(np.linalg.solve(system, np.append(-gradient[free], 0.0))[:-1])
 
 
 def _longest(x: Floats, step: Floats) -> tuple[float, int | None]:
@@ -139,8 +129,8 @@ _CUT = 0.5
 _IDLE = 20  # iterations after which a plane of weight 0 is dropped
 _MOST_PLANES = 500
 _MAX_ITER = 100_000
-_TRIALS = 12
-_PRECISION = 0.1  # of the bracket in which the line search interpolates
+_FLAT = 0.1  # share of the slope that may remain where a line search ends
+_PRECISION = 0.1  # or of the bracket in which it interpolates
 _SAMPLE = 4_000  # rows on which a line is searched first
 # If the gap falls by less than this share in so many iterations, rounding is to blame: O(1/tol) iterations do better.
 _PROGRESS, _PATIENCE = 1e-3, 100
@@ -260,7 +250,7 @@ def minimise_by_planes(  # noqa: C901, PLR0912, PLR0915 - the steps of one metho
         direction, moved = target - best.coef, target_scores - best.scores
         is_plain = search is None
         if search is not None:
-            length = search.length(best, direction, moved)
+            length = search.length(best, direction, moved, model - best.value)
             coef, scores = best.coef + length * direction, best.scores + length * moved
             point = objective.at_scores(scores)
             value = float(point.value) + alpha * float(coef @ coef)
@@ -291,14 +281,8 @@ def minimise_by_planes(  # noqa: C901, PLR0912, PLR0915 - the steps of one metho
             break
         # 4. The plane at the point: a'w + (loss(v) - a'v).
         planes.add(objective.pull_back(point.score_gradient), point.offset)
-    return Solution(
-        best.coef,
-        status,
-        n_iter=len(history),
-        n_reads=objective.n_reads - reads,
-        certificate=gap,
-        gain=gap + decrease,
-        history=history,
+    return Solution.proved(
+        best.coef, status, history, decrease, objective.n_reads - reads, n_iter=len(history)
     )
 
 
@@ -325,38 +309,12 @@ class _LineSearch:
             self._n_sampled *= 4
             self._sample = self._objective.sample(self._n_sampled)
 
-    def length(self, best: _Best, direction: Floats, moved: Floats) -> float:
-        """Return how far to go from the best point; the bracket of the slope's zero shrinks by its secant."""
-        cross, square = float(best.coef @ direction), float(direction @ direction)
+    def length(self, best: _Best, direction: Floats, moved: Floats, slope: float) -> float:
+        """Return how far to go from the best point, where the model promises a slope: at a kink there is no other."""
         scores, objective = best.scores, self._objective
         if self._sample is not None:
             rows, objective = self._sample
             scores, moved = scores[rows], moved[rows]
-
-        def slope_at(length: float) -> float:
-            loss = objective.at_scores(scores + length * moved).score_gradient @ moved
-            return float(loss) + 2 * self._alpha * (cross + length * square)
-
-        low, high, length = 0.0, np.inf, 1.0
-        low_slope = high_slope = 0.0
-
-        def secant() -> float:
-            return low - low_slope * (high - low) / (high_slope - low_slope)
-
-        for _ in range(_TRIALS):
-            slope = slope_at(length)
-            if slope < 0:
-                low, low_slope = length, slope
-            else:
-                high, high_slope = length, slope
-            if np.isinf(high):
-                length *= 2
-                continue
-            if low > 0 and high - low <= _PRECISION * high:
-                break
-            if low == 0:
-                length = high / 4  # the first models reach far beyond the minimum
-                continue
-            margin = 0.1 * (high - low)
-            length = float(np.clip(secant(), low + margin, high - margin))
-        return secant() if low > 0 and np.isfinite(high) else length
+        at = line(partial(loss_at, objective), best.coef, direction, scores, moved, self._alpha)
+        found = search_line(at, at(0.0).value, slope, 1.0, flat=_FLAT, precision=_PRECISION)
+        return 0.0 if found is None else found.length

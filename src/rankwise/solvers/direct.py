@@ -43,7 +43,7 @@ __all__ = [
     "is_positive",
 ]
 
-_UNLIKE = 1e8  # diagonal entries of H + αI: columns that differ by 1e4 leave the small eigenvalues half of their digits
+_UNLIKE = 1e6  # diagonal entries of H + αI: columns that differ by 1e4 leave the small eigenvalues half of their digits
 
 
 class EigenFactor:

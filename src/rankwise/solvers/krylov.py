@@ -34,6 +34,7 @@ the time that forming the matrix would take.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
@@ -53,6 +54,7 @@ __all__ = [
     "basis_bytes",
     "conjugate_gradients",
     "dots",
+    "newton_step",
     "relative_residual",
 ]
 
@@ -135,6 +137,49 @@ def conjugate_gradients(
         certificate=gap,
         history=history,
     )
+
+
+class RoughStep(NamedTuple):
+    """A step that solves Newton's equation about, what its directions moved, and ``-g - Hd``."""
+
+    step: Floats
+    moved: Floats
+    residual: Floats
+    n_iter: int
+
+
+def newton_step(
+    product: Callable[[Floats], tuple[Floats, Floats]],
+    gradient: Floats,
+    precondition: Callable[[Floats], Floats],
+    *,
+    forcing: float,
+    most: float = np.inf,
+) -> RoughStep:
+    """Solve ``Hd = -g`` by conjugate gradients, until a share `forcing` of the gradient is left.
+
+    Parameters
+    ----------
+    product : callable
+        Returns ``Hd``, and something else that is linear in d, such as scores.
+    most : float
+        At most so many iterations.
+    """
+    step, moved, residual = np.zeros_like(gradient), np.zeros(()), -gradient
+    direction = precondition(residual)
+    rho = float(residual @ direction)
+    target, n_iter = forcing**2 * rho, 0
+    while rho > target and n_iter < min(2 * gradient.size + 10, most):
+        image, moves = product(direction)
+        share = rho / float(direction @ image)
+        step += share * direction
+        moved = moved + share * moves
+        residual -= share * image
+        solved = precondition(residual)
+        before, rho = rho, float(residual @ solved)
+        direction = solved + rho / before * direction
+        n_iter += 1
+    return RoughStep(step, moved, residual, n_iter)
 
 
 def dots(a: Floats, b: Floats) -> Floats:

@@ -18,14 +18,12 @@ never takes ``w = 0`` for the minimum while anything pulls. Gains may be far bel
 (where alpha is large beside the columns); so gradients measure the gap as well, and convexity the gain:
 ``F(0) - F(w) >= α‖w‖² - ∇F(w)'w``, of which nothing cancels.
 
-Truncated Newton in a trust region, for smooth losses of linear scores: squared hinge, logistic.
+Truncated Newton with a line search, for smooth losses of linear scores: squared hinge, logistic.
 
-Conjugate gradients solve Newton's equation inexactly inside a ball (Steihaug), and the ball grows and shrinks with how
-well the quadratic model predicted the decrease (TRON of Lin, Weng and Keerthi, which LIBLINEAR builds on; Chapelle and
-Keerthi's PRSVM is a Newton method of this kind). Departures: products are made in score space, ``X'(D(Xd))``, so that
-the scores of the step come with it and a trial reads no data; and the search stops at a proved gap, ``‖∇F‖²/(4α)`` or
-better, instead of a relative gradient. Conjugate gradients are preconditioned, and the ball is one in the
-preconditioner's norm: columns of very different scales do not shrink it.
+Preconditioned conjugate gradients solve Newton's equation inexactly (Chapelle and Keerthi's PRSVM is a Newton method of
+this kind; LIBLINEAR went from a trust region to a line search, too). Departures: products are made in score space,
+``X'(D(Xd))``, so that the scores of the step come with it and a trial reads no data; and the search stops at a proved
+gap, ``‖∇F‖²/(4α)`` or better, instead of a relative gradient.
 
 Limited-memory BFGS: directions from the last few steps, and a line search that reads no data.
 
@@ -49,6 +47,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -56,7 +55,7 @@ import numpy as np
 from rankwise.arrays import Floats
 from rankwise.objectives import MarginObjective, MarginPoint
 from rankwise.pairs.graph import SmoothedHinge
-from rankwise.solvers.krylov import Curvature, Preconditioner
+from rankwise.solvers.krylov import Curvature, Preconditioner, newton_step
 from rankwise.solvers.solution import Monitor, Solution, Status
 
 __all__ = [
@@ -64,6 +63,8 @@ __all__ = [
     "LowerBound",
     "StoppingRule",
     "Trial",
+    "line",
+    "loss_at",
     "minimise_by_newton",
     "minimise_smoothed",
     "search_line",
@@ -157,22 +158,16 @@ def solve_linear_limit(objective: MarginObjective, rule: StoppingRule, gradient:
     decrease = rule.decrease(float(point.value) + alpha * float(coef @ coef), coef, change)
     if gap > rule.allowed(gap, decrease):
         return None
-    n_reads = objective.n_reads - reads
-    return Solution(
-        coef, Status.CONVERGED, n_iter=1, n_reads=n_reads, certificate=gap, gain=gap + decrease, history=[gap]
-    )
+    return Solution.proved(coef, Status.CONVERGED, [gap], decrease, objective.n_reads - reads, n_iter=1)
 
 
 _MAX_ITER = 1000
 _FORCING = 0.3  # Newton's equation is solved to this share of the gradient
-_ACCEPT = 1e-4  # share of the predicted decrease that makes a step acceptable
-_POOR, _GOOD = 0.25, 0.75  # shares below and above which the region shrinks and grows
-_SHRINK, _GROW = 0.25, 4.0
 _ROUNDING = 4 * np.finfo(np.float64).eps  # share of the value below which a decrease cannot be seen
 _STEADY = 0.9  # share of the gradient that may remain after a step whose decrease cannot be seen
 
 
-def minimise_by_newton(  # noqa: C901 - the steps of one method, in the order of its paper
+def minimise_by_newton(
     objective: MarginObjective,
     alpha: float,
     *,
@@ -195,7 +190,6 @@ def minimise_by_newton(  # noqa: C901 - the steps of one method, in the order of
     value = float(point.value) + alpha * float(coef @ coef)
     bound = LowerBound(alpha)
     gradient = _gradient(point, coef, alpha, bound)
-    radius = np.inf  # the first step is Newton's own: the region is known after it
     history: list[float] = []
     status = Status.MAX_ITER
     while True:
@@ -210,34 +204,50 @@ def minimise_by_newton(  # noqa: C901 - the steps of one method, in the order of
             break
         if preconditioner.is_due:
             preconditioner.update(point.score_hessian_diagonal())
-            radius = np.inf  # it was one of the old norm
-        step = _newton_step(objective, point, gradient, alpha, radius, preconditioner)
-        new_coef, new_scores = coef + step.coef, scores + step.scores
-        new_point = objective.at_scores(new_scores)
-        new_value = float(new_point.value) + alpha * float(new_coef @ new_coef)
-        achieved = value - new_value
-        if step.predicted <= _ROUNDING * abs(value):
+        step = newton_step(
+            partial(_product, objective, point, alpha),
+            gradient,
+            preconditioner.solve,
+            forcing=_FORCING,
+            most=preconditioner.n_plain,
+        )
+        slope, curved = float(step.step @ gradient), float(step.step @ (-gradient - step.residual))
+        preconditioner.learn(step.step, curved, step.n_iter)
+        at = line(partial(loss_at, objective), coef, step.step, scores, step.moved, alpha)
+        trial = search_line(at, value, slope, 1.0)
+        if trial is not None:
+            new_coef = coef + trial.length * step.step
+            new_gradient = _gradient(trial.point, new_coef, alpha, bound)
             # Values no longer tell, but slopes do: where X is large and alpha small, they still are the whole gap.
-            new_gradient = _gradient(new_point, new_coef, alpha, bound)
-            if np.linalg.norm(new_gradient) > _STEADY * np.linalg.norm(gradient):
-                # Pairs that contradict each other exactly leave slopes that are rounding errors alone.
-                status = Status.CONVERGED if gap <= rule.rounding else Status.STAGNATED
-                break
-            coef, scores, point, value, gradient = new_coef, new_scores, new_point, new_value, new_gradient
-            continue
-        if achieved < _POOR * step.predicted:
-            radius = _SHRINK * step.length
-        elif achieved > _GOOD * step.predicted and step.length > 0.9 * radius:
-            radius *= _GROW
-        elif np.isinf(radius):
-            radius = _GROW * step.length
-        if achieved > _ACCEPT * step.predicted:
-            coef, scores, point, value = new_coef, new_scores, new_point, new_value
-            gradient = _gradient(point, coef, alpha, bound)
-        elif _SHRINK * np.linalg.norm(step.coef) <= np.finfo(np.float64).eps * np.linalg.norm(coef):
-            status = Status.STAGNATED
+            cannot_be_seen = -slope - curved / 2 <= _ROUNDING * abs(value)
+        if trial is None or (
+            cannot_be_seen and np.linalg.norm(new_gradient) > _STEADY * np.linalg.norm(gradient)
+        ):
+            # Pairs that contradict each other exactly leave slopes that are rounding errors alone.
+            status = Status.CONVERGED if gap <= rule.rounding else Status.STAGNATED
             break
-    return _ended(coef, status, history, decrease, objective.n_reads - reads)
+        coef, scores, point, gradient = (
+            new_coef,
+            scores + trial.length * step.moved,
+            trial.point,
+            new_gradient,
+        )
+        value = float(point.value) + alpha * float(coef @ coef)
+    return Solution.proved(coef, status, history, decrease, objective.n_reads - reads)
+
+
+def loss_at(objective: MarginObjective, scores: Floats) -> tuple[float, Floats, MarginPoint]:
+    """Return the loss at scores, its gradient there, and the point."""
+    point = objective.at_scores(scores)
+    return float(point.value), point.score_gradient, point
+
+
+def _product(
+    objective: MarginObjective, point: MarginPoint, alpha: float, v: Floats
+) -> tuple[Floats, Floats]:
+    """Apply the Hessian of the objective, and return how v moves the scores."""
+    moved = objective.scores(v)
+    return objective.pull_back(point.score_hessian_product(moved)) + 2 * alpha * v, moved
 
 
 def _begin(objective: MarginObjective, start: Floats | None) -> tuple[Floats, Floats, MarginPoint, float]:
@@ -251,87 +261,10 @@ def _begin(objective: MarginObjective, start: Floats | None) -> tuple[Floats, Fl
     return start.copy(), scores, objective.at_scores(scores), at_zero
 
 
-def _ended(coef: Floats, status: Status, history: list[float], decrease: float, n_reads: int) -> Solution:
-    """Return the solution with the last gap, after the start and as many iterations as there were."""
-    gap = history[-1]
-    return Solution(
-        coef,
-        status,
-        n_iter=len(history) - 1,
-        n_reads=n_reads,
-        certificate=gap,
-        gain=gap + decrease,
-        history=history,
-    )
-
-
-@dataclass(frozen=True)
-class _Step:
-    """A step inside the region, how it moves the scores, its length, and the decrease that the model predicts."""
-
-    coef: Floats
-    scores: Floats
-    length: float
-    predicted: float
-
-
 def _gradient(point: MarginPoint, coef: Floats, alpha: float, bound: LowerBound) -> Floats:
     plane = point.gradient
     bound.add(plane, point.offset)
     return plane + 2 * alpha * coef
-
-
-def _newton_step(
-    objective: MarginObjective,
-    point: MarginPoint,
-    gradient: Floats,
-    alpha: float,
-    radius: float,
-    preconditioner: Preconditioner,
-) -> _Step:
-    """Solve Newton's equation inexactly; lengths are in the preconditioner's norm."""
-    step, moved = np.zeros_like(gradient), objective.zero_scores()
-    residual = -gradient
-    direction = preconditioner.solve(residual)
-    rho = float(residual @ direction)
-    target = _FORCING**2 * rho
-    # Squared lengths of step and direction and their product, by the recurrences of Conn, Gould and Toint.
-    length, cross, square = 0.0, 0.0, rho
-    n_iter = 0
-    limit = min(2 * gradient.size + 10, preconditioner.n_plain)
-    while n_iter < limit:
-        if rho <= target:
-            break
-        n_iter += 1
-        direction_moves = objective.scores(direction)
-        image = objective.pull_back(point.score_hessian_product(direction_moves)) + 2 * alpha * direction
-        share = rho / float(direction @ image)
-        is_outside = length + share * (2 * cross + share * square) >= radius**2
-        if is_outside:
-            share = _to_boundary(length, cross, square, radius)
-        step += share * direction
-        moved += share * direction_moves
-        residual -= share * image
-        length += share * (2 * cross + share * square)
-        if is_outside:
-            break
-        solved = preconditioner.solve(residual)
-        before, rho = rho, float(residual @ solved)
-        ratio = rho / before
-        direction = solved + ratio * direction
-        cross = ratio * (cross + share * square)
-        square = rho + ratio**2 * square
-    curved = -gradient - residual  # the Hessian times the step
-    preconditioner.learn(step, float(step @ curved), n_iter)
-    predicted = -float(step @ gradient) - float(step @ curved) / 2
-    return _Step(step, moved, float(np.sqrt(max(length, 0.0))), predicted)
-
-
-def _to_boundary(length: float, cross: float, square: float, radius: float) -> float:
-    """Return how far along the direction the sphere is."""
-    c = radius**2 - length
-    root = float(np.sqrt(cross * cross + square * c))
-    return c / (cross + root) if cross > 0 else (root - cross) / square
 
 
 Point = TypeVar("Point")
@@ -390,8 +323,35 @@ class Trial(Generic[Point]):
     point: Point
 
 
+def line(
+    evaluate: Callable[[Floats], tuple[float, Floats, Point]],
+    coef: Floats,
+    direction: Floats,
+    scores: Floats,
+    moved: Floats,
+    alpha: float,
+) -> Callable[[float], Trial[Point]]:
+    """Return the objective along a line, on which scores are linear, so that no data are read."""
+    penalty, cross, square = (
+        alpha * float(a @ b) for a, b in ((coef, coef), (coef, direction), (direction, direction))
+    )
+
+    def at(length: float) -> Trial[Point]:
+        value, gradient, point = evaluate(scores + length * moved)
+        value += penalty + length * (2 * cross + length * square)
+        return Trial(length, value, float(gradient @ moved) + 2 * (cross + length * square), point)
+
+    return at
+
+
 def search_line(
-    at: Callable[[float], Trial[Point]], value: float, slope: float, first: float
+    at: Callable[[float], Trial[Point]],
+    value: float,
+    slope: float,
+    first: float,
+    *,
+    flat: float = _FLAT,
+    precision: float = 1e-12,
 ) -> Trial[Point] | None:
     """Find a step that satisfies Wolfe's conditions for a convex function with ``value`` and ``slope < 0`` at 0.
 
@@ -409,7 +369,7 @@ def search_line(
         decreases = trial.value <= value + (rounding if promised < rounding else -promised)
         if trial.value < value and (best is None or trial.value < best.value):
             best = trial
-        if decreases and abs(trial.slope) <= -_FLAT * slope:
+        if decreases and abs(trial.slope) <= -flat * slope:
             return trial
         if decreases and trial.slope < 0:
             low, low_slope = length, trial.slope
@@ -421,7 +381,7 @@ def search_line(
         secant = low - low_slope * (high - low) / (high_slope - low_slope) if high_slope > 0 else low
         margin = 0.1 * (high - low)
         length = float(np.clip(secant, low + margin, high - margin))
-        if high - low <= 1e-12 * high:
+        if high - low <= precision * high:
             break
     return best
 
@@ -438,14 +398,6 @@ _NEARLY_ALL = 0.999_999_999  # share of the margins: if so many are violated, th
 _MAX_SMOOTHED = 10_000
 # If neither gap nor slope falls by this share in so many iterations, rounding is to blame.
 _PROGRESS, _PATIENCE = 1e-3, 100
-
-
-@dataclass(frozen=True)
-class _Point:
-    """Where the search stands: the hinge and its smoothed form at the same scores."""
-
-    hinge: MarginPoint
-    smooth: SmoothedHinge
 
 
 def minimise_smoothed(  # noqa: C901, PLR0912, PLR0915 - the steps of one method, in the order of its paper
@@ -534,29 +486,10 @@ def minimise_smoothed(  # noqa: C901, PLR0912, PLR0915 - the steps of one method
             direction = memory.direction(gradient, preconditioner)
             slope = float(gradient @ direction)
         moved = objective.scores(direction)
-        value = smooth.value + penalty
-        cross, square = float(coef @ direction), float(direction @ direction)
-
-        def at(
-            length: float,
-            scores: Floats = scores,
-            moved: Floats = moved,
-            width: float = width,
-            penalty: float = penalty,
-            cross: float = cross,
-            square: float = square,
-        ) -> Trial[_Point]:
-            hinge = objective.at_scores(scores + length * moved)
-            smooth = hinge.smoothed(width)
-            return Trial(
-                length,
-                smooth.value + penalty + alpha * length * (2 * cross + length * square),
-                float(smooth.gradient @ moved) + 2 * alpha * (cross + length * square),
-                _Point(hinge, smooth),
-            )
-
+        at = line(partial(_smoothed_at, objective, width), coef, direction, scores, moved, alpha)
         # Without any idea of the curvature: where the slope, if it stayed, would use up what there is to gain.
         is_blind = len(memory) == 0 and preconditioner.is_identity
+        value = smooth.value + penalty
         trial = search_line(at, value, slope, -min(gap, value) / slope if is_blind else 1.0)
         if trial is None:
             if len(memory) == 0:
@@ -567,12 +500,21 @@ def minimise_smoothed(  # noqa: C901, PLR0912, PLR0915 - the steps of one method
         step = trial.length * direction
         coef = coef + step
         scores = scores + trial.length * moved
-        hinge, smooth = trial.point.hinge, trial.point.smooth
+        hinge, smooth = trial.point
         loss_gradient = objective.pull_back(smooth.gradient)
         change = loss_gradient + 2 * alpha * coef - gradient
         memory.add(step, change)
         preconditioner.learn(step, float(step @ change))
-    return _ended(best, status, history, decrease, objective.n_reads - reads)
+    return Solution.proved(best, status, history, decrease, objective.n_reads - reads)
+
+
+def _smoothed_at(
+    objective: MarginObjective, width: float, scores: Floats
+) -> tuple[float, Floats, tuple[MarginPoint, SmoothedHinge]]:
+    """Return the smoothed hinge at scores, its gradient there, and both hinges."""
+    hinge = objective.at_scores(scores)
+    smooth = hinge.smoothed(width)
+    return smooth.value, smooth.gradient, (hinge, smooth)
 
 
 def _remaining(gradient: Floats, rule: StoppingRule, preconditioner: Preconditioner) -> float:

@@ -97,3 +97,20 @@ class Solution:
     rank: int | None = None
     spectrum: Spectrum | None = None
     n_restarts: int = 0
+
+    @classmethod
+    def proved(
+        cls,
+        coef: Floats,
+        status: Status,
+        history: list[float],
+        decrease: float,
+        n_reads: int,
+        n_iter: int | None = None,
+    ) -> Solution:
+        """Return a solution by its gaps, of which the first is that of the start, and its decrease since ``w = 0``."""
+        steps = len(history) - 1 if n_iter is None else n_iter
+        gap = history[-1] if history else float("inf")
+        return cls(
+            coef, status, n_iter=steps, n_reads=n_reads, certificate=gap, gain=gap + decrease, history=history
+        )
