@@ -32,9 +32,10 @@ def public_names():
 
 
 def signature(function):
-    """Return names, kinds and defaults of parameters, without types."""
+    """Return names, kinds and defaults of parameters, without types; keyword-only ones in alphabetical order."""
     found = inspect.signature(function)
     bare = [one.replace(annotation=one.empty) for one in found.parameters.values() if one.name != "self"]
+    bare.sort(key=lambda one: (one.kind, one.name if one.kind is one.KEYWORD_ONLY else ""))
     return str(found.replace(parameters=bare, return_annotation=found.empty))
 
 

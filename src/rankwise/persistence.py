@@ -26,7 +26,7 @@ from importlib import import_module
 from inspect import signature
 from numbers import Integral, Real
 from types import SimpleNamespace, UnionType
-from typing import Any, BinaryIO, Union, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Any, BinaryIO, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 import numpy as np
 import scipy.sparse as sp
@@ -507,6 +507,8 @@ def _fits(value: Any, hint: Any) -> bool:  # noqa: PLR0911 - one branch per kind
         return True
     if kind in {Union, UnionType}:
         return any(_fits(value, one) for one in inner)
+    if kind is Literal:
+        return value in inner
     if is_typeddict(kind):
         hints = _hints(kind)
         return isinstance(value, dict) and all(_fits(one, hints.get(key, Any)) for key, one in value.items())

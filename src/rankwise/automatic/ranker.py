@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any, ClassVar, Never
 
 import numpy as np
@@ -26,7 +26,6 @@ from rankwise.arrays import (
     Labels,
     Matrix,
     MatrixLike,
-    RandomSource,
     Splits,
     is_sparse,
 )
@@ -50,8 +49,16 @@ from rankwise.data.duels import read_duels
 from rankwise.data.validation import check_alphas, check_choice, check_names, read_seed
 from rankwise.design import Design
 from rankwise.estimators.additive import AdditiveMixin
-from rankwise.estimators.base import NOT_NEGATIVE, POSITIVE, Constraints
-from rankwise.estimators.fitted import is_on_cluster, refuse_unknown
+from rankwise.estimators.fitted import is_on_cluster
+from rankwise.estimators.parameters import (
+    NOT_NEGATIVE,
+    POSITIVE,
+    SPLITTERS,
+    estimator,
+    one_of,
+    parameter,
+    refuse_unknown,
+)
 from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError, UndefinedMetricError
 from rankwise.exporters.targets import TARGETS, check_exportable
 from rankwise.exporters.targets import exportable_to as formula_exportable_to
@@ -70,6 +77,7 @@ _OUTER_FOLDS = 5
 _SMALL, _FEW_QUERIES, _FEW_ROWS = 500, 30, 3000
 
 
+@estimator()
 class AutoRanker(CalibratedRanker):
     """Choose a model by held-out scores: linear, curves, or curves and surfaces; and fit it.
 
@@ -179,51 +187,32 @@ class AutoRanker(CalibratedRanker):
 
     __metadata_request__predict: ClassVar[dict[str, bool]] = {"qid": True}
 
-    best_estimator_: BaseEstimator
-    encoder_: TableEncoder | None
-    candidates_: CandidateTable
-    metric_: Metric
-    best_score_: float
-    expected_score_: float
-    expected_interval_: list[float]
-    cv_: str
-    skipped_: list[str]
-    search_: Search
-    is_dense_: bool
-    coded: CodedTable | None = None  # of the table that is being fitted
+    scoring: str | Metric = parameter(default="auto", kw_only=False)
+    prefer: str = one_of(PREFERENCES, default="readable")
+    cv: object = parameter(*SPLITTERS, default="auto")
+    methods: str | Sequence[str] = "auto"
+    alphas: ArrayLike | None = None
+    fixed: dict[str, object] | None = parameter(Mapping, None, default=None)
+    target: str | None = parameter(StrOptions(set(TARGETS)), None, default=None)
+    effort: float = parameter(POSITIVE, default=1.0)
+    time_limit: float | None = parameter(NOT_NEGATIVE, None, default=None)
+    estimate: bool = True
+    rivals: Sequence[BaseEstimator] = parameter(list, tuple, default=())
+    calibration: str = one_of(("isotonic",), default="sigmoid")
+    encoder: TableEncoder | str | None = "auto"
 
-    def __init__(
-        self,
-        scoring: str | Metric = "auto",
-        *,
-        prefer: str = "readable",
-        cv: object = "auto",
-        methods: str | Sequence[str] = "auto",
-        alphas: ArrayLike | None = None,
-        fixed: dict[str, object] | None = None,
-        target: str | None = None,
-        effort: float = 1.0,
-        time_limit: float | None = None,
-        estimate: bool = True,
-        rivals: Sequence[BaseEstimator] = (),
-        calibration: str = "sigmoid",
-        encoder: TableEncoder | str | None = "auto",
-        random_state: RandomSource = 0,
-        n_threads: int | None = None,
-    ) -> None:
-        self._store(locals())
+    best_estimator_: BaseEstimator = field(init=False)
+    encoder_: TableEncoder | None = field(init=False)
+    candidates_: CandidateTable = field(init=False)
+    metric_: Metric = field(init=False)
+    expected_score_: float = field(init=False)
+    expected_interval_: list[float] = field(init=False)
+    skipped_: list[str] = field(init=False)
+    search_: Search = field(init=False)
+    is_dense_: bool = field(init=False)
+    coded: CodedTable | None = field(init=False)  # of the table that is being fitted
 
     _takes_outputs = False
-    _parameter_constraints: ClassVar[Constraints] = {
-        **CalibratedRanker._parameter_constraints,
-        "calibration": [StrOptions({"sigmoid", "isotonic"})],
-        "effort": [POSITIVE],
-        "fixed": [Mapping, None],
-        "prefer": [StrOptions(set(PREFERENCES))],
-        "rivals": [list, tuple],
-        "target": [StrOptions(set(TARGETS)), None],
-        "time_limit": [NOT_NEGATIVE, None],
-    }
     # The pairs of a choice are all that labels order; what candidates make of ties is in `fixed`.
     ties: ClassVar[Ties] = "include"
     cost: ClassVar[Cost] = "magnitude"

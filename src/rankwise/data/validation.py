@@ -16,11 +16,6 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse.linalg import LinearOperator
-from sklearn.utils._param_validation import (
-    InvalidParameterError,
-    StrOptions,
-    validate_parameter_constraints,
-)
 from sklearn.utils.validation import validate_data
 
 from rankwise.arrays import (
@@ -48,26 +43,6 @@ _ROWS_AT_ONCE = 512
 
 
 # --- parameters ---
-
-
-def check_parameters(
-    caller: str,
-    constraints: Mapping[str, list[Any]],
-    given: Mapping[str, object],
-    defaults: Mapping[str, object],
-) -> None:
-    """Raise unless parameters satisfy scikit-learn's constraints on them."""
-    for name, value in given.items():
-        if name not in constraints:
-            continue
-        try:
-            validate_parameter_constraints({name: constraints[name]}, {name: value}, caller)
-        except InvalidParameterError as error:
-            options = [one.options for one in constraints[name] if isinstance(one, StrOptions)]
-            close = get_close_matches(str(value), [word for words in options for word in words], n=1)
-            default = f"leave {name} out for its default, {defaults.get(name)!r}."
-            hint = f"did you mean {close[0]!r}?" if close else default
-            raise InvalidInputError(str(error), hint) from None
 
 
 def check_choice(name: str, value: object, choices: Iterable[str]) -> str:

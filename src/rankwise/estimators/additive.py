@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from numbers import Integral
-from typing import ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -29,22 +29,30 @@ from rankwise.additive.parameters import (
 from rankwise.additive.shapes import FittedCurve, FittedSurface, FittedTerms
 from rankwise.additive.squared import SquaredSearch
 from rankwise.additive.training import LOSSES
-from rankwise.arrays import AnyArray, ArrayLike, Floats, MatrixLike, RandomSource
+from rankwise.arrays import AnyArray, ArrayLike, Floats, MatrixLike
 from rankwise.data.columns import is_table_like
 from rankwise.data.columns import read_columns as read_table
 from rankwise.data.containers import as_array
 from rankwise.data.validation import check_alphas
 from rankwise.design.additive import predict
 from rankwise.design.terms import Curve, Terms
-from rankwise.estimators.base import POSITIVE, SHARE, Constraints, Ranker, say
-from rankwise.estimators.docstrings import like
+from rankwise.estimators.base import Ranker, say
+from rankwise.estimators.parameters import (
+    POSITIVE,
+    POSITIVE_SHARE,
+    SHARE,
+    SPLITTERS,
+    estimator,
+    one_of,
+    parameter,
+)
 from rankwise.estimators.rank_rls import RankRLS, RankRLSCV
 from rankwise.estimators.rank_svm import RankSVM
 from rankwise.exceptions import InvalidInputError, NoPairsError, UndefinedMetricError
 from rankwise.fitting.notices import Notice
 from rankwise.fitting.problem import Problem
 from rankwise.metrics import Metric
-from rankwise.pairs.labels import Cost, Ties
+from rankwise.pairs.labels import COSTS, QUERY_WEIGHTS, TIES, Cost, QueryWeight, Ties
 from rankwise.pairs.plan import Plan
 from rankwise.preprocessing.column_steps import knots_as_written
 from rankwise.preprocessing.table_encoder import TableEncoder
@@ -68,35 +76,34 @@ MOST_COLUMNS = 5000  # of a model of curves; text has more, and pairs of columns
 # Numbers of surfaces that "auto" tries, while they help.
 AUTO_COUNTS = (0, 5, 20, 80, 160)
 _KNOTS = Interval(Integral, 2, None, closed="left")
+_ROUNDS = Interval(Integral, 0, None, closed="left")
 
 
+@estimator()
 class AdditiveMixin(BaseEstimator):  # type: ignore[misc]
     """Adds curves and surfaces, missing values and categories."""
 
-    duality_gap_: float
-    loss_: str
-
     _coefficients = "values_"
     _has_gap = True
-    _parameter_constraints: ClassVar[Constraints] = {
-        **Ranker._parameter_constraints,
-        "adaptive": [Interval(Integral, 0, None, closed="left")],
-        "alpha": [POSITIVE],
-        "loss": [StrOptions(set(LOSSES))],
-        "penalty": [StrOptions(set(PENALTIES))],
-        "selective": [Interval(Integral, 0, None, closed="left")],
-        "tol": [SHARE],
-    }
     _takes_missing = True
     _takes_outputs = False
+    loss: str = one_of(LOSSES, default="squared_hinge")
+    penalty: str = one_of(PENALTIES, default="difference")
+    query_weight: QueryWeight = one_of(QUERY_WEIGHTS, default="equal")
+    ties: Ties = one_of(TIES, default="include")
+    cost: Cost = one_of(COSTS, default="magnitude")
+    monotone: Mapping[int | str, int] | Sequence[int] | None = None
+    categorical: Sequence[int | str] | None = None
+    tol: float = parameter(SHARE, default=1e-3)
+    max_iter: int | None = None
 
-    terms_: Terms
-    constant_columns_: npt.NDArray[np.int64]
-    interactions_: npt.NDArray[np.int64]
-    values_: Floats
-    shares_: Floats
-    importances_: Floats
-    encoder_: TableEncoder
+    terms_: Terms = field(init=False)
+    constant_columns_: npt.NDArray[np.int64] = field(init=False)
+    interactions_: npt.NDArray[np.int64] = field(init=False)
+    values_: Floats = field(init=False)
+    shares_: Floats = field(init=False)
+    importances_: Floats = field(init=False)
+    encoder_: TableEncoder = field(init=False)
 
     def predict(self, X: MatrixLike) -> Floats:  # noqa: D102 - as in RankingMixin
         check_is_fitted(self)
@@ -247,7 +254,7 @@ class AdditiveMixin(BaseEstimator):  # type: ignore[misc]
         self.loss_, self.n_iter_ = self.loss, max(1, solution.n_iter)
         self._forget("duality_gap_")
         if self.loss != "squared":
-            self.duality_gap_ = float(solution.certificate)
+            self.__dict__["duality_gap_"] = float(solution.certificate)
         if solution.status.is_good:
             return []
         what = (
@@ -257,7 +264,7 @@ class AdditiveMixin(BaseEstimator):  # type: ignore[misc]
         return [Notice(what, "raise max_iter or tol, or use a larger alpha")]
 
 
-@like(RankRLS, RankSVM)
+@estimator(RankRLS, RankSVM)
 class AdditiveRanker(AdditiveMixin, Ranker):
     """Rank by a sum of curves of single columns and surfaces of pairs of columns.
 
@@ -359,36 +366,15 @@ class AdditiveRanker(AdditiveMixin, Ranker):
     True
     """
 
-    def __init__(
-        self,
-        alpha: float = 1e-3,
-        *,
-        n_knots: int = 8,
-        interactions: Interactions = "auto",
-        surface_knots: int = 5,
-        loss: str = "squared_hinge",
-        penalty: str = "difference",
-        adaptive: int = 0,
-        selective: int = 0,
-        query_weight: str = "equal",
-        ties: str = "include",
-        cost: str = "magnitude",
-        monotone: Mapping[int | str, int] | Sequence[int] | None = None,
-        categorical: Sequence[int | str] | None = None,
-        tol: float = 1e-3,
-        max_iter: int | None = None,
-        scoring: str | Metric = "pairwise_error",
-        validation_fraction: float = 0.2,
-        random_state: RandomSource = 0,
-        n_threads: int | None = None,
-    ) -> None:
-        self._store(locals())
+    alpha: float = parameter(POSITIVE, default=1e-3, kw_only=False)
+    n_knots: int = parameter(_KNOTS, default=8)
+    interactions: Interactions = "auto"
+    surface_knots: int = parameter(_KNOTS, default=5)
+    adaptive: int = parameter(_ROUNDS, default=0)
+    selective: int = parameter(_ROUNDS, default=0)
+    scoring: str | Metric = "pairwise_error"
+    validation_fraction: float = parameter(POSITIVE_SHARE, default=0.2)
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        **AdditiveMixin._parameter_constraints,
-        "n_knots": [_KNOTS],
-        "surface_knots": [_KNOTS],
-    }
     # An `eval_set` is of use to ``interactions="auto"`` alone, and of no harm otherwise.
     _looks_at_eval_set = True
 
@@ -404,7 +390,7 @@ class AdditiveRanker(AdditiveMixin, Ranker):
         if is_auto:
             count = self._choose_count(problem, knots, eval_set)
         elif listed is None:
-            count = int(self.interactions)
+            count = int(self.interactions)  # type: ignore[arg-type]
         fit = AdditiveFit(blueprint, problem.training())
         sample = partial(replace(problem, data=data).sample, blueprint)
         del problem  # and the codes of its curves
@@ -460,7 +446,7 @@ class Watch:
     search: Search | None = None
 
 
-@like(AdditiveRanker, RankRLSCV)
+@estimator(AdditiveRanker, RankRLSCV)
 class AdditiveRankerCV(AdditiveMixin, Ranker):
     """`AdditiveRanker` with alpha, knots and the number of surfaces chosen on held-out rows or pairs.
 
@@ -541,46 +527,25 @@ class AdditiveRankerCV(AdditiveMixin, Ranker):
     '3 folds of queries'
     """
 
-    alpha_: float
-    best_score_: float
-    n_knots_: int
-    surface_knots_: int
-    adaptive_: int
-    selective_: int
-    cv_results_: dict[str, AnyArray]
-
     _grid = DEFAULT_ALPHAS
-    watch: Watch | None = None  # set by AutoRanker, which reads the held-out scores of the search
-    _parameter_constraints: ClassVar[Constraints] = {
-        **AdditiveMixin._parameter_constraints,
-        "n_knots": [StrOptions({"auto"}), _KNOTS, "array-like"],
-        "surface_knots": [StrOptions({"auto"}), _KNOTS, "array-like"],
-    }
+    watch: Watch = field(init=False)  # set by AutoRanker
 
-    def __init__(
-        self,
-        alphas: ArrayLike = DEFAULT_ALPHAS,
-        *,
-        n_knots: str | int | Sequence[int] = "auto",
-        interactions: Interactions | Sequence[int] = "auto",
-        cv: object = "auto",
-        scoring: str | Metric = "pairwise_error",
-        surface_knots: str | int | Sequence[int] = "auto",
-        loss: str = "squared_hinge",
-        penalty: str = "difference",
-        adaptive: int = 2,
-        selective: int = 8,
-        query_weight: str = "equal",
-        ties: str = "include",
-        cost: str = "magnitude",
-        monotone: Mapping[int | str, int] | Sequence[int] | None = None,
-        categorical: Sequence[int | str] | None = None,
-        tol: float = 1e-3,
-        max_iter: int | None = None,
-        random_state: RandomSource = 0,
-        n_threads: int | None = None,
-    ) -> None:
-        self._store(locals())
+    alphas: ArrayLike = parameter(default=DEFAULT_ALPHAS, kw_only=False)
+    n_knots: str | int | Sequence[int] = parameter(StrOptions({"auto"}), _KNOTS, "array-like", default="auto")
+    interactions: Interactions | Sequence[int] = "auto"
+    cv: object = parameter(*SPLITTERS, default="auto")
+    scoring: str | Metric = "pairwise_error"
+    surface_knots: str | int | Sequence[int] = parameter(
+        StrOptions({"auto"}), _KNOTS, "array-like", default="auto"
+    )
+    adaptive: int = parameter(_ROUNDS, default=2)
+    selective: int = parameter(_ROUNDS, default=8)
+
+    n_knots_: int = field(init=False)
+    surface_knots_: int = field(init=False)
+    adaptive_: int = field(init=False)
+    selective_: int = field(init=False)
+    cv_results_: dict[str, AnyArray] = field(init=False)
 
     def _learn(self, data: Problem, eval_set: Plan | None) -> None:
         """Try the settings, and fit the best one on all rows."""
@@ -603,7 +568,7 @@ class AdditiveRankerCV(AdditiveMixin, Ranker):
         held_out = self._plan(problem.data, eval_set)
         n_scored, self.cv_ = scored_folds(self.cv, held_out, data.pairs)
         splits = problem.splits(held_out, self._metric)[: max(n_scored, 1)]
-        watch = self.watch or Watch()
+        watch = getattr(self, "watch", Watch())
         watch.search = search = Search(problem.blueprints, splits, wanted, problem.tol, watch.deadline)
         best = search.run()
         found = search.fit_best(AdditiveFit(search.blueprint, problem.training()))
@@ -668,7 +633,7 @@ class AdditiveRankerCV(AdditiveMixin, Ranker):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        given = self.interactions
+        given: Any = self.interactions
         lists_counts = not isinstance(given, str) and as_array("interactions", given).ndim == 1
         for one in given if lists_counts and len(given) else [given]:
             check_interactions(one)

@@ -5,21 +5,17 @@ from __future__ import annotations
 import warnings
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from numbers import Integral, Real
-from typing import Any, ClassVar, Never, Self
+from typing import ClassVar, Never, Self
 
 import numpy as np
-import numpy.typing as npt
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import HasMethods, Interval, StrOptions
 
-from rankwise.arrays import ArrayLike, Floats, Importance, Labels, Matrix, MatrixLike
+from rankwise.arrays import ArrayLike, Floats, Importance, Labels, Matrix, MatrixLike, RandomSource
 from rankwise.data.validation import (
     check_alphas,
     check_choice,
     check_importance,
     check_pairs,
-    check_parameters,
     check_qid,
     check_weights,
     pairs_of_eval_set,
@@ -27,14 +23,14 @@ from rankwise.data.validation import (
     rows_of_eval_set,
 )
 from rankwise.design import Design, as_design, shifted_design
-from rankwise.estimators.fitted import RankingMixin, is_on_cluster, refuse_unknown
+from rankwise.estimators.fitted import RankingMixin, is_on_cluster
+from rankwise.estimators.parameters import check_parameters, estimator, parameter, refuse_unknown
 from rankwise.exceptions import InvalidInputError, caller_level
 from rankwise.fitting.notices import Notice
 from rankwise.fitting.problem import Problem
-from rankwise.kernels import KERNELS
 from rankwise.metrics import Metric
 from rankwise.pairs.labelled import LabelPairs, row_scorer
-from rankwise.pairs.labels import COSTS, QUERY_WEIGHTS, TIES, Cost, Ties
+from rankwise.pairs.labels import Cost, Ties
 from rankwise.pairs.listed import PreferencePairs, pair_scorer
 from rankwise.pairs.pairs import Pairs
 from rankwise.pairs.plan import Plan
@@ -49,20 +45,14 @@ from rankwise.selection.plan import (
     plan_of,
 )
 from rankwise.selection.result import WRITTEN, Selection, one_or_all, resolve_scoring
-from rankwise.selection.surface import AVERAGING, METHODS
 
-__all__ = ["COUNT", "NOT_NEGATIVE", "POSITIVE", "SHARE", "Constraints", "Ranker", "say"]
+__all__ = ["Ranker", "say"]
 
 # Differences below this share of the largest one dominate the relative cost.
 _NEAR_TIE = 1e-4
 
-Constraints = dict[str, list[Any]]
-COUNT = Interval(Integral, 1, None, closed="left")
-NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
-POSITIVE = Interval(Real, 0, None, closed="neither")
-SHARE = Interval(Real, 0, 1, closed="left")
 
-
+@estimator()
 class Ranker(RankingMixin, BaseEstimator):  # type: ignore[misc]
     """The base of the estimators: everything that does not depend on how a model is found."""
 
@@ -70,54 +60,13 @@ class Ranker(RankingMixin, BaseEstimator):  # type: ignore[misc]
     _has_gap: ClassVar[bool] = False
     # Where the coefficients of a model are kept, if it has some.
     _coefficients: ClassVar[str] = "coef_"
-    # Parameters that several estimators share: one name has one meaning.
-    _parameter_constraints: ClassVar[Constraints] = {
-        "alpha": [NOT_NEGATIVE],
-        "averaging": [StrOptions(set(AVERAGING))],
-        "cost": [StrOptions(set(COSTS))],
-        "cv": [Interval(Integral, 2, None, closed="left"), HasMethods("split"), list, tuple],
-        "early_stopping": ["boolean"],
-        "kernel": [StrOptions(set(KERNELS)), callable],
-        "kernel_params": [Mapping, None],
-        "max_iter": [COUNT, None],
-        "memory_limit": [COUNT, None],
-        "method": [StrOptions({"auto", *METHODS})],
-        "n_threads": [COUNT, None],
-        "patience": [COUNT],
-        "query_weight": [StrOptions(set(QUERY_WEIGHTS))],
-        "random_state": ["random_state", np.random.Generator],
-        "ties": [StrOptions(set(TIES))],
-        "tol": [NOT_NEGATIVE],
-        "validation_fraction": [Interval(Real, 0, 1, closed="neither")],
-        "warm_start": ["boolean"],
-    }
     # Whether folds of pairs that nobody named divide no connected component of the rows.
     _whole_components: ClassVar[bool] = False
     # The default of `alphas`, for those who choose.
     _grid: ClassVar[tuple[float, ...]] = POWERS_OF_TWO
 
-    n_iter_: int
-    solver_: str
-    n_queries_: int
-    n_pairs_: int | npt.NDArray[np.int64]
-    n_ignored_queries_: int | npt.NDArray[np.int64]
-    n_components_: int
-    n_unpaired_rows_: int
-    # What a `Selection` writes, of alphas or of iterations.
-    alpha_: float | Floats
-    alphas_: Floats
-    best_iteration_: int | npt.NDArray[np.int64]
-    best_score_: float | Floats
-    choices_: dict[str, object]
-    cv_: str
-    cv_errors_: Floats
-    history_: list[float] | list[list[float]]
-    keeps_basis_: bool
-    method_: str
-    n_products_: int
-    penalty_power_: float
-    surface_: Floats
-    unpenalised_: Floats
+    random_state: RandomSource = parameter("random_state", np.random.Generator, default=0)
+    n_threads: int | None = None
 
     @one_blas_thread
     def fit(
@@ -251,17 +200,13 @@ class Ranker(RankingMixin, BaseEstimator):  # type: ignore[misc]
         """Select the hyperparameters, fit, and store the model."""
 
     def _check_parameters(self) -> None:
-        """Raise unless arguments of `__init__` make sense; to check defaults would take half as long as a small fit."""
-        given = {
-            name: vars(self)[name] for name, value in self._defaults.items() if vars(self)[name] is not value
-        }
-        check_parameters(type(self).__name__, self._parameter_constraints, given, self._defaults)
-        if isinstance(given.get("cv"), str):  # which has a method split, too
+        """Raise unless arguments of `__init__` make sense."""
+        check_parameters(self)
+        if isinstance(getattr(self, "cv", None), str):  # which has a method split, too
             check_choice("cv", self.cv, NAMED_CV)
-        if "alphas" in given:
+        if getattr(self, "alphas", None) is not None:
             check_alphas(self.alphas, positive=self._has_gap)
-        if "scoring" in given:
-            resolve_scoring(self.scoring)
+        resolve_scoring(getattr(self, "scoring", "auto"))
         ties, cost = self._which_pairs()
         if ties == "include" and cost == "relative":
             raise InvalidInputError(
@@ -434,10 +379,6 @@ class Ranker(RankingMixin, BaseEstimator):  # type: ignore[misc]
         self._forget(*WRITTEN)
         setattr(self, self._coefficients, coef)
         self.__dict__.update(attributes)
-
-    def _store(self, parameters: Mapping[str, object]) -> None:
-        """Keep the arguments of `__init__` as they are, under their names."""
-        self.__dict__.update({name: value for name, value in parameters.items() if name != "self"})
 
     def _forget(self, *attributes: str) -> None:
         """Delete the attributes that another kind of fit has set."""

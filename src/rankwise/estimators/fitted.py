@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
-from functools import wraps
-from inspect import signature
+from collections.abc import Mapping
 from os import PathLike
 from types import ModuleType
 from typing import Any, BinaryIO, ClassVar, Never
@@ -20,45 +18,19 @@ from rankwise.data.containers import as_array
 from rankwise.data.duels import row_numbers
 from rankwise.data.queries import ranks_inside
 from rankwise.data.validation import check_labelled, check_labels, check_pairs, check_qid, check_rows
+from rankwise.estimators.parameters import refuse_unknown
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.metrics import concordance, preference_error
 
-__all__ = ["RankingMixin", "is_on_cluster", "refuse_unknown", "require_finite"]
+__all__ = ["RankingMixin", "is_on_cluster", "require_finite"]
 
 # What holds the model of a fit, whichever class it is of.
 _MODELS = ("coef_", "dual_coef_", "values_", "best_estimator_", "rankers_")
-_OTHER_NAMES_OF_QID = ("group", "groups", "group_id", "query", "queries", "query_id", "query_ids", "qids")
-_EVAL_QID = "pass the query id of each row in eval_set=(X_val, y_val, qid_val)."
-_STOPPING = "leave it out; to stop early use RankSVM or RankRLS with early_stopping=True and patience=10."
-# Arguments of XGBoost and LightGBM, of `fit` or of the estimator, and the way to write them here.
-_ELSEWHERE = {
-    "eval_group": _EVAL_QID,
-    "eval_qid": _EVAL_QID,
-    "callbacks": _STOPPING,
-    "early_stopping_rounds": _STOPPING,
-    "n_jobs": "set n_threads of the estimator.",
-}
 
 
 def is_on_cluster(X: object) -> bool:
     """Tell whether this is a Dask collection, or rows that `rankwise.distributed` knows; Dask is not imported."""
     return hasattr(type(X), "__dask_graph__") or type(X).__module__.startswith("rankwise.distributed.")
-
-
-def refuse_unknown(method: str, unknown: Mapping[str, object]) -> None:
-    """Raise where a method got arguments that it does not have: query ids go by other names elsewhere."""
-    for name in unknown:
-        if name in _OTHER_NAMES_OF_QID:
-            raise InvalidInputError(
-                f"{method} has no argument {name!r}.",
-                "leave it out: pairs says which rows are compared."
-                if method == "fit_pairs"
-                else "pass the query id of each row as qid; sizes of groups become ids by "
-                "np.repeat(np.arange(len(sizes)), sizes).",
-            )
-        if name in _ELSEWHERE:
-            raise InvalidInputError(f"{method} has no argument {name!r}.", _ELSEWHERE[name])
-        raise TypeError(f"{method}() got an unexpected keyword argument {name!r}")
 
 
 def require_finite(scores: Floats) -> Floats:
@@ -70,19 +42,6 @@ def require_finite(scores: Floats) -> Floats:
             "score rows that are like those of the training data; if a number stands for a missing value, replace it.",
         )
     return scores
-
-
-def _hinting(init: Callable[..., None]) -> Callable[..., None]:
-    """Decorate `__init__` with hints for arguments of other packages."""
-    own = signature(init).parameters
-
-    @wraps(init)
-    def __init__(self: object, *args: object, **kwargs: object) -> None:  # noqa: N807
-        for name in kwargs.keys() & _ELSEWHERE.keys() - own.keys():
-            raise InvalidInputError(f"{type(self).__name__} has no argument {name!r}.", _ELSEWHERE[name])
-        init(self, *args, **kwargs)
-
-    return __init__
 
 
 class RankingMixin(ABC):
@@ -98,19 +57,34 @@ class RankingMixin(ABC):
     _takes_missing: ClassVar[bool] = False
     _takes_outputs: ClassVar[bool] = True
 
-    # The defaults of parameters, which need no check.
-    _defaults: ClassVar[Mapping[str, object]]
-
     n_features_in_: int
     feature_names_in_: npt.NDArray[np.object_]
     fitted_with_qid_: bool
-
-    def __init_subclass__(cls, **options: object) -> None:
-        super().__init_subclass__(**options)
-        if "__init__" in vars(cls):
-            cls.__init__ = _hinting(cls.__init__)  # type: ignore[method-assign]
-        parameters = signature(cls.__init__).parameters.values()
-        cls._defaults = {one.name: one.default for one in parameters if one.default is not one.empty}
+    # Of some rankers.
+    n_iter_: int
+    solver_: str
+    n_reads_: int
+    duality_gap_: float | Floats
+    loss_: str
+    n_queries_: int
+    n_pairs_: int | npt.NDArray[np.int64]
+    n_ignored_queries_: int | npt.NDArray[np.int64]
+    n_components_: int
+    n_unpaired_rows_: int
+    alpha_: float | Floats
+    alphas_: Floats
+    best_iteration_: int | npt.NDArray[np.int64]
+    best_score_: float | Floats
+    choices_: dict[str, object]
+    cv_: str
+    cv_errors_: Floats
+    history_: list[float] | list[list[float]]
+    keeps_basis_: bool
+    method_: str
+    n_products_: int
+    penalty_power_: float
+    surface_: Floats
+    unpenalised_: Floats
 
     @abstractmethod
     def predict(self, X: MatrixLike) -> Floats:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
-from typing import ClassVar
+from collections.abc import Callable, Mapping
+from dataclasses import field, replace
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -12,20 +12,20 @@ from sklearn.utils import Tags
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
-from rankwise.arrays import ArrayLike, Floats, Matrix, MatrixLike, RandomSource, Rows
+from rankwise.arrays import ArrayLike, Floats, Matrix, MatrixLike, Rows
 from rankwise.data.containers import as_array
 from rankwise.data.validation import check_alphas, check_precomputed, read_seed
 from rankwise.design import Design, whole_entries
-from rankwise.estimators.base import Constraints, Ranker, say
-from rankwise.estimators.docstrings import like
+from rankwise.estimators.base import Ranker, say
 from rankwise.estimators.fitted import require_finite
-from rankwise.estimators.rank_rls import RankRLS, RankRLSCV
+from rankwise.estimators.parameters import SPLITTERS, estimator, one_of, parameter
+from rankwise.estimators.rank_rls import RankRLS, RankRLSCV, SquaresMixin
 from rankwise.exceptions import InvalidInputError
 from rankwise.fitting.notices import notices_of_extremes
 from rankwise.fitting.problem import KernelProblem, Problem
 from rankwise.fitting.squares import KernelLeastSquares
 from rankwise.holdout.spaces import KernelSpace
-from rankwise.kernels import Basis, Kernel, KernelDesign, basis_size, choose_basis, resolve_gamma
+from rankwise.kernels import KERNELS, Basis, Kernel, KernelDesign, basis_size, choose_basis, resolve_gamma
 from rankwise.metrics import Metric
 from rankwise.pairs.plan import Plan
 from rankwise.runtime.memory import MemoryBudget
@@ -35,22 +35,31 @@ from rankwise.selection.grids import POWERS_OF_TWO
 from rankwise.selection.krylov import DualCoordinates
 from rankwise.selection.plan import Exact
 from rankwise.selection.result import Selection, on_one_grid, outputs_of
-from rankwise.selection.surface import EXACT, SurfaceSearch
+from rankwise.selection.surface import AVERAGING, EXACT, METHODS, SurfaceSearch
 from rankwise.solvers.choose import SOLVERS
 
 __all__ = ["KernelMixin", "KernelRankRLS", "KernelRankRLSCV"]
 
 
+@estimator()
 class KernelMixin(BaseEstimator):  # type: ignore[misc]
     """Adds a kernel, its reduced set, and scores that are kernel values times `dual_coef_`."""
 
     _coefficients = "dual_coef_"
 
-    dual_coef_: Floats
-    X_fit_: Matrix | None
-    gamma_: float
-    kernel_: Kernel
-    basis_: Rows | None
+    kernel: str | Callable[..., ArrayLike] = parameter(
+        StrOptions(set(KERNELS)), callable, default="rbf", kw_only=False
+    )
+    gamma: str | float = "scale"
+    kernel_params: Mapping[str, object] | None = parameter(Mapping, None, default=None)
+    basis: Basis = None
+    memory_limit: int | None = None
+
+    dual_coef_: Floats = field(init=False)
+    X_fit_: Matrix | None = field(init=False)
+    gamma_: float = field(init=False)
+    kernel_: Kernel = field(init=False)
+    basis_: Rows | None = field(init=False)
 
     @one_blas_thread
     def predict(self, X: MatrixLike) -> Floats:  # noqa: D102 - as in RankingMixin
@@ -131,8 +140,8 @@ def _contiguous(rows: Matrix) -> Matrix:
     return rows
 
 
-@like(RankRLS)
-class KernelRankRLS(KernelMixin, Ranker):
+@estimator(RankRLS)
+class KernelRankRLS(KernelMixin, SquaresMixin, Ranker):
     """Rank by a function of a kernel's space, fitted with the pairwise squared loss.
 
     Minimises the objective of `RankRLS` over functions ``f(x) = Σ a_i k(x, x_i)`` with the penalty
@@ -193,30 +202,8 @@ class KernelRankRLS(KernelMixin, Ranker):
     True
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        **Ranker._parameter_constraints,
-        "solver": [StrOptions({"auto", *SOLVERS})],
-    }
-
-    def __init__(
-        self,
-        kernel: str | Callable[..., ArrayLike] = "rbf",
-        *,
-        gamma: str | float = "scale",
-        kernel_params: Mapping[str, object] | None = None,
-        alpha: float = 1.0,
-        basis: Basis = None,
-        query_weight: str = "size",
-        ties: str = "include",
-        cost: str = "magnitude",
-        solver: str = "auto",
-        memory_limit: int | None = None,
-        tol: float = 1e-5,
-        max_iter: int | None = None,
-        random_state: RandomSource = 0,
-        n_threads: int | None = None,
-    ) -> None:
-        self._store(locals())
+    alpha: float = 1.0
+    solver: str = one_of(SOLVERS, default="auto")
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Solve every graph's problem; several graphs are several outputs."""
@@ -229,8 +216,8 @@ class KernelRankRLS(KernelMixin, Ranker):
         say(fit.notices)
 
 
-@like(KernelRankRLS, RankRLSCV)
-class KernelRankRLSCV(KernelMixin, Ranker):
+@estimator(KernelRankRLS, RankRLSCV)
+class KernelRankRLSCV(KernelMixin, SquaresMixin, Ranker):
     """`KernelRankRLS` with alpha, and gamma, chosen on rows that the model did not see.
 
     One symmetric eigendecomposition per gamma gives the held-out predictions of every alpha, without refitting: exact
@@ -291,36 +278,16 @@ class KernelRankRLSCV(KernelMixin, Ranker):
     ((2, 21), True)
     """
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        **Ranker._parameter_constraints,
-        "solver": [StrOptions({"auto", "eigen", "cg"})],
-    }
     _whole_components = True
 
-    def __init__(
-        self,
-        kernel: str | Callable[..., ArrayLike] = "rbf",
-        *,
-        alphas: ArrayLike = POWERS_OF_TWO,
-        cv: object = "auto",
-        averaging: str = "folds",
-        scoring: str | Metric = "pairwise_error",
-        gamma: str | float | Sequence[str | float] = "scale",
-        kernel_params: Mapping[str, object] | None = None,
-        basis: Basis = None,
-        query_weight: str = "size",
-        ties: str = "include",
-        cost: str = "magnitude",
-        solver: str = "auto",
-        method: str = "auto",
-        patience: int = 10,
-        tol: float = 1e-5,
-        max_iter: int | None = None,
-        memory_limit: int | None = None,
-        random_state: RandomSource = 0,
-        n_threads: int | None = None,
-    ) -> None:
-        self._store(locals())
+    alphas: ArrayLike = POWERS_OF_TWO
+    cv: object = parameter(*SPLITTERS, default="auto")
+    averaging: str = one_of(AVERAGING, default="folds")
+    scoring: str | Metric = "pairwise_error"
+    gamma: Any = "scale"  # or a list
+    solver: str = one_of(("eigen", "cg"), default="auto")
+    method: str = one_of(METHODS, default="auto")
+    patience: int = 10
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Choose alpha under every gamma, and keep the best."""

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 import numpy as np
 
-from rankwise.arrays import ArrayLike, RandomSource
+from rankwise.arrays import ArrayLike
 from rankwise.design import DenseDesign
 from rankwise.estimators.base import Ranker
-from rankwise.estimators.docstrings import like
 from rankwise.estimators.kernel_rls import KernelMixin, KernelRankRLS
+from rankwise.estimators.parameters import POSITIVE, SPLITTERS, estimator, parameter
 from rankwise.estimators.rank_svm import MARGIN_GRID, MarginMixin, RankSVM, RankSVMCV
 from rankwise.fitting.notices import notices_of_extremes
 from rankwise.fitting.problem import KernelProblem, Problem
-from rankwise.kernels import Basis
 from rankwise.metrics import Metric
 from rankwise.pairs.plan import Plan
 from rankwise.selection.result import Selection, outputs_of
@@ -23,7 +21,7 @@ from rankwise.selection.result import Selection, outputs_of
 __all__ = ["KernelRankSVM", "KernelRankSVMCV"]
 
 
-@like(KernelRankRLS, RankSVM)
+@estimator(KernelRankRLS, RankSVM)
 class KernelRankSVM(MarginMixin, KernelMixin, Ranker):
     """Rank by a function of a kernel's space, fitted with a pairwise loss that stops at a margin.
 
@@ -66,24 +64,7 @@ class KernelRankSVM(MarginMixin, KernelMixin, Ranker):
     True
     """
 
-    def __init__(
-        self,
-        kernel: str | Callable[..., ArrayLike] = "rbf",
-        *,
-        gamma: str | float = "scale",
-        kernel_params: Mapping[str, object] | None = None,
-        alpha: float = 1e-4,
-        basis: Basis = None,
-        loss: str = "hinge",
-        query_weight: str = "equal",
-        solver: str = "auto",
-        memory_limit: int | None = None,
-        tol: float = 1e-3,
-        max_iter: int | None = None,
-        random_state: RandomSource = 0,
-        n_threads: int | None = None,
-    ) -> None:
-        self._store(locals())
+    alpha: float = parameter(POSITIVE, default=1e-4)
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Solve the problem of every output on the explicit features."""
@@ -93,7 +74,7 @@ class KernelRankSVM(MarginMixin, KernelMixin, Ranker):
         self._keep(mapped.dual(found), problem)
 
 
-@like(KernelRankRLS, KernelRankSVM, RankSVM, RankSVMCV)
+@estimator(KernelRankRLS, KernelRankSVM, RankSVM, RankSVMCV)
 class KernelRankSVMCV(MarginMixin, KernelMixin, Ranker):
     """`KernelRankSVM` with alpha chosen on held-out rows, or on held-out pairs.
 
@@ -143,26 +124,9 @@ class KernelRankSVMCV(MarginMixin, KernelMixin, Ranker):
 
     _grid = MARGIN_GRID
 
-    def __init__(
-        self,
-        kernel: str | Callable[..., ArrayLike] = "rbf",
-        *,
-        alphas: ArrayLike = MARGIN_GRID,
-        cv: object = "auto",
-        scoring: str | Metric = "auto",
-        gamma: str | float = "scale",
-        kernel_params: Mapping[str, object] | None = None,
-        basis: Basis = None,
-        loss: str = "hinge",
-        query_weight: str = "equal",
-        solver: str = "auto",
-        memory_limit: int | None = None,
-        tol: float = 1e-3,
-        max_iter: int | None = None,
-        random_state: RandomSource = 0,
-        n_threads: int | None = None,
-    ) -> None:
-        self._store(locals())
+    alphas: ArrayLike = MARGIN_GRID
+    cv: object = parameter(*SPLITTERS, default="auto")
+    scoring: str | Metric = "auto"
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Walk the grid on the explicit features, and fit all pairs with the alpha that the splits choose."""

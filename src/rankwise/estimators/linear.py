@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import nullcontext
+from dataclasses import field
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,6 +16,7 @@ from rankwise.arrays import ArrayLike, Floats, Matrix, MatrixLike
 from rankwise.data.validation import check_numbers
 from rankwise.design import Design, as_design, comparing_design
 from rankwise.estimators.fitted import is_on_cluster, require_finite
+from rankwise.estimators.parameters import estimator
 from rankwise.exceptions import InvalidInputError
 from rankwise.fitting.problem import Restriction
 from rankwise.losses import HingeLoss
@@ -26,13 +28,18 @@ __all__ = ["LinearMixin"]
 _MANY_ENTRIES = 1 << 13  # below, OpenBLAS takes no second thread, and holding it would be a tenth of the time
 
 
+@estimator()
 class LinearMixin(BaseEstimator):  # type: ignore[misc]
     """Adds scores ``X @ coef_``, and signs, a prior and penalties of coefficients."""
 
     # It needs only products with X, which workers of a cluster can do.
     _takes_clusters: ClassVar[bool] = True
 
-    coef_: Floats
+    positive: bool | ArrayLike = False
+    prior: ArrayLike | None = None
+    column_penalty: ArrayLike | None = None
+
+    coef_: Floats = field(init=False)
 
     def predict(self, X: MatrixLike) -> Floats:  # noqa: D102 - as in RankingMixin
         if is_on_cluster(X):

@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from numbers import Integral, Real
 from typing import ClassVar, Never, Self
 
 import numpy as np
-from sklearn.utils._param_validation import StrOptions
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike, RandomSource
+from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike
 from rankwise.data.containers import as_array
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_alphas, check_number, check_qid, check_weights
-from rankwise.estimators.base import POSITIVE, SHARE, Constraints, Ranker, say
-from rankwise.estimators.docstrings import like
-from rankwise.estimators.fitted import refuse_unknown
+from rankwise.estimators.base import Ranker, say
 from rankwise.estimators.linear import LinearMixin
+from rankwise.estimators.parameters import (
+    POSITIVE,
+    POSITIVE_SHARE,
+    SHARE,
+    SPLITTERS,
+    estimator,
+    one_of,
+    parameter,
+    refuse_unknown,
+)
 from rankwise.exceptions import InvalidInputError
 from rankwise.fitting.problem import Problem, Restriction
 from rankwise.fitting.squares import LeastSquares
@@ -27,6 +34,7 @@ from rankwise.metrics import Metric
 from rankwise.objectives import SquaredObjective
 from rankwise.objectives.parts import PassedQueries
 from rankwise.pairs.labelled import LabelPairs
+from rankwise.pairs.labels import COSTS, QUERY_WEIGHTS, TIES, Cost, QueryWeight, Ties
 from rankwise.pairs.plan import Plan
 from rankwise.runtime.threads import one_blas_thread
 from rankwise.selection.exact import choose_exactly, exact_for_columns
@@ -35,17 +43,29 @@ from rankwise.selection.krylov import ColumnCoordinates, Coordinates, Surface
 from rankwise.selection.path import choose_on_paths, paths_of, squared_problems, stop_early
 from rankwise.selection.plan import is_exact_name
 from rankwise.selection.result import outputs_of
-from rankwise.selection.surface import SurfaceSearch, table_tolerance
+from rankwise.selection.surface import AVERAGING, METHODS, SurfaceSearch, table_tolerance
 from rankwise.solvers.choose import ITERATIVE, SOLVERS, SolverOptions
 from rankwise.solvers.momentum import MOMENTUM
 
-__all__ = ["RankRLS", "RankRLSCV"]
+__all__ = ["RankRLS", "RankRLSCV", "SquaresMixin"]
 
 # Up to here the matrix X'LX is small, and solving with it after every call takes less than a second.
 _FEW_COLUMNS = 2048
 
 
-class RankRLS(LinearMixin, Ranker):
+@estimator()
+class SquaresMixin(BaseEstimator):  # type: ignore[misc]
+    """Adds the parameters of the pairwise squared loss."""
+
+    query_weight: QueryWeight = one_of(QUERY_WEIGHTS, default="size")
+    ties: Ties = one_of(TIES, default="include")
+    cost: Cost = one_of(COSTS, default="magnitude")
+    tol: float = 1e-5
+    max_iter: int | None = None
+
+
+@estimator()
+class RankRLS(LinearMixin, SquaresMixin, Ranker):
     """Rank by a linear function fitted with the pairwise squared loss.
 
     Minimises, over the pairs i > j that the labels order inside each query,
@@ -144,40 +164,17 @@ class RankRLS(LinearMixin, Ranker):
 
     __metadata_request__partial_fit: ClassVar[dict[str, bool]] = {"qid": True}
 
-    n_samples_seen_: int
+    n_samples_seen_: int = field(init=False)
 
-    _parameter_constraints: ClassVar[Constraints] = {
-        **Ranker._parameter_constraints,
-        "learning_rate": [POSITIVE, None],
-        "momentum": [SHARE],
-        "penalty_power": [Real],
-        "solver": [StrOptions({"auto", *SOLVERS})],
-    }
-
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        query_weight: str = "size",
-        ties: str = "include",
-        cost: str = "magnitude",
-        solver: str = "auto",
-        tol: float = 1e-5,
-        max_iter: int | None = None,
-        learning_rate: float | None = None,
-        momentum: float = MOMENTUM,
-        penalty_power: float = 0.0,
-        early_stopping: bool = False,
-        patience: int = 10,
-        scoring: str | Metric = "pairwise_error",
-        validation_fraction: float = 0.1,
-        positive: bool | ArrayLike = False,
-        prior: ArrayLike | None = None,
-        column_penalty: ArrayLike | None = None,
-        random_state: RandomSource = 0,
-        n_threads: int | None = None,
-    ) -> None:
-        self._store(locals())
+    alpha: float = parameter(default=1.0, kw_only=False)
+    solver: str = one_of(SOLVERS, default="auto")
+    learning_rate: float | None = parameter(POSITIVE, None, default=None)
+    momentum: float = parameter(SHARE, default=MOMENTUM)
+    penalty_power: float = parameter(Real, default=0.0)
+    early_stopping: bool = False
+    patience: int = 10
+    scoring: str | Metric = "pairwise_error"
+    validation_fraction: float = parameter(POSITIVE_SHARE, default=0.1)
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Solve every graph's problem; several graphs are several outputs."""
@@ -332,8 +329,8 @@ def _check_continues(before: PassedQueries, settings: tuple[object, ...], querie
         )
 
 
-@like(RankRLS)
-class RankRLSCV(LinearMixin, Ranker):
+@estimator(RankRLS)
+class RankRLSCV(LinearMixin, SquaresMixin, Ranker):
     """`RankRLS` with its regularisation chosen on held-out rows.
 
     Every alpha of the grid and every iteration of conjugate gradients share one Krylov space, so one run
@@ -435,31 +432,13 @@ class RankRLSCV(LinearMixin, Ranker):
     True
     """
 
-    def __init__(
-        self,
-        alphas: ArrayLike = POWERS_OF_TWO,
-        *,
-        cv: object = "auto",
-        scoring: str | Metric = "pairwise_error",
-        method: str = "auto",
-        averaging: str = "folds",
-        penalty_power: ArrayLike = 0.0,
-        query_weight: str = "size",
-        ties: str = "include",
-        cost: str = "magnitude",
-        patience: int = 10,
-        tol: float = 1e-5,
-        max_iter: int | None = None,
-        positive: bool | ArrayLike = False,
-        prior: ArrayLike | None = None,
-        column_penalty: ArrayLike | None = None,
-        random_state: RandomSource = 0,
-        n_threads: int | None = None,
-    ) -> None:
-        self._store(locals())
-
-    # Of each output, the surface and the column of it that hold its Krylov space; not part of copies and files.
-    _runs: Sequence[tuple[Surface, int]] = ()
+    alphas: ArrayLike = parameter(default=POWERS_OF_TWO, kw_only=False)
+    cv: object = parameter(*SPLITTERS, default="auto")
+    scoring: str | Metric = "pairwise_error"
+    method: str = one_of(METHODS, default="auto")
+    averaging: str = one_of(AVERAGING, default="folds")
+    penalty_power: ArrayLike = 0.0
+    patience: int = 10
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Choose by a decomposition where hold-out is exact, else on the regularisation surface."""
@@ -480,7 +459,7 @@ class RankRLSCV(LinearMixin, Ranker):
             best = int(np.argmin([one.error for one in tried]))
             selection = replace(tried[best], choices={"tikhonov": tried[best].chosen})
             selection = selection.with_facts(penalty_power_=powers[best], n_iter_=0, n_products_=0)
-            self.method_, self._runs = "tikhonov", ()
+            self.method_ = "tikhonov"
         else:
             self.method_ = "hybrid" if self.method == "auto" else self.method
             tol = table_tolerance(problem.design, self.method_, self.tol)
@@ -488,7 +467,7 @@ class RankRLSCV(LinearMixin, Ranker):
             coordinates: list[Coordinates] = [ColumnCoordinates(problem.design, power) for power in powers]
             selection, best_one = search.choose(problem, plan, alphas, coordinates)
             selection = selection.with_facts(penalty_power_=powers[coordinates.index(best_one.coordinates)])
-            self._runs = best_one.columns
+            selection = selection.with_facts(_runs=best_one.columns)
         self._keep(selection, problem)
 
     def _choose_restricted(self, problem: Problem, eval_set: Plan | None, restriction: Restriction) -> None:
@@ -505,7 +484,7 @@ class RankRLSCV(LinearMixin, Ranker):
         fit = fit.resolved(problem.design, forms_matrix=problem.pairs.has_blocks)
         paths = paths_of(squared_problems(fit, problem), problem, plan, self._metric)
         selection, solutions = choose_on_paths(paths, alphas, POWERS_OF_TWO)
-        self.cv_, self.method_, self._runs = plan.description, "tikhonov", ()
+        self.cv_, self.method_ = plan.description, "tikhonov"
         n_iter = max(one.n_iter for one in solutions)
         notices = fit.notices(solutions)
         selection = replace(selection, choices={"tikhonov": selection.chosen}, notices=notices)
@@ -532,17 +511,18 @@ class RankRLSCV(LinearMixin, Ranker):
         output : int, default=0
         """
         check_is_fitted(self)
-        if not self._runs:
+        runs: list[tuple[Surface, int]] = getattr(self, "_runs", [])
+        if not runs:
             raise InvalidInputError(
                 "There is no Krylov space: this model was loaded or copied, or chosen by exact hold-out.",
                 "call fit with cv=5, or RankRLS(alpha, solver='cg', max_iter=iteration).fit for one vector.",
             )
         check_number("alpha", alpha, minimum=0, remedy="use 0 or a positive number")
-        if not isinstance(output, Integral) or not 0 <= output < len(self._runs):
+        if not isinstance(output, Integral) or not 0 <= output < len(runs):
             raise InvalidInputError(
-                f"output={output!r} is not one of the {len(self._runs)} outputs.", "outputs count from 0."
+                f"output={output!r} is not one of the {len(runs)} outputs.", "outputs count from 0."
             )
-        surface, column = self._runs[output]
+        surface, column = runs[output]
         return surface.path(column, float(alpha))
 
     def __getstate__(self) -> dict[str, object]:

@@ -10,13 +10,20 @@ from typing import ClassVar
 import numpy as np
 from scipy.special import expit
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import StrOptions
 
-from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike, RandomSource
+from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike
 from rankwise.data.validation import check_alphas
-from rankwise.estimators.base import POSITIVE, SHARE, Constraints, Ranker
-from rankwise.estimators.docstrings import like
+from rankwise.estimators.base import Ranker
 from rankwise.estimators.linear import LinearMixin
+from rankwise.estimators.parameters import (
+    POSITIVE,
+    POSITIVE_SHARE,
+    SHARE,
+    SPLITTERS,
+    estimator,
+    one_of,
+    parameter,
+)
 from rankwise.estimators.rank_rls import RankRLS, RankRLSCV
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
 from rankwise.fitting.margins import MarginFit, curvature_of, margins_of
@@ -24,7 +31,7 @@ from rankwise.fitting.problem import Problem, Restriction
 from rankwise.losses import LOSSES, MARGIN_LOSSES
 from rankwise.metrics import Metric
 from rankwise.pairs.graph import MarginPairs
-from rankwise.pairs.labels import Cost, Ties
+from rankwise.pairs.labels import QUERY_WEIGHTS, Cost, QueryWeight, Ties
 from rankwise.pairs.pairs import Pairs
 from rankwise.pairs.plan import Plan
 from rankwise.selection.path import EvalSetMonitor, choose_on_paths, margin_problems, paths_of, set_apart
@@ -37,24 +44,19 @@ __all__ = ["MARGIN_GRID", "MarginMixin", "RankSVM", "RankSVMCV"]
 MARGIN_GRID = tuple(10.0**-power for power in range(1, 7))  # the default of `alphas`
 
 
+@estimator()
 class MarginMixin(BaseEstimator):  # type: ignore[misc]
     """Adds pairs with margins, their solvers, and the attributes of their solutions."""
-
-    duality_gap_: float | Floats
-    n_reads_: int
-    loss_: str
 
     # Ties have no winner, and a listed pair's magnitude is its margin.
     ties: ClassVar[Ties] = "exclude"
     cost: ClassVar[Cost] = "magnitude"
     _has_gap = True
-    _parameter_constraints: ClassVar[Constraints] = {
-        **Ranker._parameter_constraints,
-        "alpha": [POSITIVE],
-        "loss": [StrOptions(set(MARGIN_LOSSES))],
-        "solver": [StrOptions({"auto", *MARGIN_SOLVERS})],
-        "tol": [SHARE],
-    }
+    loss: str = one_of(MARGIN_LOSSES, default="hinge")
+    query_weight: QueryWeight = one_of(QUERY_WEIGHTS, default="equal")
+    solver: str = one_of(MARGIN_SOLVERS, default="auto")
+    tol: float = parameter(SHARE, default=1e-3)
+    max_iter: int | None = None
 
     def predict_pairs(self, X: MatrixLike, pairs: ArrayLike | MatrixLike) -> Floats:  # noqa: D102 - as in RankingMixin
         difference = super().predict_pairs(X, pairs)
@@ -129,7 +131,7 @@ class MarginMixin(BaseEstimator):  # type: ignore[misc]
         return replace(found.with_facts(**facts), notices=fit.notices(solutions))
 
 
-@like(RankRLS)
+@estimator(RankRLS)
 class RankSVM(MarginMixin, LinearMixin, Ranker):
     """Rank by a linear function fitted with a pairwise loss that stops at a margin.
 
@@ -204,27 +206,12 @@ class RankSVM(MarginMixin, LinearMixin, Ranker):
     True
     """
 
-    def __init__(
-        self,
-        alpha: float = 1e-4,
-        *,
-        loss: str = "hinge",
-        query_weight: str = "equal",
-        solver: str = "auto",
-        tol: float = 1e-3,
-        max_iter: int | None = None,
-        warm_start: bool = False,
-        early_stopping: bool = False,
-        patience: int = 10,
-        scoring: str | Metric = "pairwise_error",
-        validation_fraction: float = 0.1,
-        positive: bool | ArrayLike = False,
-        prior: ArrayLike | None = None,
-        column_penalty: ArrayLike | None = None,
-        random_state: RandomSource = 0,
-        n_threads: int | None = None,
-    ) -> None:
-        self._store(locals())
+    alpha: float = parameter(POSITIVE, default=1e-4, kw_only=False)
+    warm_start: bool = False
+    early_stopping: bool = False
+    patience: int = 10
+    scoring: str | Metric = "pairwise_error"
+    validation_fraction: float = parameter(POSITIVE_SHARE, default=0.1)
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Solve the problem of every output."""
@@ -247,7 +234,7 @@ class RankSVM(MarginMixin, LinearMixin, Ranker):
         return [None] * n_outputs
 
 
-@like(RankSVM, RankRLSCV)
+@estimator(RankSVM, RankRLSCV)
 class RankSVMCV(MarginMixin, LinearMixin, Ranker):
     """`RankSVM` with alpha chosen on held-out rows, or on held-out pairs.
 
@@ -301,24 +288,9 @@ class RankSVMCV(MarginMixin, LinearMixin, Ranker):
 
     _grid = MARGIN_GRID
 
-    def __init__(
-        self,
-        alphas: ArrayLike = MARGIN_GRID,
-        *,
-        cv: object = "auto",
-        scoring: str | Metric = "auto",
-        loss: str = "hinge",
-        query_weight: str = "equal",
-        solver: str = "auto",
-        tol: float = 1e-3,
-        max_iter: int | None = None,
-        positive: bool | ArrayLike = False,
-        prior: ArrayLike | None = None,
-        column_penalty: ArrayLike | None = None,
-        random_state: RandomSource = 0,
-        n_threads: int | None = None,
-    ) -> None:
-        self._store(locals())
+    alphas: ArrayLike = parameter(default=MARGIN_GRID, kw_only=False)
+    cv: object = parameter(*SPLITTERS, default="auto")
+    scoring: str | Metric = "auto"
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Choose alpha, and fit all pairs with it."""

@@ -6,8 +6,8 @@ import os
 import warnings
 from collections.abc import Hashable, Mapping
 from itertools import pairwise
-from numbers import Integral, Real
-from typing import Any, ClassVar, Self
+from numbers import Integral
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,11 +15,18 @@ from scipy import stats
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit, softmax
 from sklearn.base import BaseEstimator
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import AnyArray, Floats, Ints
-from rankwise.data.validation import check_parameters
+from rankwise.estimators.parameters import (
+    NOT_NEGATIVE,
+    POSITIVE_SHARE,
+    check_parameters,
+    estimator,
+    one_of,
+    parameter,
+)
 from rankwise.exceptions import InvalidInputError, MemoryLimitError, caller_level
 from rankwise.files import replacing
 from rankwise.leaderboards.battles import Battles, Column, read_battles, read_features
@@ -45,6 +52,7 @@ _ELO = 400 / np.log(10)
 _PENALTIES = (100.0, 10.0, 1.0, 0.1, 0.01)  # for predict_proba; the log-loss is flat around its minimum
 
 
+@estimator()
 class BradleyTerry(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """A leaderboard of items from battles between two of them.
 
@@ -106,31 +114,12 @@ class BradleyTerry(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
     [0.8]
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "penalty": [Interval(Real, 0, None, closed="left")],
-        "ties": [StrOptions({"half", "davidson"})],
-        "first_advantage": ["boolean"],
-        "places": [StrOptions({"draws", "guaranteed"})],
-        "level": [Interval(Real, 0, 1, closed="neither")],
-        "random_state": [Interval(Integral, 0, None, closed="left")],
-    }
-
-    def __init__(
-        self,
-        penalty: float = 0.1,
-        *,
-        ties: str = "half",
-        first_advantage: bool = False,
-        places: str = "draws",
-        level: float = 0.95,
-        random_state: int = 0,
-    ) -> None:
-        self.penalty = penalty
-        self.ties = ties
-        self.first_advantage = first_advantage
-        self.places = places
-        self.level = level
-        self.random_state = random_state
+    penalty: float = parameter(NOT_NEGATIVE, default=0.1, kw_only=False)
+    ties: str = one_of(("davidson",), default="half")
+    first_advantage: bool = False
+    places: str = one_of(("guaranteed",), default="draws")
+    level: float = parameter(POSITIVE_SHARE, default=0.95)
+    random_state: int = parameter(Interval(Integral, 0, None, closed="left"), default=0)
 
     def fit(
         self, battles: Any, *, style: Any = None, items: Any = None, cluster: Column | None = None
@@ -150,9 +139,7 @@ class BradleyTerry(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
         cluster : str or array of shape (battles,), optional
             Judges, prompts or users, whose battles may depend on each other.
         """
-        parameters = self.get_params(deep=False)
-        defaults = type(self)().get_params(deep=False)
-        check_parameters(type(self).__name__, self._parameter_constraints, parameters, defaults)
+        check_parameters(self)
         davidson = self.ties == "davidson"
         if items is not None and (davidson or self.penalty == 0):
             raise InvalidInputError(

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping
-from numbers import Integral, Real
-from typing import Any, ClassVar, NamedTuple, Self
+from numbers import Integral
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import ArrayLike, Floats, Ints, MatrixLike, RandomSource
 from rankwise.data.queries import ranks_inside
-from rankwise.data.validation import check_alphas, check_parameters
+from rankwise.data.validation import check_alphas
+from rankwise.estimators.parameters import POSITIVE, check_parameters, estimator, one_of, parameter
 from rankwise.exceptions import InvalidInputError, NoPairsError, caller_level
 from rankwise.metrics import Metric, bootstrap_mean, get_metric
 from rankwise.runtime.progress import ShareProgress
+from rankwise.selection.grids import POWERS_OF_TWO
 from rankwise.two_sided.complete import Table, held_out_values
 from rankwise.two_sided.gaps import Edges, Run, figures, make_folds, surface
 from rankwise.two_sided.sides import Side, find_basis, read_matrix, require_memory
@@ -27,7 +29,6 @@ from rankwise.two_sided.sides import Side, find_basis, read_matrix, require_memo
 __all__ = ["TwoSidedRankRLS", "TwoSidedRankRLSCV"]
 
 Kernel = str | Callable[..., Any]
-_ALPHAS = tuple(2.0**power for power in range(-10, 11))
 _EQUAL = 1e-12  # held-out values that differ by less are equally good
 _KINDS = {
     "leave-row-out": "rows",
@@ -50,31 +51,24 @@ class _Problem(NamedTuple):
     is_complete: bool
 
 
+@estimator()
 class _TwoSided(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Reading, prediction and ranking."""
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        "ranked": [StrOptions({"columns", "rows", "both"})],
-        "row_kernel": [str, callable],
-        "column_kernel": [str, callable],
-        "row_kernel_params": [dict, None],
-        "column_kernel_params": [dict, None],
-        "pair_kernel": [StrOptions({"kronecker", "symmetric", "antisymmetric"})],
-        "tol": [Interval(Real, 0, None, closed="neither")],
-        "max_iter": [Interval(Integral, 1, None, closed="left")],
-    }
-
-    def _store(self, given: dict[str, Any]) -> None:
-        self.__dict__.update({name: value for name, value in given.items() if name != "self"})
+    ranked: str = one_of(("rows", "both"), default="columns")
+    row_kernel: Kernel = parameter(str, callable, default="linear")
+    column_kernel: Kernel = parameter(str, callable, default="linear")
+    row_kernel_params: Mapping[str, Any] | None = parameter(dict, None, default=None)
+    column_kernel_params: Mapping[str, Any] | None = parameter(dict, None, default=None)
+    pair_kernel: str = one_of(("symmetric", "antisymmetric"), default="kronecker")
+    tol: float = parameter(POSITIVE, default=1e-8)
 
     def _side(self, name: str, kept: Any = None) -> Side:
         own = name if self.pair_kernel == "kronecker" else "row"
         return Side(name, getattr(self, f"{own}_kernel"), getattr(self, f"{own}_kernel_params") or {}, kept)
 
     def _read(self, rows: Any, columns: Any, Y: Any) -> _Problem:
-        given = self.get_params(deep=False)
-        defaults = type(self)().get_params(deep=False)
-        check_parameters(type(self).__name__, self._parameter_constraints, given, defaults)
+        check_parameters(self)
         one_set = self.pair_kernel != "kronecker"
         if one_set != (columns is None):
             raise InvalidInputError(
@@ -150,6 +144,7 @@ class _TwoSided(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         return np.asarray(ranks_inside(scores.ravel(), query.ravel()).reshape(scores.shape))
 
 
+@estimator()
 class TwoSidedRankRLS(_TwoSided):
     """Rank the columns of a table for each row, or the other way round, by features of both sides.
 
@@ -195,25 +190,8 @@ class TwoSidedRankRLS(_TwoSided):
     [[3, 2, 1]]
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_TwoSided._parameter_constraints,
-        "alpha": [Interval(Real, 0, None, closed="neither")],
-    }
-
-    def __init__(
-        self,
-        alpha: float = 1.0,
-        *,
-        ranked: str = "columns",
-        row_kernel: Kernel = "linear",
-        column_kernel: Kernel = "linear",
-        row_kernel_params: Mapping[str, Any] | None = None,
-        column_kernel_params: Mapping[str, Any] | None = None,
-        pair_kernel: str = "kronecker",
-        tol: float = 1e-8,
-        max_iter: int = 500,
-    ) -> None:
-        self._store(locals())
+    alpha: float = parameter(POSITIVE, default=1.0, kw_only=False)
+    max_iter: int = 500
 
     def fit(self, rows: MatrixLike, columns: MatrixLike | None, Y: MatrixLike) -> Self:
         """Learn from a table.
@@ -249,6 +227,7 @@ class TwoSidedRankRLS(_TwoSided):
         return self
 
 
+@estimator(TwoSidedRankRLS)
 class TwoSidedRankRLSCV(_TwoSided):
     """`TwoSidedRankRLS` with alpha chosen on rows, columns or entries that the model did not see.
 
@@ -308,30 +287,11 @@ class TwoSidedRankRLSCV(_TwoSided):
     ('exact leave-row-out over 20 rows', (20,), True)
     """
 
-    _parameter_constraints: ClassVar[dict[str, list[Any]]] = {
-        **_TwoSided._parameter_constraints,
-        "cv": [StrOptions(set(_KINDS)), tuple],
-        "scoring": [str, Metric],
-        "random_state": ["random_state"],
-    }
-
-    def __init__(
-        self,
-        alphas: ArrayLike = _ALPHAS,
-        *,
-        cv: str | tuple[str, int] = "leave-row-out",
-        ranked: str = "columns",
-        scoring: str | Metric = "pairwise_error",
-        row_kernel: Kernel = "linear",
-        column_kernel: Kernel = "linear",
-        row_kernel_params: Mapping[str, Any] | None = None,
-        column_kernel_params: Mapping[str, Any] | None = None,
-        pair_kernel: str = "kronecker",
-        tol: float = 1e-8,
-        max_iter: int = 100,
-        random_state: RandomSource = 0,
-    ) -> None:
-        self._store(locals())
+    alphas: ArrayLike = parameter(default=POWERS_OF_TWO, kw_only=False)
+    cv: str | tuple[Any, ...] = parameter(StrOptions(set(_KINDS)), tuple, default="leave-row-out")
+    scoring: str | Metric = parameter(str, Metric, default="pairwise_error")
+    max_iter: int = 100
+    random_state: RandomSource = parameter("random_state", default=0)
 
     def fit(self, rows: MatrixLike, columns: MatrixLike | None, Y: MatrixLike) -> Self:
         """Choose alpha on held-out predictions, and learn from the whole table.
