@@ -33,7 +33,7 @@ ODD = [
     None, True, False, 0, -1, 1, 2**31, 2**53, 2**64, 10**20, -(2**63), 0.5, 1e308, "", "nan", "coef_", "RankRLS",
     [], {}, [0], [3], [2**40], [0, 2**40], {"$array": "coef_"}, {"$float": "nan"}, {"$tuple": [1, 2]},
     {"$dict": [[1, 2]]}, {"$numpy": "float32", "value": 1.5}, {"$objects": ["a"], "shape": [1]}, {"$range": [0, 9, 2]},
-    {"$metric": "ndcg", "options": {"k": 3}}, {"$kernel": "rbf", "parameters": {"gamma": 0.5}},
+    {"$metric": "ndcg", "options": {"k": 3}}, {"$class": "Kernel", "parameters": {"name": "rbf"}, "attributes": {}},
     {"$class": "KFold", "parameters": {"n_splits": 3}}, {"$type": "float64"}, {"$slice": [0, 2, 1]},
 ]  # fmt: skip
 NAMES = ["$array", "$tuple", "x_", "coef_", "$class", "n_features_in_", "n_threads", "_sklearn_output_config"]

@@ -7,12 +7,11 @@ a kill between the two renames leaves both folders there, in ``.NAME.xxxxxxxx``.
 
 from __future__ import annotations
 
-import errno
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -21,7 +20,6 @@ from rankwise.exceptions import OutputError
 Name = str | os.PathLike[str]
 
 _PREFIX = 40  # characters of a name that its temporary folder repeats; names have at most 255 bytes
-_NO_SYNC = {errno.EINVAL, errno.ENOTSUP}  # of file systems that cannot bring a folder to disk
 
 
 @contextmanager
@@ -81,7 +79,15 @@ def _beside(path: Name, target: Path) -> Iterator[Path]:
             _sync(new)
             if target.exists():
                 shutil.copymode(target, new)
-            _take_place(new, target, Path(folder, "old"))
+            old = Path(folder, "old")
+            try:
+                if target.is_dir():  # only an empty folder can be replaced in one step
+                    target.rename(old)
+                new.replace(target)
+            except BaseException:
+                if old.exists() and not target.exists():
+                    old.rename(target)
+                raise
             _sync_names(target.parent)
     except OSError as error:
         if isinstance(error, OutputError):
@@ -92,36 +98,22 @@ def _beside(path: Name, target: Path) -> Iterator[Path]:
         ) from error
 
 
-def _take_place(new: Path, target: Path, old: Path) -> None:
-    try:
-        if target.is_dir():  # only an empty folder can be replaced in one step
-            target.rename(old)
-        new.replace(target)
-    except BaseException:
-        if old.exists() and not target.exists():
-            old.rename(target)
-        raise
-
-
 def _sync(path: Path) -> None:
     """Bring a file, or a folder and everything in it, to disk."""
     if path.is_dir():
         for child in path.iterdir():
             _sync(child)
         _sync_names(path)
-        return
-    with path.open("r+b") as stream:
-        os.fsync(stream.fileno())
+    else:
+        with path.open("r+b") as stream:
+            os.fsync(stream.fileno())
 
 
 def _sync_names(folder: Path) -> None:
-    if os.name != "posix":
-        return
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    except OSError as error:
-        if error.errno not in _NO_SYNC:
-            raise
-    finally:
-        os.close(descriptor)
+    """Bring the names in a folder to disk, on systems and file systems that can."""
+    with suppress(OSError):
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

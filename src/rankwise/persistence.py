@@ -15,7 +15,6 @@ import json
 import math
 import os
 import re
-import sys
 import warnings
 import zipfile
 from collections import UserList
@@ -40,7 +39,6 @@ from rankwise.data.containers import check_sparse
 from rankwise.exceptions import ModelFileError
 from rankwise.files import replacing
 from rankwise.json_values import Json, json_value
-from rankwise.kernels import Kernel
 from rankwise.metrics import METRICS, Metric, get_metric
 from rankwise.model_selection import predict_scores
 
@@ -73,6 +71,7 @@ _MODULES = {
         "rankwise.automatic.scaling": ["RankScaler"],
         "rankwise.automatic.trees": ["BoostedTrees"],
         "rankwise.design.terms": ["Curve", "Surface", "Terms"],
+        "rankwise.kernels": ["Kernel"],
         "rankwise.model_selection": ["PreferenceKFold", "QueryKFold"],
         "rankwise.preprocessing": ["QueryScaler", "TableEncoder"],
         "sklearn.compose": ["ColumnTransformer"],
@@ -301,8 +300,6 @@ def _write(value: Any, name: str, arrays: dict[str, AnyArray]) -> Json:  # noqa:
         return {"$spline": listed((value.t, value.c, int(value.k), value.extrapolate))}
     if isinstance(value, Metric) and value.base_name in METRICS:
         return {"$metric": value.base_name, "options": _write(dict(value.options), name, arrays)}
-    if kind is Kernel and isinstance(value.name, str):
-        return {"$kernel": value.name, "parameters": _write(_kept(value.parameters), name, arrays)}
     if kind.__name__ in _MODULES and kind is _class(kind.__name__):
         return _write_object(value, arrays)
     described = f"an array of type {value.dtype}" if kind is np.ndarray else f"a {kind.__name__}"
@@ -358,10 +355,11 @@ def _is_attribute(kind: Any, name: str) -> bool:
 
 def _kept(parameters: Mapping[str, Any]) -> dict[str, Any]:
     """Return parameters, and those of kernels, without the ones that control how a computation runs."""
-    kept = {name: value for name, value in parameters.items() if name not in _RUN_PARAMETERS}
-    if isinstance(options := kept.get("kernel_params"), dict):
-        kept["kernel_params"] = _kept(options)
-    return kept
+    return {
+        name: _kept(value) if name in {"kernel_params", "parameters"} and isinstance(value, dict) else value
+        for name, value in parameters.items()
+        if name not in _RUN_PARAMETERS
+    }
 
 
 # --- reading ---
@@ -404,12 +402,9 @@ def _array(name: str, archive: zipfile.ZipFile) -> AnyArray:
     _require(dtype.kind in "biufU" and max(shape, default=0) <= len(data), f"{name} has {dtype!s:.20}")
     # Raises where the bytes are too few.
     array = np.ndarray(shape, dtype, data, stream.tell(), order="F" if is_fortran else "C")
-    if dtype.kind == "b":  # numbers that are neither a truth value
+    if dtype.kind == "b":  # numbers that are no truth value
         array = array.view("u1") != 0
     found: AnyArray = array.astype(dtype.newbyteorder("="))
-    if dtype.kind == "U":  # nor a character
-        codes = np.frombuffer(found.tobytes(), np.uint32)
-        _require(codes.max(initial=0) <= sys.maxunicode, f"{name} is not text")
     return found
 
 
@@ -472,7 +467,6 @@ _KINDS: Mapping[str, Any] = {
     "$dict": dict,
     "$dtype": lambda name: np.dtype({**dict(zip(_SCALARS, _SCALARS, strict=True)), "object": "O"}[name]),
     "$float": lambda text: {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}[text],
-    "$kernel": lambda name, parameters: Kernel(name, _kept(parameters)),
     "$metric": lambda name, options: get_metric(name, **options),
     "$numpy": _scalar,
     "$objects": _objects,

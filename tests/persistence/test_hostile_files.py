@@ -101,7 +101,7 @@ def npy(shape, kind="<f8", content=b"", order=False):
         npy((3,), "<i8", bytes(24)),
         npy((1, 1, 3), content=bytes(24)),
         npy((2,), content=bytes(16)),
-        npy((3,), "<U1", b"\xff" * 12),
+        npy((3,), "<U1", bytes(12)),
         npy((3,), "|b1", b"\xff" * 3),
         b"\x93NUMPY\x03\x00" + bytes(100),
         b"",
@@ -144,7 +144,7 @@ CHANGES = {
     ),
     "an unknown kind": lambda model: model["parameters"].update(alpha={"$code": "1"}),
     "a kernel of Python": lambda model: model["parameters"].update(
-        alpha={"$kernel": "os.system", "parameters": {}}
+        alpha={"$class": "Kernel", "parameters": {"name": "os.system"}, "attributes": {}}
     ),
     "a number that is none": lambda model: model["parameters"].update(alpha={"$float": "1e999"}),
     "deep nesting": lambda model: model["parameters"].update(alpha=nested(200)),

@@ -14,7 +14,7 @@ from threadpoolctl import ThreadpoolController
 from rankwise import KernelRankRLS, KernelRankSVM, RankRLS, RankRLSCV, RankSVM, RankSVMCV
 from rankwise.design import DenseDesign
 from rankwise.kernels import Kernel
-from rankwise.runtime import memory, threads
+from rankwise.runtime import threads
 
 ESTIMATORS = [RankRLS(solver="cg"), RankRLSCV(cv=3), RankSVM(), KernelRankRLS(kernel="rbf")]
 
@@ -125,27 +125,6 @@ def test_a_machine_is_busy_where_more_threads_run_than_processors(tmp_path):
     for running, is_busy in ((processors, False), (processors + 1, True)):
         (tmp_path / "loadavg").write_text(f"0.00 0.00 0.00 {running}/100 1234\n")
         assert threads._is_busy(tmp_path / "loadavg") == is_busy
-
-
-@pytest.mark.parametrize(
-    ("group", "files", "expected"),
-    [
-        ("/a/b", {"a/b/cpu.max": "50000 100000\n"}, 1),
-        ("/a/b", {"a/b/cpu.max": "max 100000\n", "a/cpu.max": "100000 100000\n"}, 1),
-        ("/a/b", {"cpu.max": "150000 100000\n"}, 2),  # in a container, where its own group is the root
-        ("/", {"cpu.max": "max 100000\n"}, 64),
-    ],
-)
-def test_the_quota_of_a_control_group(group, files, expected, tmp_path, monkeypatch):
-    (tmp_path / "cgroup").write_text(f"0::{group}\n")
-    for name, text in files.items():
-        path = tmp_path / "root" / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-    groups = memory.control_groups(tmp_path / "cgroup", tmp_path / "root")
-    monkeypatch.setattr(threads, "control_groups", lambda: groups)
-    monkeypatch.setattr(threads.os, "cpu_count", lambda: 64)
-    assert threads._quota.__wrapped__() == expected
 
 
 _FORKED = """

@@ -401,10 +401,10 @@ def _read_text(
     with ProgressLine(f"reading {source}") as progress:
         for _ in reader.parse():
             progress.update(f"{reader.n_bytes / 1e6:,.0f} MB")
-    block = reader.take()
+    X, y, qid = reader.take()
     found = item_ids(reader.comments) if wants_items else np.empty(0, np.str_)
     return Data(
-        source, block.X, block.labels, block.qid(), first_column=reader.base,
+        source, X, y, qid, first_column=reader.base,
         item_ids=found if (found != "").any() else None,
     )  # fmt: skip
 
@@ -736,8 +736,9 @@ def read_blocks(paths: list[str], options: argparse.Namespace, model: Model) -> 
     kind, source = _kind_and_name(paths, options)
     if kind == "text":
         reader = open_reader(paths, options, model)
-        for block in reader.blocks(_BLOCK):
-            yield _as_trained(Data(source, block.X, first_column=reader.base), model)
+        reader.kind_of_ids = "U"  # they are not looked at
+        for X, _, _ in reader.blocks(_BLOCK):
+            yield _as_trained(Data(source, X, first_column=reader.base), model)
         return
     files = open_tables(paths, _text_columns(options, model))
     if _lists_duels(files[0], options):

@@ -19,9 +19,9 @@ import json
 import os
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any
 from uuid import uuid4
 
 import numpy as np
@@ -49,6 +49,7 @@ _LAST_CHARACTER = 0x10FFFF
 _TIMES, _MOMENT = 10, 0.01  # a store that could not be opened is opened again, after so many seconds
 # Types of Arrow that float32 holds exactly.
 _NARROW = {"float", "halffloat", "int8", "int16", "uint8", "uint16", "bool"}
+_Block = tuple[Any, Floats, AnyArray | None]  # rows, labels and query ids
 
 
 class Store:
@@ -186,13 +187,7 @@ def _opened(path: str) -> Store:
         ) from error
     try:
         meta = json.loads(text)
-        names = ["y", *(["data", "indices", "indptr"] if meta["is_sparse"] else ["X"])]
-        names += ["query_start", "query_ids"] if meta["has_ids"] else []
-        arrays: dict[str, AnyArray] = {
-            name: np.lib.format.open_memmap(Path(path, f"{name}.npy"), mode="r") for name in names
-        }
-        _check_headers(arrays, meta)
-        store = Store(path, meta, arrays)
+        store = Store(path, meta, _arrays_of(path, meta))
         is_same = place.read_bytes() == text
     except Exception as error:
         # A file that is missing is damage; other errors of the system, such as too many open files, are not.
@@ -205,29 +200,36 @@ def _opened(path: str) -> Store:
     return store
 
 
-def _check_headers(arrays: dict[str, AnyArray], meta: dict[str, Any]) -> None:
-    """Raise ValueError unless types and shapes are those of a store."""
-    n_columns, n_rows = meta["columns"], arrays["y"].size
+def _arrays_of(path: str, meta: dict[str, Any]) -> dict[str, AnyArray]:
+    """Map the arrays of a store; raise ValueError unless types and shapes are those of one."""
+
+    def array(name: str, types: tuple[str, ...], *shape: int) -> AnyArray:
+        found = np.lib.format.open_memmap(Path(path, f"{name}.npy"), mode="r")
+        kind, flags = found.dtype, found.flags
+        is_known = (kind.str in types or kind.kind in types) and kind.itemsize > 0
+        if not (
+            is_known and found.shape == (shape or (found.size,)) and flags.c_contiguous and flags.aligned
+        ):
+            raise ValueError(f"{name}.npy has type {kind} and shape {found.shape}")
+        return found
+
+    n_columns, values = meta["columns"], ("<f4", "<f8")
     if meta["format"] != FORMAT or meta["version"] != 1 or meta["first_column"] not in {0, 1}:
         raise ValueError("it is of another version")
     if type(n_columns) is not int or not 0 <= n_columns < 2**31:
         raise ValueError(f"{n_columns!r:.80} columns")
-    n_entries, n_queries = (arrays[name].size if name in arrays else 0 for name in ("data", "query_ids"))
-    expected = {
-        "X": ("f4f8", (n_rows, n_columns)),
-        "data": ("f4f8", (n_entries,)),
-        "indices": ("i4", (n_entries,)),
-        "indptr": ("i8", (n_rows + 1,)),
-        "y": ("f8", (n_rows,)),
-        "query_start": ("i8", (n_queries + 1,)),
-    }
-    for name, array in arrays.items():
-        types, shape = expected.get(name, ("", (n_queries,)))
-        is_known = (
-            array.dtype.str[1:] in types if types else array.dtype.kind in "ifU" and array.dtype.itemsize
-        )
-        if not is_known or array.shape != shape or not (array.flags.c_contiguous and array.flags.aligned):
-            raise ValueError(f"{name}.npy has type {array.dtype} and shape {array.shape}")
+    y = array("y", ("<f8",))
+    arrays = {"y": y}
+    if meta["is_sparse"]:
+        arrays["data"] = array("data", values)
+        arrays["indices"] = array("indices", ("<i4",), arrays["data"].size)
+        arrays["indptr"] = array("indptr", ("<i8",), y.size + 1)
+    else:
+        arrays["X"] = array("X", values, y.size, n_columns)
+    if meta["has_ids"]:
+        arrays["query_ids"] = array("query_ids", ("i", "f", "U"))
+        arrays["query_start"] = array("query_start", ("<i8",), arrays["query_ids"].size + 1)
+    return arrays
 
 
 def _problem_of(store: Store) -> str | None:
@@ -316,39 +318,27 @@ def save_store(
         )
     parts = source if isinstance(source, (list, tuple)) else [source]
     is_paths = bool(parts) and all(isinstance(part, (str, os.PathLike)) for part in parts)
+    text = source if isinstance(source, TextReader) else None
+    first_column = 0 if zero_based is True else 1
     blocks: Iterator[_Block]
     if isinstance(source, TableReader) or any(map(is_table, parts)):
-        blocks = _table_blocks(source, kind, zero_based)
-    elif is_paths or hasattr(source, "read") or isinstance(source, TextReader):
-        blocks = _text_blocks(source, kind, zero_based)
+        reader = _table_reader(source, kind)
+        if zero_based == "auto" and first_column_of(next(iter(reader.names), None)) == 0:
+            first_column = 0
+        blocks = _checked(reader.blocks(reader.rows_in(BLOCK_BYTES)))
+    elif text or is_paths or hasattr(source, "read"):
+        text = text or TextReader(source, zero_based=zero_based, dtype=kind or np.float64)
+        text.kind_of_ids = "U"  # they are numbers if all of them are
+        blocks = text.blocks(BLOCK_BYTES)
     else:
-        blocks = _given_blocks(source, 0 if zero_based is True else 1)
-    with replacing_folder(target) as folder, _Writer(folder, kind) as writer:
+        blocks = _checked(source)
+    with replacing_folder(target) as folder, closing(_Writer(folder, kind)) as writer:
         writer.write(blocks)
+        writer.finish(first_column if text is None else text.base, decodes_ids=text is not None)
 
 
-class _Block(NamedTuple):
-    """Rows to write to disk; runs of rows with one query id, None without ids."""
-
-    X: Any
-    y: Floats
-    run_start: Ints | None
-    run_ids: AnyArray | None
-    first_column: int
-
-
-def _text_blocks(source: object, dtype: DType | None, zero_based: ZeroBased) -> Iterator[_Block]:
-    reader = source if isinstance(source, TextReader) else None
-    reader = reader or TextReader(source, zero_based=zero_based, dtype=dtype or np.float64)
-    for block in reader.blocks(BLOCK_BYTES):
-        start, ids = None, None
-        if block.has_qid:
-            start, ids = block.run_start, np.array(block.run_ids(), dtype=object)
-        yield _Block(block.X, block.labels, start, ids, reader.base)
-
-
-def _table_blocks(source: object, dtype: DType | None, zero_based: ZeroBased) -> Iterator[_Block]:
-    """Yield blocks of a table, in float32 where that holds every column exactly."""
+def _table_reader(source: object, dtype: DType | None) -> TableReader:
+    """Return a reader of a table, in float32 where that holds every column exactly."""
     if isinstance(source, TableReader):
         reader = source
     else:
@@ -360,11 +350,10 @@ def _table_blocks(source: object, dtype: DType | None, zero_based: ZeroBased) ->
         kinds = [file.schema.field(name).type for file in reader.files for name in names]
         if names and all(str(getattr(kind, "value_type", kind)) in _NARROW for kind in kinds):
             reader.dtype = np.dtype(np.float32)
-    is_zero = first_column_of(next(iter(reader.names), None)) == 0 if zero_based == "auto" else zero_based
-    return _given_blocks(reader.blocks(reader.rows_in(BLOCK_BYTES)), 0 if is_zero else 1)
+    return reader
 
 
-def _given_blocks(blocks: object, first_column: int) -> Iterator[_Block]:
+def _checked(blocks: object) -> Iterator[_Block]:
     if not isinstance(blocks, Iterable) or isinstance(blocks, np.ndarray):
         raise InvalidInputError(
             f"A store cannot be written from {type(blocks).__name__}.",
@@ -384,14 +373,11 @@ def _given_blocks(blocks: object, first_column: int) -> Iterator[_Block]:
                 f"type {X.dtype}.",
                 "pass an array or a sparse matrix of numbers.",
             )
-        start, ids = None, None
         if qid is not None and X.shape[0]:
-            queries = check_qid(qid, X.shape[0])
-            start = np.concatenate(([0], np.flatnonzero(np.diff(queries.codes)) + 1))
-            ids = np.asarray(queries.ids)[queries.codes[start]]
+            ids = np.asarray(check_qid(qid, X.shape[0]))
             is_whole = ids.dtype.kind in "iub" and ids.max() < 2**63
-            ids = ids.astype(np.int64 if is_whole else np.float64 if ids.dtype.kind == "f" else np.str_)
-        yield _Block(X, check_numbers("y", y, X.shape[0]), start, ids, first_column)
+            qid = ids.astype(np.int64 if is_whole else np.float64 if ids.dtype.kind == "f" else np.str_)
+        yield X, check_numbers("y", y, X.shape[0]), qid
 
 
 class _Writer:
@@ -403,39 +389,38 @@ class _Writer:
         self._files: dict[str, _NpyFile] = {}
         self._rows = self._columns = self._entries = 0
         self._is_finite, self._is_sparse = True, False
+        self._starts: list[Ints] = []
+        self._ids: list[AnyArray] = []
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
+    def close(self) -> None:
+        """Close the files."""
         for file in self._files.values():
             with suppress(OSError):  # a full disk, which the error that ended the writing names already
                 file.stream.close()
 
     def write(self, blocks: Iterator[_Block]) -> None:
-        """Write all blocks, and meta.json."""
-        first_column = 1
-        starts: list[Ints] = []
-        ids: list[AnyArray] = []
-        for number, block in enumerate(blocks):
-            if block.y.size:
-                if self._rows and (block.run_ids is None) != (not ids):
+        """Write all blocks."""
+        for number, (X, y, qid) in enumerate(blocks):
+            if y.size:
+                if self._rows and (qid is None) != (not self._ids):
                     raise InvalidInputError(
                         "Some blocks have query ids and others have none.",
                         "pass qid with every block, or with none.",
                     )
-                if block.run_start is not None and block.run_ids is not None:
-                    starts.append(block.run_start + self._rows)
-                    ids.append(block.run_ids)
-                self._append_rows(number, block.X)
-                self._append("y", block.y)
-                self._rows += block.y.size
-            first_column = block.first_column
-            del block  # before the next one is made
+                if qid is not None:
+                    start = np.append(0, np.flatnonzero(qid[1:] != qid[:-1]) + 1)
+                    self._starts.append(start + self._rows)
+                    self._ids.append(qid[start])
+                self._append_rows(number, X)
+                self._append("y", y)
+                self._rows += y.size
+
+    def finish(self, first_column: int, *, decodes_ids: bool) -> None:
+        """Complete the files, and write meta.json."""
         if self._rows == 0:
             raise InvalidInputError("There are no rows to store.", "pass at least one row.")
-        if ids:
-            self._append_queries(np.concatenate(starts), ids)
+        if self._ids:
+            self._append_queries(decodes_ids=decodes_ids)
         for file in self._files.values():
             file.finish()
         meta = {
@@ -443,7 +428,7 @@ class _Writer:
             "version": 1,
             "columns": self._columns,
             "is_sparse": self._is_sparse,
-            "has_ids": bool(ids),
+            "has_ids": bool(self._ids),
             "first_column": first_column,
             "is_finite": self._is_finite,
             "identity": uuid4().hex,
@@ -496,17 +481,15 @@ class _Writer:
                 )
         return stored
 
-    def _append_queries(self, start: Ints, parts: list[AnyArray]) -> None:
+    def _append_queries(self, *, decodes_ids: bool) -> None:
         """Write the first rows and the ids of queries; a query may go on in the next block."""
-        if len({part.dtype.kind for part in parts}) > 1:
+        if len({part.dtype.kind for part in self._ids}) > 1:
             raise InvalidInputError(
                 "Query ids are numbers in some blocks and text in others.", "pass ids of one kind."
             )
-        ids = np.concatenate(parts)
+        start, ids = np.concatenate(self._starts), np.concatenate(self._ids)
         is_new = np.append(True, ids[1:] != ids[:-1])
         start, ids = start[is_new], ids[is_new]
-        if ids.dtype.kind == "O":  # ids of text are numbers if all of them are
-            ids = decode_ids(ids.tolist())
         found, counts = np.unique(ids, return_counts=True)
         if found.size < ids.size:
             raise InvalidInputError(
@@ -514,7 +497,7 @@ class _Writer:
                 "sort the rows by query first.",
             )
         self._append("query_start", np.append(start, self._rows))
-        self._append("query_ids", ids)
+        self._append("query_ids", decode_ids(ids.tolist()) if decodes_ids else ids)
 
 
 class _NpyFile:

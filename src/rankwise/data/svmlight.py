@@ -20,7 +20,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any, BinaryIO, Literal, NamedTuple, cast
+from typing import Any, BinaryIO, Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -150,8 +150,7 @@ def load_svmlight(
     reader.keeps_comments = comments
     for _ in reader.parse():
         pass
-    block = reader.take()
-    found = block.X, block.labels, block.qid()
+    found = reader.take()
     return (*found, np.array(reader.comments, dtype=np.str_)) if comments else found
 
 
@@ -200,44 +199,7 @@ def iter_svmlight(
     """
     check_count("block_bytes", block_bytes, optional=False)
     reader = TextReader(paths, n_features, zero_based, missing, dtype, n_threads)
-    kind: str | None = None
-    for block in reader.blocks(block_bytes):
-        qid = block.qid(kind)
-        kind = None if qid is None else qid.dtype.kind
-        yield block.X, block.labels, qid
-
-
-class TextBlock(NamedTuple):
-    """Rows of text as arrays.
-
-    Attributes
-    ----------
-    X : csr_matrix of shape (rows, columns)
-    labels : (rows,) float64
-    run_start : (runs,) int64
-        The first row of each run of rows with one query id; there are no runs where no row has an id.
-    text, text_end : bytes, and (runs,) int64
-        The ids of the runs.
-    has_qid : bool
-    """
-
-    X: sp.csr_matrix
-    labels: Floats
-    run_start: npt.NDArray[np.int64]
-    text: bytes
-    text_end: npt.NDArray[np.int64]
-    has_qid: bool
-
-    def run_ids(self) -> list[str]:
-        """Return the query id of each run; bytes that are not UTF-8 survive as surrogates."""
-        ends = pairwise([0, *self.text_end.tolist()])
-        return [self.text[a:b].decode("utf-8", "surrogateescape") for a, b in ends]
-
-    def qid(self, kind: str | None = None) -> AnyArray | None:
-        """Return the query id of each row; `kind` is that of earlier rows, see `decode_ids`."""
-        if not self.has_qid:
-            return None
-        return np.repeat(decode_ids(self.run_ids(), kind), np.diff(self.run_start, append=self.labels.size))
+    yield from reader.blocks(block_bytes)
 
 
 class TextReader:
@@ -269,6 +231,7 @@ class TextReader:
         self.n_bytes = 0
         self.keeps_comments = False
         self.comments: list[str] = []  # of the rows that were not taken yet
+        self.kind_of_ids: str | None = None  # of the rows that were taken, see `decode_ids`
 
     def parse(self) -> Iterator[None]:
         """Parse block after block; between them, rows may be taken."""
@@ -289,7 +252,7 @@ class TextReader:
                     self._append(buffer, size, name, lines_before)
                     yield
 
-    def blocks(self, block_bytes: int) -> Iterator[TextBlock]:
+    def blocks(self, block_bytes: int) -> Iterator[Block]:
         """Yield blocks of about `block_bytes` of text; consecutive rows of a query stay together.
 
         The first block decides whether columns count from 0 or 1.
@@ -303,7 +266,7 @@ class TextReader:
         if self._rows.rows or not taken_at:
             yield self.take()
 
-    def take(self, n_rows: int | None = None) -> TextBlock:
+    def take(self, n_rows: int | None = None) -> Block:
         """Return the first `n_rows` rows, or all rows by default, and remove them; no rows are an error."""
         if self._rows.rows == 0:
             names = ", ".join(name for name, _ in self._sources)
@@ -323,7 +286,12 @@ class TextReader:
         width = self._rows.largest + 1 if self._n_features is None else self._n_features
         X = sp.csr_matrix((values, columns, start), shape=(labels.size, width), copy=False)
         X.has_sorted_indices = X.has_canonical_format = True  # the parser saw to it
-        return TextBlock(X, labels, run_start, text, text_end, self._rows.has_qid)
+        if not self._rows.has_qid:
+            return X, labels, None
+        ends = pairwise([0, *text_end.tolist()])
+        ids = decode_ids([text[a:b].decode("utf-8", "surrogateescape") for a, b in ends], self.kind_of_ids)
+        self.kind_of_ids = ids.dtype.kind
+        return X, labels, np.repeat(ids, np.diff(run_start, append=labels.size))
 
     def _append(self, buffer: bytearray, size: int, name: str, lines_before: int) -> None:
         self.n_bytes += size

@@ -14,11 +14,9 @@ import multiprocessing
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
-
-from rankwise.runtime.memory import control_groups
 
 if TYPE_CHECKING:
     from threadpoolctl import LibController
@@ -43,19 +41,15 @@ def default_threads() -> int:
         return int(asked)
     if multiprocessing.parent_process() is not None or not _is_main_thread():
         return 1
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(allowed, _quota()))
+    return _processors()
 
 
 @functools.cache
-def _quota() -> int:
-    """Return how many processors the control groups of this process allow."""
-    least = os.cpu_count() or 1
-    for folder in control_groups():
-        with suppress(OSError, ValueError):  # there is no such file, or no limit ("max")
-            quota, period = map(int, (folder / "cpu.max").read_text(encoding="ascii").split())
-            least = min(least, -(-quota // period))
-    return least
+def _processors() -> int:
+    """Return how many processors the system and the control group of this process allow."""
+    from joblib import cpu_count  # type: ignore[import-untyped]  # noqa: PLC0415 - the command line starts without it
+
+    return int(cpu_count())
 
 
 class _Limited(threading.local):
