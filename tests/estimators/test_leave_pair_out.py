@@ -11,7 +11,7 @@ from oracles import label_pairs, solve_rankrls
 from rankwise import KernelRankRLSCV, RankRLSCV
 from rankwise.exceptions import InvalidInputError
 from rankwise.holdout import leave_pair_out
-from rankwise.holdout.leave_pair_out import refusal
+from rankwise.holdout.leave_pair_out import _cost, refusal
 from rankwise.permutation import permutation_test
 from rankwise.selection import plan as selection_plan
 
@@ -214,9 +214,9 @@ def test_the_memory_that_is_asked_for_is_about_what_is_taken(options, levels, n_
     y = rng.normal(size=1000) if levels is None else rng.integers(levels, size=1000)
     asked = []
 
-    def noting(forms, **options):
-        asked.append(max(form.n_bytes for form in forms))
-        return refusal(forms, **options)
+    def noting(rankings, rank, n_alphas, **options):
+        asked.append(max(_cost(one, rank, n_alphas)[1] for one in rankings))
+        return refusal(rankings, rank, n_alphas, **options)
 
     monkeypatch.setattr(selection_plan, "refusal", noting)
     model = RankRLSCV(alphas=[1.0], cv="leave-pair-out", **options)

@@ -10,6 +10,7 @@ from sklearn.linear_model import Ridge
 
 from all_pairs import pairwise
 from oracles import label_pairs, solve_rankrls
+from pair_out import pair_out_differences
 from rankwise import RankRLSCV
 from rankwise.data.validation import check_qid
 from rankwise.holdout import decomposition as decomposition_module
@@ -21,7 +22,6 @@ from rankwise.holdout.decomposition import (
     solve_in_lockstep,
 )
 from rankwise.holdout.leave_pair_out import (
-    compared_pair_out_differences,
     leave_pair_out_error,
     leaves_one_level,
 )
@@ -49,9 +49,7 @@ SETTINGS = [
 def differences_of(decomposition, y, u, pairs, alphas):
     """Return ``f(i) - f(j)`` of the models without i and j, (alphas, pairs, outputs)."""
     rankings = [ComparedRows(column, u**2, "magnitude", "size") for column in y.T]
-    return np.stack(
-        [compared_pair_out_differences(decomposition, one, pairs, alphas) for one in rankings], axis=-1
-    )
+    return np.stack([pair_out_differences(decomposition, one, pairs, alphas) for one in rankings], axis=-1)
 
 
 def singular_design(rows, features):

@@ -10,7 +10,7 @@ from rankwise.design import as_design
 from rankwise.exceptions import MemoryLimitError
 from rankwise.fitting.problem import KernelProblem
 from rankwise.holdout import leave_pair_out
-from rankwise.holdout.leave_pair_out import PairForm, pair_forms, refusal
+from rankwise.holdout.leave_pair_out import refusal
 from rankwise.holdout.spaces import (
     ColumnSpace,
     KernelSpace,
@@ -46,32 +46,35 @@ def test_rows_that_weigh_nothing_take_nothing():
     kept = data[0].rows
     assert kept.tolist() == [0, 1, 3, 4]
     assert compared(y)[0].rows.tolist() == list(range(5))
-    assert pair_forms(data, 9, 3) == pair_forms(compared(y[kept], ties="exclude", cost="unit"), 9, 3)
+    costs = [
+        leave_pair_out._cost(own[0], 9, 3) for own in (data, compared(y[kept], ties="exclude", cost="unit"))
+    ]
+    assert costs[0] == costs[1]
 
 
-def form(price=0.0, n_bytes=0.0, description="is dear"):
-    return PairForm(price, n_bytes, description)
+def refused(monkeypatch, *costs, is_asked_for):
+    """Why rankings of these prices and bytes are refused."""
+    left = list(costs)
+    monkeypatch.setattr(leave_pair_out, "_cost", lambda *_: left.pop(0))
+    return refusal(compared([0.0, 1.0, 2.0]) * len(costs), 1, 1, is_asked_for=is_asked_for)
 
 
 @pytest.mark.parametrize(("is_asked_for", "most"), [(False, "_AFFORDABLE"), (True, "_MOST")])
-def test_what_is_too_dear_is_refused(is_asked_for, most):
+def test_what_is_too_dear_is_refused(is_asked_for, most, monkeypatch):
     most = getattr(leave_pair_out, most)
-    assert refusal([form(most)], is_asked_for=is_asked_for) is None
-    assert refusal([form(), form(1.01 * most)], is_asked_for=is_asked_for) == "is dear"
-    two = [form(0.6 * most), form(0.6 * most)]
-    assert refusal(two, is_asked_for=is_asked_for) == (
-        f"would take about {1.2 * most:.0e} operations for 2 outputs"
-    )
-    forms = [form(most), form(np.inf, description="has none")]
-    assert refusal(forms, is_asked_for=is_asked_for) == "has none"
+    assert refused(monkeypatch, (most, 0.0), is_asked_for=is_asked_for) is None
+    two = (0.6 * most, 0.0), (0.6 * most, 0.0)
+    found = refused(monkeypatch, *two, is_asked_for=is_asked_for)
+    assert found == f"would take about {1.2 * most:.0e} operations"
+    assert "closed form" in refusal(None, 1, 1, is_asked_for=is_asked_for)
 
 
 def test_what_does_not_fit_is_refused(monkeypatch):
     monkeypatch.setattr(memory, "available_memory", lambda: 10 * GIB)
-    forms = [form(n_bytes=0.5 * GIB), form(n_bytes=7.9 * GIB), form()]  # one after the other
-    assert refusal(forms, is_asked_for=True) is None
-    forms.append(form(n_bytes=8.5 * GIB))
-    assert refusal(forms, is_asked_for=True) == "would take 8.5 GiB of memory"
+    costs = [(0.0, 0.5 * GIB), (0.0, 7.9 * GIB), (0.0, 0.0)]  # one after the other
+    assert refused(monkeypatch, *costs, is_asked_for=True) is None
+    found = refused(monkeypatch, *costs, (0.0, 8.5 * GIB), is_asked_for=True)
+    assert found == "would take 8.5 GiB of memory"
 
 
 def peak_of(work):

@@ -15,7 +15,7 @@ from rankwise.losses import LOSSES
 from rankwise.objectives import SquaredObjective
 from rankwise.pairs.labels import COSTS, QUERY_WEIGHTS, TIES, label_graph
 from rankwise.solvers.choose import SOLVERS, SolverOptions
-from rankwise.solvers.direct import EigenFactor
+from rankwise.solvers.direct import solve_by_eigenvalues
 from rankwise.solvers.krylov import conjugate_gradients
 from rankwise.solvers.solution import Status
 from strategies import make_problem
@@ -100,12 +100,15 @@ def test_a_singular_problem_gets_its_least_norm_solution(solver):
         assert solution.rank == 4
 
 
-def test_a_path_from_one_decomposition():
+def test_a_path_of_decompositions():
     problem = make_problem(7)
-    factor = EigenFactor(objective_of(problem))
+    objective = objective_of(problem)
     pairs = label_pairs(problem.y, problem.qid)
     for alpha in 2.0 ** np.arange(-10, 11):
-        assert relative(factor.solve(alpha).coef, solve_rankrls(problem.X, pairs, alpha)) < 1e-8
+        assert (
+            relative(solve_by_eigenvalues(objective, alpha).coef, solve_rankrls(problem.X, pairs, alpha))
+            < 1e-8
+        )
 
 
 def test_cg_counts_its_products_and_stays_within_the_bound_of_exact_arithmetic():

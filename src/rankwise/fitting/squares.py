@@ -78,18 +78,17 @@ class LeastSquares:
             if self.restriction is not None and self.restriction.is_signed:
                 solver = BOUNDED_MATRIX if solver == "direct" else BOUNDED
             return replace(self, solver=solver)
-        if self.solver in {"direct", "eigen"} and not fits_direct(n_features):
-            raise UnsuitableSolverError(
-                f"solver={self.solver!r} forms a matrix of {n_features} × {n_features}, which takes about "
-                f"{matrix_bytes(n_features) / 2**30:.1f} GiB, more than is free.",
-                "use solver='cg', which needs only a few vectors of that length.",
-            )
-        if self.solver in {"direct", "eigen"} and n_features > design.widest_matrix:
-            raise UnsuitableSolverError(
-                f"solver={self.solver!r} adds up a matrix of {n_features} × {n_features} from every worker, and "
-                f"{design.widest_matrix:.0f} columns are the limit.",
-                "use solver='cg', which exchanges vectors.",
-            )
+        if self.solver in {"direct", "eigen"}:
+            why, most = "", design.widest_matrix
+            if not fits_direct(n_features):
+                why = f"which takes about {matrix_bytes(n_features) / 2**30:.1f} GiB, more than is free"
+            elif n_features > most:
+                why = f"added up from every worker, and {most:.0f} columns are the limit"
+            if why:
+                raise UnsuitableSolverError(
+                    f"solver={self.solver!r} forms a matrix of {n_features} × {n_features}, {why}.",
+                    "use solver='cg', which needs only a few vectors of that length.",
+                )
         return self
 
     def scaled(self, objective: QuadraticObjective) -> QuadraticObjective:
@@ -100,36 +99,24 @@ class LeastSquares:
 
     def solve(self, objective: QuadraticObjective) -> Solution:
         """Find the minimum of an objective plus the penalty; `notices` reports solutions that miss the tolerance."""
-        if self.restriction is not None:
-            return self._solve_restricted(objective, self.restriction)
-        scaled = self.scaled(objective)
-        solution = self._solved(scaled)
-        if isinstance(scaled, ScaledObjective):
-            solution = replace(solution, coef=scaled.to_coef(solution.coef))
-        return solution
-
-    def _solve_restricted(self, objective: QuadraticObjective, restriction: Restriction) -> Solution:
-        """Solve in coordinates in which the penalty is ``α‖u‖²``; see `Restriction`."""
-        if isinstance(objective, SquaredObjective):
-            restriction = restriction.with_penalties(objective.design, objective.graph.laplacian, self.alpha)
-        n_features = objective.n_features
-        origin, scale = restriction.origin(n_features), restriction.scale(n_features)
-        if self.penalty_power != 0:
-            scale = scale * prior_scale(objective, self.penalty_power)
-        moved = ScaledObjective(objective, scale, origin)
-        if self.solver in {BOUNDED, BOUNDED_MATRIX}:
-            solution = self._solve_bounded(moved, restriction.bounds(origin, scale))
-            return replace(solution, coef=restriction.signed(moved.to_coef(solution.coef)))
-        solution = self._solved(moved)
+        moved, known = self.scaled(objective), self.restriction
+        if known is not None:  # in coordinates in which the penalty is ``α‖u‖²``
+            if isinstance(objective, SquaredObjective):
+                known = known.with_penalties(objective.design, objective.graph.laplacian, self.alpha)
+            origin, scale = known.origin(objective.n_features), known.scale(objective.n_features)
+            if isinstance(moved, ScaledObjective):
+                scale = scale * moved.column_scale
+            moved = ScaledObjective(objective, scale, origin)
+            if self.solver in {BOUNDED, BOUNDED_MATRIX}:
+                solution = self._solve_bounded(moved, known.bounds(origin, scale))
+                return replace(solution, coef=known.signed(moved.to_coef(solution.coef)))
+        with np.errstate(over="ignore", invalid="ignore"):  # the solvers notice, and say so by their status
+            solution = SOLVERS[self.solver](moved, self.alpha, self.options)
+        require_range(solution)
         # What a minimum gained over u = 0 is b'u.
         gain = float(np.abs((moved.rhs * solution.coef).sum()))
-        return replace(solution, coef=moved.to_coef(solution.coef), gain=gain)
-
-    def _solved(self, objective: QuadraticObjective) -> Solution:
-        with np.errstate(over="ignore", invalid="ignore"):  # the solvers notice, and say so by their status
-            solution = SOLVERS[self.solver](objective, self.alpha, self.options)
-        require_range(solution)
-        return solution
+        coef = moved.to_coef(solution.coef) if isinstance(moved, ScaledObjective) else solution.coef
+        return replace(solution, coef=coef, gain=gain)
 
     def _solve_bounded(self, moved: ScaledObjective, bounds: Bounds) -> Solution:
         """Solve output by output; `tol` bounds the residual, and the gap falls with its square."""

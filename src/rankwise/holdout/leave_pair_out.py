@@ -18,8 +18,8 @@ and other labels (docs/mathematics.md, section 4):
 T is a sum over eigenvalues of ``1 / (σ + α)``, so T times a step is one more product of the coordinates, with their
 running sums in the order of the labels. As a function of ``log α`` each term has its poles at distance π from the real
 line, whatever σ: Chebyshev interpolation over an interval of half-width h gains a factor of about ``2π / h`` a node,
-and a few nodes give all pairs to the last digits (three to six where no row dominates, some twenty at worst). Where a
-row weighs about as much as all others, its pairs, at most seven times as many as rows, are summed one by one.
+and a few nodes give all pairs to the last digits: three to six where no row dominates, some fifty where one weighs a
+hundred times as much as all others.
 """
 
 from __future__ import annotations
@@ -46,12 +46,9 @@ from rankwise.runtime.threads import blas_held
 
 __all__ = [
     "Interpolation",
-    "PairForm",
-    "compared_pair_out_differences",
     "compared_pair_out_error",
     "leave_pair_out_error",
     "leaves_one_level",
-    "pair_forms",
     "pair_out_errors",
     "refusal",
     "sum_over_blocks",
@@ -65,47 +62,23 @@ _PAIR_BLOCK = 1 << 18  # entries of T made at a time: 2 MB
 _NODES = 6  # alphas between which those of pairs of different weight are interpolated, about
 _PRECISION = 1e-14  # of the interpolation
 _BLOCK = 1 << 16  # pairs scored at a time: half a MiB an array
-_FAR = 4.0  # beyond this ratio of alphas pairs are summed one by one
 
 Block = TypeVar("Block")
 
 
-@dataclass(frozen=True)
-class PairForm:
-    """The closed form for one output.
+def refusal(
+    rankings: Sequence[ComparedRows] | None, rank: int, n_alphas: int, *, is_asked_for: bool
+) -> str | None:
+    """Return why leave-pair-out is not taken, as the end of a sentence that begins with it, or None.
 
-    Attributes
-    ----------
-    price : float
-        Floating-point operations; infinite without a closed form.
-    n_bytes : float
-        The largest arrays together, beside the decomposition.
-    description : str
-        The obstacle to it, as the end of a sentence that begins with "leave-pair-out".
+    `rankings` are None where not every two rows are compared.
     """
-
-    price: float
-    n_bytes: float
-    description: str
-
-
-def pair_forms(rankings: Sequence[ComparedRows] | None, rank: int, n_alphas: int) -> list[PairForm]:
-    """Return how each output would answer; None where not every two rows are compared."""
     if rankings is None:
-        return [PairForm(np.inf, 0.0, "has no closed form for ties='exclude' or cost='relative'")]
-    return [_form(one, min(rank, one.y.size), n_alphas) for one in rankings]
-
-
-def refusal(forms: Sequence[PairForm], *, is_asked_for: bool) -> str | None:
-    """Return why leave-pair-out is not taken, or None."""
-    most = _MOST if is_asked_for else _AFFORDABLE
-    costly = [form for form in forms if form.price > most]
-    if costly:
-        return costly[0].description
-    total = sum(form.price for form in forms)
-    if total > most:
-        return f"would take about {total:.0e} operations for {len(forms)} outputs"
-    needed = max(form.n_bytes for form in forms)
+        return "has no closed form for ties='exclude' or cost='relative'"
+    costs = [_cost(one, min(rank, one.y.size), n_alphas) for one in rankings]
+    total, needed = sum(price for price, _ in costs), max(n_bytes for _, n_bytes in costs)
+    if total > (_MOST if is_asked_for else _AFFORDABLE):
+        return f"would take about {total:.0e} operations"
     return None if MemoryBudget().allows(int(needed)) else f"would take {needed / 2**30:.1f} GiB of memory"
 
 
@@ -141,14 +114,13 @@ def pair_out_errors(
     return np.column_stack(errors)
 
 
-def _form(one: ComparedRows, rank: int, n_alphas: int) -> PairForm:
-    n_rows = one.y.size
-    products = 3 if one.cost == "unit" else 1
-    nodes = 1 if one.is_even else _NODES
-    price = float(n_alphas * nodes * n_rows**2 * (products * rank + 20.0))
+def _cost(one: ComparedRows, rank: int, n_alphas: int) -> tuple[float, float]:
+    """Return an output's floating-point operations, and the bytes of its largest arrays beside the decomposition."""
+    n_rows, products = one.y.size, 3 if one.cost == "unit" else 1
+    price = float(n_alphas * (1 if one.is_even else _NODES) * n_rows**2 * (products * rank + 20.0))
     if one.cost == "magnitude" and one.is_even:
         price = 0.0  # what leave-pair-out takes anyway: "auto" asks about rows alone
-    return PairForm(price, 24.0 * products * n_rows * rank, f"would take about {price:.0e} operations")
+    return price, 24.0 * products * n_rows * rank
 
 
 def leave_pair_out_error(
@@ -184,7 +156,7 @@ def leave_pair_out_error(
     """
     n_rows, n_outputs = y.shape
     decomposition = decomposition.centred(root_share)
-    residual = decomposition.residual(_centred(y, root_share), alphas)
+    residual = decomposition.residual(root_share[:, None] * (y - root_share**2 @ y), alphas)
     residual = np.ascontiguousarray(np.moveaxis(residual, 2, 1))
     diagonals = np.ascontiguousarray(decomposition.diagonals(alphas))
     is_weighted = bool(np.ptp(root_share) > 0)
@@ -237,11 +209,6 @@ def _level(labels: Floats) -> Rows:
     return np.unique(labels, return_inverse=True)[1].astype(np.int64)
 
 
-def _centred(y: Floats, root_share: Floats) -> Floats:
-    """Return ``t`` in the units in which the weights add up to 1."""
-    return root_share[:, None] * (y - root_share**2 @ y)
-
-
 def _upper_blocks(n_rows: int) -> Iterator[tuple[slice, slice]]:
     step = max(1, _PAIR_BLOCK // n_rows)
     for first in range(0, n_rows, step):
@@ -281,23 +248,6 @@ def _chebyshev_points(n_points: int) -> Floats:
     return np.asarray(np.cos((np.arange(n_points) + 0.5) * pi / n_points))
 
 
-def compared_pair_out_differences(
-    decomposition: HoldOut, ranking: ComparedRows, pairs: tuple[Rows, Rows], alphas: Floats
-) -> Floats:
-    """Return ``f(i) - f(j)`` of the models fitted without rows i and j, (alphas, pairs), summed one by one.
-
-    Parameters
-    ----------
-    decomposition : HoldOut
-        Of the ranking's own graph.
-    pairs : two arrays of row indices
-        With different labels.
-    """
-    terms = _Terms(decomposition, ranking)
-    sign = terms.sign(*pairs)
-    return np.stack([sign * terms.one_by_one(*pairs, float(alpha))[0] for alpha in alphas])
-
-
 def compared_pair_out_error(
     decomposition: HoldOut,
     ranking: ComparedRows,
@@ -312,13 +262,13 @@ def compared_pair_out_error(
     """
     code = np.arange(ranking.y.size) if code is None else code
     terms = _Terms(decomposition, ranking)
-    far, interpolation = _survey(ranking)
+    interpolation = _interpolation(ranking)
     at_nodes = [_AtNodes(terms, float(alpha) * interpolation.nodes) for alpha in alphas]
 
     def scorer(block: tuple[Rows, Rows]) -> Floats:
         i, j = block[0][:, None], block[1][None, :]
         factor = ranking.alpha_factor(i, j)
-        counts = (ranking.level[i] != ranking.level[j]) & (i < j) & _is_near(factor)
+        counts = (ranking.level[i] != ranking.level[j]) & (i < j) & (factor > 0)
         counts &= code[i] != code[j]
         weight = np.where(counts, ranking.weight[i] * ranking.weight[j], 0.0)
         shares = interpolation.weights(np.clip(factor, interpolation.low, interpolation.high))
@@ -327,11 +277,6 @@ def compared_pair_out_error(
     # Whole blocks in threads of their own: the library's threads would wait for each other at every product.
     with threadpool_limits(1, user_api="blas"):
         balance = sum_over_blocks(scorer, _blocks(ranking.y.size), ranking.y.size, n_threads)
-    step = max(1, _BLOCK // terms.rank)
-    for first in range(0, far[0].size, step):
-        i, j = (rows[first : first + step] for rows in far)
-        weight = ranking.weight[i] * ranking.weight[j] * (code[i] != code[j])
-        balance += [_balance(*terms.one_by_one(i, j, float(alpha)), weight) for alpha in alphas]
     of_level = np.bincount(ranking.level, weights=ranking.weight)
     total = float(of_level @ (of_level.sum() - of_level)) / 2
     return np.asarray(0.5 * (1.0 - balance / total))
@@ -375,29 +320,6 @@ class _Terms:
                 e_i += share * (at.residual[node, i][:, None] - w_j * (left @ self.steps[j].T))
                 e_j += share * (at.residual[node, j] - w_i * ((self.steps[i] * spectral) @ right.T))
         return self._difference(i[:, None], j[None, :], across, d_i, d_j, e_i, e_j)
-
-    def one_by_one(self, i: Rows, j: Rows, alpha: float) -> tuple[Floats, Floats]:
-        """Return the differences of pairs, and how far rounding reaches."""
-        ranking = self.ranking
-        factor = ranking.alpha_factor(i, j)
-        spectral = self.spectral(alpha * factor)
-        own_i, own_j = self.coordinates[i], self.coordinates[j]
-
-        def product(a: Floats, b: Floats) -> Floats:
-            return np.asarray(np.einsum("pk,pk,pk->p", a, spectral, b))
-
-        across = product(own_i, own_j)
-        d_i, d_j = (self.identity + product(own, own) for own in (own_i, own_j))
-        e_i, e_j = (
-            self.identity * self.target[rows] + (own * spectral) @ self.pulled
-            for rows, own in ((i, own_i), (j, own_j))
-        )
-        if self.steps is not None:
-            w_i, w_j, step_i, step_j = ranking.weight[i], ranking.weight[j], self.steps[i], self.steps[j]
-            e_i -= w_i * product(own_i, step_i) + w_j * product(own_i, step_j)
-            e_j -= w_j * product(own_j, step_j) + w_i * product(own_j, step_i)
-        difference, bound = self._difference(i, j, across, d_i, d_j, e_i, e_j)
-        return np.where(factor > 0, difference, 0.0), bound
 
     def sign(self, i: Rows, j: Rows) -> Floats:
         """Return the sign of ``y_i - y_j``."""
@@ -444,24 +366,15 @@ def _balance(difference: Floats, bound: Floats, weight: Floats) -> float:
     return float(weight[difference > bound].sum() - weight[difference < -bound].sum())
 
 
-def _is_near(factor: Floats) -> npt.NDArray[np.bool_]:
-    return np.asarray((factor >= 1 / _FAR) & (factor <= _FAR))
-
-
-def _survey(ranking: ComparedRows) -> tuple[tuple[Rows, Rows], Interpolation]:
-    """Return the pairs that are summed one by one, and the interpolation between the alphas of the others."""
-    far: list[tuple[Rows, Rows]] = []
+def _interpolation(ranking: ComparedRows) -> Interpolation:
+    """Return the interpolation between the alphas of the pairs without which something is left to learn."""
     low, high = np.inf, 0.0
     for rows, columns in _blocks(1 if ranking.query_weight == "size" else ranking.y.size):
         factor = ranking.alpha_factor(rows[:, None], columns[None, :])
         counts = (ranking.level[rows][:, None] != ranking.level[columns]) & (rows[:, None] < columns)
-        near = _is_near(factor)
-        i, j = np.nonzero(counts & ~near)
-        far.append((rows[i], columns[j]))
-        low = min(low, float(factor[counts & near].min(initial=np.inf)))
-        high = max(high, float(factor[counts & near].max(initial=0.0)))
-    pairs = tuple(np.concatenate([found[end] for found in far]) for end in range(2))
-    return (pairs[0], pairs[1]), Interpolation(low, high) if low <= high else Interpolation(1.0, 1.0)
+        learns = factor[counts & (factor > 0)]
+        low, high = min(low, float(learns.min(initial=np.inf))), max(high, float(learns.max(initial=0.0)))
+    return Interpolation(low, high) if low <= high else Interpolation(1.0, 1.0)
 
 
 def _blocks(n_rows: int) -> Iterator[tuple[Rows, Rows]]:

@@ -8,9 +8,8 @@ component: a system of the size of the rows however many pairs there are.
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 
 import numpy as np
@@ -42,7 +41,7 @@ ToModel = Callable[[Floats], Floats]  # makes the model of the coefficients of d
 
 
 @dataclass(frozen=True)
-class Decomposition(ABC):
+class Decomposition:
     """The models of all alphas of one graph, and those without any groups of its units.
 
     Attributes
@@ -51,53 +50,27 @@ class Decomposition(ABC):
     target : (units, outputs) float64
         ``t`` with ``F't = r``; a unit is a row, or a listed pair.
     factor : Factor
+    features : PrimalHoldOut
+        ``ZW`` and σ of ``Z'Z = W diag(σ) W'``; of the dual, V and σ of ``FKF' = V diag(σ) V'``.
+    vectors : (columns, rank) float64
+        W; of the dual V.
+    to_model : callable
+        Makes the model, dual coefficients or those of the columns of a matrix, of the solution ``W (σ + α)^-1 (ZW)'t``.
     """
 
     hold_out: HoldOut
     target: Floats
     factor: Factor
-
-    @abstractmethod
-    def model(self, output: int, alpha: float) -> Floats:
-        """Return the model of an output and an alpha: dual coefficients, or those of the columns of a matrix."""
-
-
-@dataclass(frozen=True)
-class _Primal(Decomposition):
-    """Models from ``Z'Z = W diag(σ) W'``, whose ``ZW`` and σ are `features`."""
-
     features: PrimalHoldOut
     vectors: Floats
     to_model: ToModel
 
     def model(self, output: int, alpha: float) -> Floats:
+        """Return the model of an output and an alpha."""
         inverse = self.features.shrinkage(np.array([alpha]))[0]
         return self.to_model(
             self.vectors @ (inverse * (self.features.coordinates.T @ self.target[:, output]))
         )
-
-
-@dataclass(frozen=True)
-class _Dual(Decomposition):
-    """Dual coefficients from ``FKF' = V diag(σ) V'``."""
-
-    spectrum: DualSpectrum
-
-    def model(self, output: int, alpha: float) -> Floats:
-        return self.factor.transposed(self.spectrum.solve(self.target[:, output], alpha))
-
-
-@dataclass(frozen=True)
-class _ColumnsOfDual(Decomposition):
-    """Coefficients of the columns of X, in units of `scale`, from the dual ones of their linear kernel."""
-
-    dual: Decomposition
-    X: Matrix
-    scale: Floats
-
-    def model(self, output: int, alpha: float) -> Floats:
-        transposed: Matrix = self.X.T  # type: ignore[attr-defined]
-        return np.asarray(transposed @ self.dual.model(output, alpha), dtype=np.float64) * self.scale
 
 
 def _target(factor: Factor, graph: PairGraph) -> Floats:
@@ -121,7 +94,7 @@ def _of_features(
     X = as_dense(X) if factor.is_square else X
     Z = factor.apply(X)  # type: ignore[arg-type]
     hold_out, vectors = PrimalHoldOut.with_vectors(Z, X if factor.is_square else None)  # type: ignore[arg-type]
-    return _Primal(hold_out, target, factor, hold_out, vectors, to_model)
+    return Decomposition(hold_out, target, factor, hold_out, vectors, to_model)
 
 
 def _of_unlike(X: Floats, graph: PairGraph, factor: Factor, to_model: ToModel) -> Decomposition:
@@ -130,7 +103,7 @@ def _of_unlike(X: Floats, graph: PairGraph, factor: Factor, to_model: ToModel) -
     spectrum = DualSpectrum(np.square(values), left, 0.0, EPS**2)
     features = PrimalHoldOut(left * values, spectrum.values, rounding=EPS**2)
     hold_out, target = DualHoldOut.of_spectrum(spectrum), _target(factor, graph)
-    return _Primal(hold_out, target, factor, features, right, to_model)
+    return Decomposition(hold_out, target, factor, features, right, to_model)
 
 
 @dataclass(frozen=True)
@@ -167,7 +140,7 @@ class ColumnSpace:
         if (unlike := problem.unlike_columns()) is not None:
             return _of_unlike(unlike, graph, factor, to_model)
         dual = KernelSpace(problem).decompose(graph, factor)
-        return _ColumnsOfDual(dual.hold_out, dual.target, factor, dual, X, scale)
+        return replace(dual, to_model=lambda b: _columns_of(X, dual.to_model(b)) * scale)
 
     @property
     def has_columns(self) -> bool:
@@ -208,7 +181,9 @@ class KernelSpace:
             return _of_features(Z, graph, factor, feature_map.dual_coefficients, problem.budget)
         spectrum = problem.spectrum(factor, copies=4 if graph.blocks is not None else 6)
         self.extremes["on the pairs"] = spectrum.extremes
-        return _Dual(DualHoldOut.of_spectrum(spectrum), _target(factor, graph), factor, spectrum)
+        features = PrimalHoldOut(spectrum.vectors, spectrum.values, spectrum.rounding)
+        hold_out, target = DualHoldOut.of_spectrum(spectrum), _target(factor, graph)
+        return Decomposition(hold_out, target, factor, features, spectrum.vectors, factor.transposed)
 
     @property
     def has_columns(self) -> bool:
@@ -239,6 +214,12 @@ def exact_bytes(shape: tuple[int, int]) -> int:
     """Return the bytes of a matrix's decomposition: three copies of the smaller of it and its kernel, and more."""
     n_rows, n_columns = shape
     return 8 * (3 * n_rows * min(n_rows, n_columns) + 3 * min(n_rows, n_columns) ** 2)
+
+
+def _columns_of(X: Matrix, dual: Floats) -> Floats:
+    """Return the coefficients of columns whose scores are those of dual coefficients of their linear kernel."""
+    transposed: Matrix = X.T  # type: ignore[attr-defined]
+    return np.asarray(transposed @ dual, dtype=np.float64)
 
 
 def _scaled(X: Matrix, scale: Floats) -> Matrix:

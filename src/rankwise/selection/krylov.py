@@ -559,55 +559,31 @@ class ColumnSurface(Surface):
         return found
 
 
-class _Projection:
-    """``T`` of one column, a step at a time, and the projected problems of all alphas."""
+def _projected(a: Floats, beta: Floats, start: float, alphas: Floats, steps: int) -> tuple[Floats, Floats]:
+    """Solve the projected problems of all alphas: the basis vectors' weights, (steps, alphas), and relative residuals.
 
-    def __init__(self, start_norm: float) -> None:
-        self._start = start_norm
-        self._diagonal: list[float] = []
-        self._off_diagonal: list[float] = []  # the last one joins the last step to the next
-        self._ended = start_norm == 0
-
-    def add(self, a: float, beta_next: float) -> None:
-        """Take in a step of Lanczos."""
-        if not self._ended:
-            self._diagonal.append(a)
-            self._off_diagonal.append(beta_next)
-            self._ended = beta_next == 0
-
-    def extremes(self) -> tuple[float, float]:
-        """Return the smallest and the largest Ritz value: the spectrum reaches at least so far."""
-        if not self._diagonal:
-            return 0.0, 0.0
-        theta = scipy.linalg.eigvalsh_tridiagonal(
-            np.array(self._diagonal), np.array(self._off_diagonal[:-1]), check_finite=False
-        )
-        return float(theta[0]), float(theta[-1])
-
-    def solve(self, alphas: Floats, steps: int) -> tuple[Floats, Floats]:
-        """Return the weights of the basis vectors, (steps, alphas), and the relative residuals."""
-        size = min(steps, len(self._diagonal))
-        weights = np.zeros((steps, alphas.size))
-        if size == 0:
-            return weights, np.zeros(alphas.size)
-        a, beta = np.array(self._diagonal[:size]), np.array(self._off_diagonal[:size])
-        theta, Q = scipy.linalg.eigh_tridiagonal(a, beta[:-1], check_finite=False)
-        # Ritz values that rounding cannot tell from zero: functions that are zero everywhere.
-        kept = theta > 10 * size * np.finfo(np.float64).eps * max(theta[-1], 0.0)
-        if not kept.any():
-            return weights, np.zeros(alphas.size)
-        root = np.sqrt(theta[kept])
-        last, first = Q[-1, kept] / root, self._start * root * Q[0, kept]
-        values, vectors = scipy.linalg.eigh(
-            np.diag(theta[kept]) + np.outer(beta[-1] * last, beta[-1] * last), check_finite=False
-        )
-        shifted = np.maximum(values, 0.0)[:, None] + alphas
-        y = vectors @ ((vectors.T @ first)[:, None] / np.maximum(shifted, np.finfo(np.float64).tiny))
-        weights[:size] = (Q[:, kept] / root) @ y
-        # What is left points along the step to come, whose length the largest eigenvalue bounds.
-        bound = float((a + beta + np.append(0.0, beta[:-1])).max())
-        left = beta[-1] * np.abs(last @ y) * np.sqrt(bound)
-        return weights, np.asarray(left / (self._start * np.sqrt(a[0])))
+    `a` and `beta` are those of ``T`` (`Lanczos.tridiagonal`); the last beta joins the last step to the next.
+    """
+    weights, size = np.zeros((steps, alphas.size)), a.size
+    if size == 0:
+        return weights, np.zeros(alphas.size)
+    theta, Q = scipy.linalg.eigh_tridiagonal(a, beta[:-1], check_finite=False)
+    # Ritz values that rounding cannot tell from zero: functions that are zero everywhere.
+    kept = theta > 10 * size * np.finfo(np.float64).eps * max(theta[-1], 0.0)
+    if not kept.any():
+        return weights, np.zeros(alphas.size)
+    root = np.sqrt(theta[kept])
+    last, first = Q[-1, kept] / root, start * root * Q[0, kept]
+    values, vectors = scipy.linalg.eigh(
+        np.diag(theta[kept]) + np.outer(beta[-1] * last, beta[-1] * last), check_finite=False
+    )
+    shifted = np.maximum(values, 0.0)[:, None] + alphas
+    y = vectors @ ((vectors.T @ first)[:, None] / np.maximum(shifted, np.finfo(np.float64).tiny))
+    weights[:size] = (Q[:, kept] / root) @ y
+    # What is left points along the step to come, whose length the largest eigenvalue bounds.
+    bound = float((a + beta + np.append(0.0, beta[:-1])).max())
+    left = beta[-1] * np.abs(last @ y) * np.sqrt(bound)
+    return weights, np.asarray(left / (start * np.sqrt(a[0])))
 
 
 @dataclass(frozen=True)
@@ -651,22 +627,27 @@ class DualSurface(Surface):
         return self._factor.model(column, solution)
 
     def _begin(self, alphas: Floats) -> None:
-        self._models = [_Projection(float(norm)) for norm in self.space.start_norm]
         self._values: list[list[Floats]] = [[] for _ in self._row_columns]  # by output, then by step
 
     @property
     def extremes(self) -> tuple[float, float]:
         """How far the spectrum of ``FKF'`` reaches at least, both ways; negative directions take no part."""
-        found = [column.extremes() for column in self._models]
-        return min(low for low, _ in found), max(high for _, high in found)
+        low = high = 0.0
+        for column in range(self.space.n_columns):
+            a, beta = self.space.tridiagonal(column)
+            if a.size:
+                theta = scipy.linalg.eigvalsh_tridiagonal(a, beta[:-1], check_finite=False)
+                low, high = min(low, float(theta[0])), max(high, float(theta[-1]))
+        return low, high
+
+    def _solved(self, column: int, alphas: Floats, steps: int) -> tuple[Floats, Floats]:
+        start = float(self.space.start_norm[column])
+        return _projected(*self.space.tridiagonal(column, steps), start, alphas, steps)
 
     def _weights(self, column: int, alpha: float, steps: int) -> Floats:
-        return self._models[column].solve(np.array([alpha]), steps)[0][:, 0]
+        return self._solved(column, np.array([alpha]), steps)[0][:, 0]
 
     def _record_step(self, values: Sequence[Floats]) -> None:
-        last = zip(self.space.diagonal[-1], self.space.off_diagonal[-1], strict=True)
-        for column, (a, beta) in enumerate(last):
-            self._models[column].add(float(a), float(beta))
         for output, table in enumerate(self.tables):
             self._values[output].append(values[output])
             self._record(output, self.space.n_steps, table)
@@ -687,7 +668,7 @@ class DualSurface(Surface):
         # Entries of an output are scored by its own column, or by the column of their fold.
         row_column = self._row_columns[output]
         columns = np.unique(row_column) if row_column.size else np.array([output])
-        solved = [self._models[column].solve(table.alphas, steps) for column in columns]
+        solved = [self._solved(column, table.alphas, steps) for column in columns]
         kept = np.array(self._values[output][:steps])
         scores = np.empty((active, row_column.size))
         for column, (weights, _) in zip(columns, solved, strict=True):

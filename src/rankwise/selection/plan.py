@@ -16,7 +16,7 @@ from rankwise.arrays import Bools, Ints
 from rankwise.data.queries import encode_queries
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
 from rankwise.fitting.notices import Notice
-from rankwise.holdout.leave_pair_out import pair_forms, refusal
+from rankwise.holdout.leave_pair_out import refusal
 from rankwise.metrics import Metric
 from rankwise.pairs.pairs import Pairs
 from rankwise.pairs.plan import Plan, Units
@@ -187,7 +187,7 @@ def _by_default(pairs: Pairs, units: Units, metric: Metric, exact: Exact | None)
         return "leave-query-out", ""
     why_not = ""
     if metric.base_name in _PAIR_METRICS and 3 <= units.n_units <= _MANY_ROWS:
-        refused = refusal(pair_forms(pairs.compared(), exact.rank, exact.n_alphas), is_asked_for=False)
+        refused = refusal(pairs.compared(), exact.rank, exact.n_alphas, is_asked_for=False)
         if refused is None:
             return "leave-pair-out", ""
         why_not = f" (leave-pair-out {refused})"
@@ -228,7 +228,7 @@ def _every_pair(pairs: Pairs, metric: Metric, exact: Exact) -> Plan:
             f"cv='leave-pair-out' scores pairs, and scoring={metric.name!r} does not count them.",
             "use scoring='pairwise_error', or a number of folds.",
         )
-    refused = refusal(pair_forms(pairs.compared(), exact.rank, exact.n_alphas), is_asked_for=True)
+    refused = refusal(pairs.compared(), exact.rank, exact.n_alphas, is_asked_for=True)
     if refused is not None:
         raise InvalidInputError(
             f"cv='leave-pair-out' {refused}.",

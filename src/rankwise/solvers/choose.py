@@ -13,7 +13,7 @@ from rankwise.objectives import QuadraticObjective, SquaredObjective, prior_scal
 from rankwise.pairs.graph import MarginPairs, PairGraph
 from rankwise.runtime.memory import fits
 from rankwise.solvers.bundle import minimise_by_planes
-from rankwise.solvers.direct import DirectFactor, EigenFactor
+from rankwise.solvers.direct import DirectFactor, solve_by_eigenvalues
 from rankwise.solvers.krylov import conjugate_gradients
 from rankwise.solvers.momentum import MOMENTUM, estimated_descent, gradient_descent
 from rankwise.solvers.newton import minimise_by_newton, minimise_smoothed
@@ -87,7 +87,7 @@ ITERATIVE = ("cg", "gdm", "egdm", "egdm-power", "egdm-blocks", "stochastic")
 _ITERATION = ("tol", "max_iter", "monitor")
 SOLVERS: dict[str, Solver] = {
     "direct": lambda objective, alpha, _: DirectFactor(objective).solve(alpha),
-    "eigen": lambda objective, alpha, _: EigenFactor(objective).solve(alpha),
+    "eigen": lambda objective, alpha, _: solve_by_eigenvalues(objective, alpha),
     "cg": _balanced(_solver(conjugate_gradients, *_ITERATION)),
     "gdm": _balanced(_solver(gradient_descent, "learning_rate", "momentum", *_ITERATION)),
     "egdm": _balanced(_solver(estimated_descent, *_ITERATION, estimator="lanczos")),

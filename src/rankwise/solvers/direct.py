@@ -1,8 +1,6 @@
 """Exact solutions from one factorisation: Cholesky and eigenvalues of the primal, and the dual of all rows.
 
-Few columns, many alphas: one symmetric eigendecomposition, then ``O(n²)`` an alpha.
-
-Few columns: form ``X'LX`` once and solve by Cholesky, or diagonalise it once for every alpha.
+Few columns: form ``X'LX`` once and solve by Cholesky, or diagonalise it.
 
 Kernel RankRLS by dual coefficients: the same solvers, on another quadratic.
 
@@ -37,55 +35,40 @@ __all__ = [
     "DirectFactor",
     "DualObjective",
     "DualSpectrum",
-    "EigenFactor",
     "indefiniteness",
     "is_indefinite",
     "is_positive",
+    "solve_by_eigenvalues",
 ]
 
 _UNLIKE = 1e6  # diagonal entries of H + αI: columns that differ by 1e4 leave the small eigenvalues half of their digits
 
 
-class EigenFactor:
-    """``H = V diag(σ) V'``."""
-
-    def __init__(self, objective: QuadraticObjective) -> None:
-        matrix, rhs = objective.matrix(), objective.rhs
-        self._matrix, self._rhs, self._size = matrix, rhs, float(np.trace(matrix))
-        if not np.isfinite(self._size):
-            return
-        with large_algebra(matrix.shape[0]):
-            values, self.vectors = np.linalg.eigh(matrix)
-        self.values = np.maximum(values, 0.0)  # H is positive semidefinite: below zero there is only rounding
-        self._projected = self.vectors.T @ rhs
-
-    def solve(self, alpha: float) -> Solution:
-        """Solve ``(H + αI) w = b``; in a singular system, the solution of least norm."""
-        if is_out_of_range(self._size + alpha, self._rhs):
-            return Solution(np.zeros_like(self._rhs), Status.OUT_OF_RANGE, certificate=np.inf)
-        shifted = self.values + alpha
-        smallest = shifted.size * EPS * shifted.max(initial=0.0)
-        kept = shifted > smallest
-        inverse = np.divide(1.0, shifted, out=np.zeros_like(shifted), where=kept)
-        scaled = inverse if self._projected.ndim == 1 else inverse[:, None]
-        coef: Floats = self.vectors @ (scaled * self._projected)
-        diagonal = np.diagonal(self._matrix) + alpha
-        is_alike = diagonal.max(initial=0.0) <= _UNLIKE * diagonal.min(initial=np.inf)
-        # With alpha = 0 the solution of least norm is wanted, which balancing would change.
-        balanced = self._balanced(alpha) if alpha > 0 and not (is_alike and kept.all()) else None
-        if balanced is not None:
-            return balanced
-        if kept.all():
-            return Solution(coef, Status.EXACT)
-        return Solution(coef, Status.SINGULAR, rank=int(kept.sum()))
-
-    def _balanced(self, alpha: float) -> Solution | None:
-        """Solve with ones on the diagonal, where alpha is not lost beside columns in other units than the rest."""
-        unit = np.sqrt(np.diagonal(self._matrix) + alpha)
-        matrix = self._matrix / np.outer(unit, unit)
-        np.fill_diagonal(matrix, 1.0)
-        solution = EigenFactor(MatrixQuadratic(matrix, (self._rhs.T / unit).T)).solve(0.0)
-        return replace(solution, coef=(solution.coef.T / unit).T) if solution.status is Status.EXACT else None
+def solve_by_eigenvalues(objective: QuadraticObjective, alpha: float) -> Solution:
+    """Solve ``(H + αI) w = b`` by ``H = V diag(σ) V'``; in a singular system, find the solution of least norm."""
+    matrix, rhs = objective.matrix(), objective.rhs
+    if is_out_of_range(float(np.trace(matrix)) + alpha, rhs):
+        return Solution(np.zeros_like(rhs), Status.OUT_OF_RANGE, certificate=np.inf)
+    with large_algebra(matrix.shape[0]):
+        values, vectors = np.linalg.eigh(matrix)
+    shifted = np.maximum(values, 0.0) + alpha  # H is positive semidefinite: below zero there is only rounding
+    kept = shifted > shifted.size * EPS * shifted.max(initial=0.0)
+    diagonal = np.diagonal(matrix) + alpha
+    is_alike = diagonal.max(initial=0.0) <= _UNLIKE * diagonal.min(initial=np.inf)
+    # With alpha = 0 the solution of least norm is wanted, which balancing would change.
+    if alpha > 0 and not (is_alike and kept.all()):
+        # With ones on the diagonal, alpha is not lost beside columns in other units than the rest.
+        unit = np.sqrt(diagonal)
+        balanced = matrix / np.outer(unit, unit)
+        np.fill_diagonal(balanced, 1.0)
+        solution = solve_by_eigenvalues(MatrixQuadratic(balanced, (rhs.T / unit).T), 0.0)
+        if solution.status is Status.EXACT:
+            return replace(solution, coef=(solution.coef.T / unit).T)
+    inverse = np.divide(1.0, shifted, out=np.zeros_like(shifted), where=kept)
+    coef = np.asarray(vectors @ (inverse * (vectors.T @ rhs).T).T)
+    if kept.all():
+        return Solution(coef, Status.EXACT)
+    return Solution(coef, Status.SINGULAR, rank=int(kept.sum()))
 
 
 class DirectFactor:
@@ -107,7 +90,7 @@ class DirectFactor:
         has_factor, pivots = factorise(factor), np.diagonal(factor) ** 2
         rounding = pivots.size * EPS * (np.diagonal(self._matrix) + alpha)
         if not has_factor or np.any(pivots <= rounding):
-            return EigenFactor(MatrixQuadratic(self._matrix, self._rhs)).solve(alpha)
+            return solve_by_eigenvalues(MatrixQuadratic(self._matrix, self._rhs), alpha)
         coef = dpotrs(factor, self._rhs, lower=1)[0]
         return Solution(coef, Status.EXACT)
 
