@@ -28,7 +28,6 @@ The default departs from the paper in three ways:
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -36,7 +35,7 @@ import numpy.typing as npt
 from rankwise.arrays import Floats
 from rankwise.objectives import MarginObjective
 from rankwise.solvers.krylov import Curvature
-from rankwise.solvers.newton import StoppingRule, line, loss_at, search_line, solve_linear_limit
+from rankwise.solvers.newton import StoppingRule, solve_linear_limit
 from rankwise.solvers.solution import Monitor, Solution, Status
 
 __all__ = ["minimise_by_planes", "minimise_on_simplex"]
@@ -129,8 +128,8 @@ _CUT = 0.5
 _IDLE = 20  # iterations after which a plane of weight 0 is dropped
 _MOST_PLANES = 500
 _MAX_ITER = 100_000
-_FLAT = 0.1  # share of the slope that may remain where a line search ends
-_PRECISION = 0.1  # or of the bracket in which it interpolates
+_TRIALS = 12
+_PRECISION = 0.1  # of the bracket in which the line search interpolates
 _SAMPLE = 4_000  # rows on which a line is searched first
 # If the gap falls by less than this share in so many iterations, rounding is to blame: O(1/tol) iterations do better.
 _PROGRESS, _PATIENCE = 1e-3, 100
@@ -250,7 +249,7 @@ def minimise_by_planes(  # noqa: C901, PLR0912, PLR0915 - the steps of one metho
         direction, moved = target - best.coef, target_scores - best.scores
         is_plain = search is None
         if search is not None:
-            length = search.length(best, direction, moved, model - best.value)
+            length = search.length(best, direction, moved)
             coef, scores = best.coef + length * direction, best.scores + length * moved
             point = objective.at_scores(scores)
             value = float(point.value) + alpha * float(coef @ coef)
@@ -309,12 +308,30 @@ class _LineSearch:
             self._n_sampled *= 4
             self._sample = self._objective.sample(self._n_sampled)
 
-    def length(self, best: _Best, direction: Floats, moved: Floats, slope: float) -> float:
-        """Return how far to go from the best point, where the model promises a slope: at a kink there is no other."""
+    def length(self, best: _Best, direction: Floats, moved: Floats) -> float:
+        """Return how far to go from the best point; the bracket of the slope's zero shrinks by its secant."""
+        cross, square = float(best.coef @ direction), float(direction @ direction)
         scores, objective = best.scores, self._objective
         if self._sample is not None:
             rows, objective = self._sample
             scores, moved = scores[rows], moved[rows]
-        at = line(partial(loss_at, objective), best.coef, direction, scores, moved, self._alpha)
-        found = search_line(at, at(0.0).value, slope, 1.0, flat=_FLAT, precision=_PRECISION)
-        return 0.0 if found is None else found.length
+        low, high, length = 0.0, np.inf, 1.0
+        low_slope = high_slope = 0.0
+        for _ in range(_TRIALS):
+            loss = float(objective.at_scores(scores + length * moved).score_gradient @ moved)
+            slope = loss + 2 * self._alpha * (cross + length * square)
+            if slope < 0:
+                low, low_slope = length, slope
+            else:
+                high, high_slope = length, slope
+            if np.isinf(high):
+                length *= 2
+            elif low == 0:
+                length = high / 4  # the first models reach far beyond the minimum
+            else:
+                secant = low - low_slope * (high - low) / (high_slope - low_slope)
+                if high - low <= _PRECISION * high:
+                    return secant
+                margin = 0.1 * (high - low)
+                length = float(np.clip(secant, low + margin, high - margin))
+        return length

@@ -63,8 +63,6 @@ __all__ = [
     "LowerBound",
     "StoppingRule",
     "Trial",
-    "line",
-    "loss_at",
     "minimise_by_newton",
     "minimise_smoothed",
     "search_line",
@@ -213,7 +211,7 @@ def minimise_by_newton(
         )
         slope, curved = float(step.step @ gradient), float(step.step @ (-gradient - step.residual))
         preconditioner.learn(step.step, curved, step.n_iter)
-        at = line(partial(loss_at, objective), coef, step.step, scores, step.moved, alpha)
+        at = _line(partial(_loss_at, objective), coef, step.step, scores, step.moved, alpha)
         trial = search_line(at, value, slope, 1.0)
         if trial is not None:
             new_coef = coef + trial.length * step.step
@@ -236,7 +234,7 @@ def minimise_by_newton(
     return Solution.proved(coef, status, history, decrease, objective.n_reads - reads)
 
 
-def loss_at(objective: MarginObjective, scores: Floats) -> tuple[float, Floats, MarginPoint]:
+def _loss_at(objective: MarginObjective, scores: Floats) -> tuple[float, Floats, MarginPoint]:
     """Return the loss at scores, its gradient there, and the point."""
     point = objective.at_scores(scores)
     return float(point.value), point.score_gradient, point
@@ -323,7 +321,7 @@ class Trial(Generic[Point]):
     point: Point
 
 
-def line(
+def _line(
     evaluate: Callable[[Floats], tuple[float, Floats, Point]],
     coef: Floats,
     direction: Floats,
@@ -345,13 +343,7 @@ def line(
 
 
 def search_line(
-    at: Callable[[float], Trial[Point]],
-    value: float,
-    slope: float,
-    first: float,
-    *,
-    flat: float = _FLAT,
-    precision: float = 1e-12,
+    at: Callable[[float], Trial[Point]], value: float, slope: float, first: float
 ) -> Trial[Point] | None:
     """Find a step that satisfies Wolfe's conditions for a convex function with ``value`` and ``slope < 0`` at 0.
 
@@ -369,7 +361,7 @@ def search_line(
         decreases = trial.value <= value + (rounding if promised < rounding else -promised)
         if trial.value < value and (best is None or trial.value < best.value):
             best = trial
-        if decreases and abs(trial.slope) <= -flat * slope:
+        if decreases and abs(trial.slope) <= -_FLAT * slope:
             return trial
         if decreases and trial.slope < 0:
             low, low_slope = length, trial.slope
@@ -381,7 +373,7 @@ def search_line(
         secant = low - low_slope * (high - low) / (high_slope - low_slope) if high_slope > 0 else low
         margin = 0.1 * (high - low)
         length = float(np.clip(secant, low + margin, high - margin))
-        if high - low <= precision * high:
+        if high - low <= 1e-12 * high:
             break
     return best
 
@@ -486,7 +478,7 @@ def minimise_smoothed(  # noqa: C901, PLR0912, PLR0915 - the steps of one method
             direction = memory.direction(gradient, preconditioner)
             slope = float(gradient @ direction)
         moved = objective.scores(direction)
-        at = line(partial(_smoothed_at, objective, width), coef, direction, scores, moved, alpha)
+        at = _line(partial(_smoothed_at, objective, width), coef, direction, scores, moved, alpha)
         # Without any idea of the curvature: where the slope, if it stayed, would use up what there is to gain.
         is_blind = len(memory) == 0 and preconditioner.is_identity
         value = smooth.value + penalty
