@@ -15,7 +15,7 @@ from making_blocks import make_blocks, make_folds
 from rankwise import _core
 from rankwise.additive.fitting import MOST_BINS, pair_histograms
 from rankwise.data import open_store, save_store
-from rankwise.design import AdditiveDesign, additive, gram
+from rankwise.design import AdditiveDesign, Design, additive
 from rankwise.design.additive import coded_gram
 from rankwise.design.terms import Curve, Surface, Terms, predict
 
@@ -285,7 +285,7 @@ def test_gram_matrices_from_codes(monkeypatch, coupling, kind, weighted, instruc
     found = coded_gram(design, blocks)
     np.testing.assert_allclose(found, E.T @ L @ E, **CODED)
     assert np.array_equal(found, found.T)
-    by_rows = gram.gram_matrix(design._centred(blocks, design._expanded, terms.n_values))
+    by_rows = Design.gram_matrix(design, blocks)
     np.testing.assert_allclose(found, by_rows, rtol=1e-10, atol=1e-10 * np.abs(by_rows).max())
 
 

@@ -14,12 +14,11 @@ from sklearn.base import clone
 
 from all_pairs import pairwise
 from making_blocks import make_blocks
-from rankwise import RankRLS, RankRLSCV, RankSVM, RankSVMCV, _core
+from rankwise import RankRLS, RankRLSCV, RankSVM, RankSVMCV, _core, objectives
 from rankwise.data import mapped, open_store, save_store
 from rankwise.data.queries import encode_queries, one_query
 from rankwise.design import CsrDesign, OperatorDesign, as_design, csr
 from rankwise.design.fused import in_row_order
-from rankwise.objectives import parts
 from rankwise.pairs.blocks import COUPLINGS, laplacian
 from rankwise.pairs.labels import label_graph
 
@@ -236,7 +235,7 @@ def test_estimators_learn_the_same_from_disk(model, with_ids, data, store):
 def test_blocks_of_a_matrix_on_disk(data, store, monkeypatch, ids, solver, pairs):
     """Parts larger than what is copied lightly, whatever order queries and levels put the rows in."""
     monkeypatch.setattr(csr, "SPARSE_BLOCK", 5000)
-    monkeypatch.setattr(parts, "_MOST_ROWS", 700)
+    monkeypatch.setattr(objectives, "_MOST_ROWS", 700)
     X, y, qid = data
     rng = np.random.default_rng(3)
     qid = {

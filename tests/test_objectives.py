@@ -16,9 +16,9 @@ from rankwise.objectives import (
     MatrixQuadratic,
     ScaledObjective,
     SquaredObjective,
+    parts_of,
     prior_scale,
 )
-from rankwise.objectives.parts import parts_of
 from rankwise.pairs.labels import label_graph
 from rankwise.pairs.preferences import preference_graph
 from rankwise.pairs.violations import ViolationSweep

@@ -9,8 +9,7 @@ from all_pairs import is_valid_cost, pairwise
 from oracles import block_least_squares, label_pairs
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
-from rankwise.objectives import SquaredObjective
-from rankwise.objectives.parts import parts_of
+from rankwise.objectives import SquaredObjective, parts_of
 from rankwise.pairs.labels import COSTS, QUERY_WEIGHTS, TIES, label_graph
 from rankwise.solvers.direct import DirectFactor
 from rankwise.solvers.krylov import conjugate_gradients

@@ -18,7 +18,7 @@ from rankwise.additive.fitting import Layout
 from rankwise.arrays import Floats, InMemory, Ints
 from rankwise.data.queries import Queries
 from rankwise.design import AdditiveDesign
-from rankwise.design.cells import Cells
+from rankwise.design.additive import Cells
 from rankwise.design.terms import Curve, Terms, predict
 
 Labels = Callable[[Curve], list[str] | None]

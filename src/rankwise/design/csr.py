@@ -9,14 +9,14 @@ import scipy.sparse as sp
 from rankwise import _core
 from rankwise.arrays import AnyArray, DType, Floats, Ints
 from rankwise.data.mapped import MappedMatrix, gather_rows, part_of
-from rankwise.design import fused, gram
+from rankwise.design import fused
 from rankwise.design.offsets import Shift
 from rankwise.design.operator import OperatorDesign, selected_rows
 from rankwise.design.protocol import Design, RowIndex, accepted_dtype
-from rankwise.pairs.blocks import Folds, QueryBlocks, as_table, laplacian
+from rankwise.pairs.blocks import Folds, QueryBlocks, as_table
 from rankwise.runtime.memory import MemoryBudget
 
-__all__ = ["CsrDesign", "FusedProduct"]
+__all__ = ["CsrDesign"]
 
 Prepared = tuple[AnyArray, AnyArray, AnyArray, npt.NDArray[np.int32] | None]
 
@@ -78,19 +78,34 @@ class CsrDesign(Design):
         _core.csr_transposed_dot(*self.prepared, table, out, self._threads(), self.disk)
         return out.reshape(self.shape[1], *u.shape[1:])
 
-    def gram_product(self, blocks: QueryBlocks, folds: Folds | None = None) -> FusedProduct | None:
+    def gram_product(self, blocks: QueryBlocks, folds: Folds | None = None) -> fused.FusedProduct | None:
         """Return the fused product; see `relabel_columns`.
 
-        None where a single query would keep the other threads waiting, and where chunks would be read from all over a
-        matrix on disk: two products in the order of its rows are faster then.
+        None where a single query would keep the other threads waiting, where chunks would be read from all over a
+        matrix on disk, or where there are very many columns: two products in the order of its rows are faster then.
         """
         n_threads = self._threads()
         if self.disk:
             blocks, folds = fused.in_row_order(blocks, folds)
+        elif folds is None and self.shape[1] > MANY_COLUMNS:
+            return None
         chunks = fused.cut(blocks, self.row_lengths()[blocks.order], self.shape[1], n_threads)
         if chunks is None or (self.disk and fused.is_scattered(blocks.order, chunks.start)):
             return None
-        product = FusedProduct(self, blocks, folds, chunks, n_threads)
+        disk = _disk_for(self, blocks.order, chunks.start, n_threads)
+
+        def weighted_sum(where: fused.Where, out: Floats) -> None:
+            values, ids, start = self.arrays
+            _core.csr_weighted_sum(values, ids, start, *where, out, n_threads, disk)
+
+        def multiply(blocks: _core.Blocks, folds: _core.Folds | None, plan: _core.Plan, v: Floats) -> Floats:
+            self.reads += 1
+            table = as_table(v)
+            out = np.empty_like(table)
+            _core.csr_fused(*self.prepared, blocks, folds, plan, table, out, n_threads, disk)
+            return out.reshape(v.shape)
+
+        product = fused.FusedProduct(blocks, folds, chunks, self.shape[1], weighted_sum, multiply)
         self.expect_products()
         return product
 
@@ -115,11 +130,11 @@ class CsrDesign(Design):
         _core.rename_columns(ids, rank, narrow, self._threads())
         self.prepared = (values, narrow, start, rank)
 
-    def gram_matrix(self, blocks: QueryBlocks) -> Floats:
+    def gram_matrix(self, blocks: QueryBlocks) -> Floats | None:
         """Return ``X' L X``, (n, n)."""
-        self.reads += 1
         if self.nnz > DENSE_SHARE * self.shape[0] * self.shape[1] or blocks.coupling == "relative":
-            return gram.gram_matrix(self._centred(blocks))
+            return super().gram_matrix(blocks)
+        self.reads += 1
         return self._sparse_gram_matrix(blocks)
 
     def gram_diagonal(self, blocks: QueryBlocks) -> Floats:
@@ -132,24 +147,6 @@ class CsrDesign(Design):
             if fused.is_scattered(blocks.order, blocks.query_start):
                 disk = None  # every query would be a window of all rows
         _core.csr_gram_diagonal(*self.arrays, blocks.compiled(), out, self._threads(), disk)
-        return out
-
-    def squared_differences(
-        self, one: npt.NDArray[np.int64], other: npt.NDArray[np.int64], weight: Floats
-    ) -> Floats:
-        """Return ``Σ weight_k (x_one[k] - x_other[k])²``, column by column."""
-        self.reads += 1
-        out = np.zeros(self.shape[1])
-        step = self._block_rows()
-        for first in range(0, one.size, step):
-            pairs = slice(first, first + step)
-            difference = self._take(one[pairs]).astype(np.float64) - self._take(other[pairs]).astype(
-                np.float64
-            )
-            weights = np.repeat(weight[pairs], np.diff(difference.indptr))
-            out += np.bincount(
-                difference.indices, weights=weights * difference.data**2, minlength=self.shape[1]
-            )
         return out
 
     def rows(self, index: RowIndex) -> CsrDesign | OperatorDesign:
@@ -208,13 +205,6 @@ class CsrDesign(Design):
         is_mapped = self.disk is not None or isinstance(self.arrays[1], np.memmap)
         return self.nnz >= MANY_NONZEROS and not is_mapped
 
-    def _centred(self, blocks: QueryBlocks) -> gram.CentredBlocks:
-        def fetch(first: int, last: int) -> Floats:
-            rows = self._take(blocks.order[first:last])
-            return np.asarray(rows.astype(np.float64).toarray(order="C"))
-
-        return gram.CentredBlocks(fetch, blocks, self.shape[1], self.n_threads)
-
     def _sparse_gram_matrix(self, blocks: QueryBlocks) -> Floats:
         """Sum of w degree x x', minus the terms of queries, plus for "others" those of segments."""
         G = np.zeros((self.shape[1], self.shape[1]))
@@ -243,54 +233,6 @@ class CsrDesign(Design):
         _add_squares(G, _sum_groups(np.ones(blocks.degree.size), blocks.query_segment) @ S, -blocks.scale)
         if blocks.coupling == "others":
             _add_squares(G, S, np.repeat(blocks.scale, np.diff(blocks.query_segment)))
-
-
-class FusedProduct:
-    """``V -> X' L X V``, reading X once; twice where that is faster."""
-
-    def __init__(
-        self,
-        design: CsrDesign,
-        blocks: QueryBlocks,
-        folds: Folds | None,
-        chunks: fused.Chunks,
-        n_threads: int,
-    ) -> None:
-        self.design = design
-        self.query_blocks = blocks
-        self.blocks = blocks.compiled()
-        self.folds = folds
-        self.n_threads = n_threads
-        self.disk = _disk_for(design, blocks.order, chunks.start, n_threads)
-        self.plan = fused.compiled_plan(chunks, self._segment_sums(blocks, chunks))
-
-    def __call__(self, v: Floats, held_out: Floats | None = None) -> Floats:
-        """Return the product; `held_out` (rows,) receives the held-out scores."""
-        design = self.design
-        table = as_table(v)
-        if (
-            table.shape[1] == 1
-            and self.folds is None
-            and self.disk is None
-            and design.shape[1] > MANY_COLUMNS
-        ):
-            return design.tdot(laplacian(self.query_blocks, design.dot(v), n_threads=self.n_threads))
-        design.reads += 1
-        out = np.empty_like(table)
-        folds = None if self.folds is None else self.folds.compiled(held_out)
-        _core.csr_fused(
-            *design.prepared, self.blocks, folds, self.plan, table, out, self.n_threads, self.disk
-        )
-        return out.reshape(v.shape)
-
-    def _segment_sums(self, blocks: QueryBlocks, chunks: fused.Chunks) -> Floats:
-        folds = None if self.folds is None else self.folds.compiled()
-        arrays = self.design.arrays
-
-        def weighted_sum(first: int, last: int, out: Floats) -> None:
-            _core.csr_weighted_sum(*arrays, self.blocks, folds, first, last, out, self.n_threads, self.disk)
-
-        return fused.segment_sums(blocks, chunks, self.folds, self.design.shape[1], weighted_sum)
 
 
 def _disk_for(design: CsrDesign, order: Ints, chunk_start: Ints, n_threads: int) -> _core.Disk | None:

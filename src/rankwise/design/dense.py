@@ -59,35 +59,16 @@ class DenseDesign(Design):
             out += self.X[rows].astype(np.float64, copy=False).T @ u[rows]
         return out
 
-    def gram_matrix(self, blocks: QueryBlocks) -> Floats:
+    def gram_matrix(self, blocks: QueryBlocks) -> Floats | None:
         """Return ``X' L X``, (n, n)."""
         system = self.gram_system(blocks, np.empty((self.shape[0], 0)))
-        if system is not None:
-            return system[0]
-        self.reads += 1
-        return gram.gram_matrix(self._centred(blocks))
+        return super().gram_matrix(blocks) if system is None else system[0]
 
     def gram_system(self, blocks: QueryBlocks, pull: Floats) -> tuple[Floats, Floats] | None:
         """Return ``X' L X`` and ``X' r`` from one read, where that is possible."""
         system = gram.dense_system(self.X, blocks, pull, self.n_threads)
         self.reads += system is not None
         return system
-
-    def gram_diagonal(self, blocks: QueryBlocks) -> Floats:
-        """Return ``diag(X' L X)``."""
-        self.reads += 1
-        return gram.gram_diagonal(self._centred(blocks))
-
-    def squared_differences(
-        self, one: npt.NDArray[np.int64], other: npt.NDArray[np.int64], weight: Floats
-    ) -> Floats:
-        """Return ``Σ weight_k (x_one[k] - x_other[k])²``, column by column."""
-        self.reads += 1
-        out = np.zeros(self.shape[1])
-        for pairs in self._row_blocks(one.size):
-            difference = np.subtract(self.X[one[pairs]], self.X[other[pairs]], dtype=np.float64)
-            out += weight[pairs] @ np.square(difference, out=difference)
-        return out
 
     def gathered(self, rows: npt.NDArray[np.int64]) -> DenseDesign:
         return DenseDesign(self.X[rows], self.n_threads)
@@ -104,17 +85,6 @@ class DenseDesign(Design):
         """Return the array; nothing is copied."""
         return self.X
 
-    def _row_blocks(self, n_rows: int | None = None) -> Iterator[slice]:
+    def _row_blocks(self) -> Iterator[slice]:
         step = max(1, BLOCK_SIZE // max(1, self.shape[1]))
-        stop = self.shape[0] if n_rows is None else n_rows
-        return (slice(first, first + step) for first in range(0, stop, step))
-
-    def _centred(self, blocks: QueryBlocks) -> gram.CentredBlocks:
-        order = blocks.order
-        in_place = bool(np.array_equal(order, np.arange(order.size)))
-
-        def fetch(first: int, last: int) -> Floats:
-            rows = self.X[first:last] if in_place else self.X[order[first:last]]
-            return np.array(rows, dtype=np.float64, order="C", copy=True)
-
-        return gram.CentredBlocks(fetch, blocks, self.shape[1], self.n_threads)
+        return (slice(first, first + step) for first in range(0, self.shape[0], step))

@@ -12,17 +12,10 @@ from rankwise import _core
 from rankwise.arrays import Floats
 from rankwise.pairs.blocks import Folds, QueryBlocks
 
-__all__ = [
-    "Chunks",
-    "compiled_plan",
-    "cut",
-    "in_row_order",
-    "is_scattered",
-    "row_spans",
-    "segment_sums",
-]
+__all__ = ["Chunks", "FusedProduct", "cut", "in_row_order", "is_scattered", "row_spans"]
 
 Ids = npt.NDArray[np.int64]
+Where = tuple[_core.Blocks, _core.Folds | None, int, int]
 
 # Large queries take the weighted sums of their segments' rows: dense vectors that each product reads again.
 # They may cost a quarter of the query itself.
@@ -41,34 +34,49 @@ class Chunks:
     large_start: Ids
 
 
-def segment_sums(
-    blocks: QueryBlocks,
-    chunks: Chunks,
-    folds: Folds | None,
-    n_columns: int,
-    weighted_sum: Callable[[int, int, Floats], None],
-) -> Floats:
-    """Return ``X'(w 1_segment)`` for the segments of large queries, flat; `weighted_sum` gives one of grouped rows."""
-    k = folds.degree.shape[1] if folds else 1
-    sums = np.empty((int(chunks.large_start[-1]), n_columns, k))
-    segments = [s for q in chunks.large_query for s in range(*blocks.query_segment[q : q + 2])]
-    for at, segment in enumerate(segments):
-        first, last = blocks.segment_start[segment : segment + 2]
-        weighted_sum(int(first), int(last), sums[at])
-    return sums.ravel()
+class FusedProduct:
+    """``V -> X' L X V``, reading X once.
 
+    Parameters
+    ----------
+    weighted_sum : callable
+        Writes ``X'w`` of a run of grouped rows: blocks, folds, the first of the rows, and the one after the last.
+    multiply : callable
+        Returns the product of blocks, folds and plan with V.
+    """
 
-def compiled_plan(chunks: Chunks, sums: Floats) -> _core.Plan:
-    """Return chunks as the compiled kernels take them."""
-    return _core.Plan(
-        chunk_start=chunks.start,
-        chunk_query=chunks.query,
-        chunk_large=chunks.large,
-        chunk_work=chunks.work,
-        large_query=chunks.large_query,
-        large_start=chunks.large_start,
-        colsum=sums,
-    )
+    def __init__(
+        self,
+        blocks: QueryBlocks,
+        folds: Folds | None,
+        chunks: Chunks,
+        n_columns: int,
+        weighted_sum: Callable[[Where, Floats], None],
+        multiply: Callable[..., Floats],
+    ) -> None:
+        self._blocks, self._folds, self._multiply = blocks.compiled(), folds, multiply
+        compiled = None if folds is None else folds.compiled()
+        # Sums X'(w 1_segment) for the segments of large queries.
+        k = folds.degree.shape[1] if folds else 1
+        sums = np.empty((int(chunks.large_start[-1]), n_columns, k))
+        segments = [s for q in chunks.large_query for s in range(*blocks.query_segment[q : q + 2])]
+        for at, segment in enumerate(segments):
+            first, last = blocks.segment_start[segment : segment + 2]
+            weighted_sum((self._blocks, compiled, int(first), int(last)), sums[at])
+        self._plan = _core.Plan(
+            chunk_start=chunks.start,
+            chunk_query=chunks.query,
+            chunk_large=chunks.large,
+            chunk_work=chunks.work,
+            large_query=chunks.large_query,
+            large_start=chunks.large_start,
+            colsum=sums.ravel(),
+        )
+
+    def __call__(self, v: Floats, held_out: Floats | None = None) -> Floats:
+        """Return the product; `held_out` (rows,) receives the held-out scores."""
+        folds = None if self._folds is None else self._folds.compiled(held_out)
+        return self._multiply(self._blocks, folds, self._plan, v)
 
 
 def chunk_size(columns: int) -> int:

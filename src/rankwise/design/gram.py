@@ -33,7 +33,7 @@ BLOCK_SIZE = 1 << 17
 STRIPE_ROWS = 1024
 STRIPES = 32
 
-Fetch = Callable[[int, int], Floats]
+Fetch = Callable[[npt.NDArray[np.int64]], Floats]
 
 # BLAS's own function, which compiled code can call from its threads.
 _DSYRK = cython_blas.__pyx_capi__["dsyrk"]
@@ -81,7 +81,7 @@ class CentredBlocks:
     Attributes
     ----------
     fetch : callable
-        Gives the grouped rows [from, to) as a new C-ordered float64 array.
+        Gives some rows as a new C-ordered float64 array.
     """
 
     fetch: Fetch
@@ -110,7 +110,7 @@ class CentredBlocks:
 
     def _whole_queries(self, first: int, last: int) -> tuple[Floats, Floats, Floats]:
         blocks = self.blocks
-        Z = self.fetch(int(blocks.query_start[first]), int(blocks.query_start[last]))
+        Z = self._rows(int(blocks.query_start[first]), int(blocks.query_start[last]))
         segments = int(blocks.query_segment[last] - blocks.query_segment[first])
         needed = blocks.coupling != "all"
         S = np.zeros((segments if needed else 0, self.columns))
@@ -129,48 +129,23 @@ class CentredBlocks:
             return -scale[:, None] * S
         return S
 
-    def _large_query(self, query: int) -> Iterator[tuple[Floats, Floats, Floats]]:
-        blocks = self.blocks
-        pieces = self._pieces(query)
-        mean = self._mean(pieces)
-        compiled = blocks.compiled()
-        none = np.zeros((0, self.columns))
-        if blocks.coupling == "all":
-            for first, last in pieces:
-                Z = self.fetch(first, last)
-                _core.shift_rows(compiled, first, last, mean, Z, None, 0)
-                yield Z, none, none
-        elif blocks.coupling == "others":
-            yield from self._pieces_with_sums(query, pieces, mean)
-        else:
-            # Every level meets every other: the sums of all of them are kept.
-            origin, end = blocks.query_segment[query : query + 2]
-            S = np.zeros((int(end - origin), self.columns))
-            for first, last in pieces:
-                Z = self.fetch(first, last)
-                _core.shift_rows(compiled, first, last, mean, Z, S, int(origin))
-                yield Z, none, none
-            yield none, S, self._coupled(query, query + 1, S)
+    def _rows(self, first: int, last: int) -> Floats:
+        """Return some of the grouped rows."""
+        return self.fetch(self.blocks.order[first:last])
 
-    def _pieces_with_sums(
-        self, query: int, pieces: list[tuple[int, int]], mean: Floats
-    ) -> Iterator[tuple[Floats, Floats, Floats]]:
-        """Yield a level's sum once it ends: there may be as many levels as rows."""
-        blocks = self.blocks
-        compiled = blocks.compiled()
-        unfinished = np.zeros((1, self.columns))
+    def _large_query(self, query: int) -> Iterator[tuple[Floats, Floats, Floats]]:
+        """Yield rows piece by piece, and at last the sums of all levels of the query."""
+        blocks, pieces = self.blocks, self._pieces(query)
+        mean, compiled = self._mean(pieces), blocks.compiled()
+        origin, end = blocks.query_segment[query : query + 2]
+        needed = blocks.coupling != "all"
+        none = np.zeros((0, self.columns))
+        S = np.zeros((int(end - origin) if needed else 0, self.columns))
         for first, last in pieces:
-            Z = self.fetch(first, last)
-            origin = int(np.searchsorted(blocks.segment_start, first, side="right")) - 1
-            end = int(np.searchsorted(blocks.segment_start, last, side="left"))
-            S = np.zeros((end - origin, self.columns))
-            if blocks.segment_start[origin] < first:
-                S[0] = unfinished
-            _core.shift_rows(compiled, first, last, mean, Z, S, origin)
-            if blocks.segment_start[end] > last:
-                unfinished = S[-1]
-                S = S[:-1]
-            yield Z, S, -blocks.scale[query] * S
+            Z = self._rows(first, last)
+            _core.shift_rows(compiled, first, last, mean, Z, S if needed else None, int(origin))
+            yield Z, none, none
+        yield none, S, self._coupled(query, query + 1, S)
 
     def _pieces(self, query: int) -> list[tuple[int, int]]:
         start, end = (int(p) for p in self.blocks.query_start[query : query + 2])
@@ -183,7 +158,7 @@ class CentredBlocks:
         mass = 0.0
         for first, last in pieces:
             w = np.ones(last - first) if weight is None else weight[first:last]
-            total += w @ self.fetch(first, last)
+            total += w @ self._rows(first, last)
             mass += float(w.sum())
         return total / mass if mass > 0 else total
 

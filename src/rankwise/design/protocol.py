@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from math import inf
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +12,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from rankwise.arrays import AnyArray, DType, Floats
+from rankwise.design import gram
 from rankwise.design.offsets import Shift
 from rankwise.pairs.blocks import Folds, QueryBlocks
 from rankwise.pairs.graph import MarginPairs
@@ -22,6 +23,8 @@ __all__ = ["Design", "GramProduct", "Products", "RowIndex", "accepted_dtype"]
 _DENSE_GRAM = 0.05  # a multiply-add of a dense symmetric product
 _SPARSE_GRAM = 3.0  # a multiply-add of a sparse one
 _PRODUCT = 2.0  # a non-zero in one product X'LXv
+
+_BLOCK = 1 << 17  # values of pairs of rows that are subtracted at a time
 
 RowIndex = slice | npt.NDArray[np.int64] | npt.NDArray[np.bool_]
 
@@ -128,7 +131,10 @@ class Design(ABC):
 
     def gram_matrix(self, blocks: QueryBlocks) -> Floats | None:
         """Return ``X' L X``, (n, n); None where the storage cannot give it."""
-        return None
+        if not self.has_rows:
+            return None
+        self.reads += 1
+        return gram.gram_matrix(gram.CentredBlocks(self.dense_rows, blocks, self.shape[1], self.n_threads))
 
     def gram_system(self, blocks: QueryBlocks, pull: Floats) -> tuple[Floats, Floats] | None:
         """Return ``X' L X`` and ``X' r`` in one read of X, for an r that sums to zero in every query.
@@ -139,7 +145,10 @@ class Design(ABC):
 
     def gram_diagonal(self, blocks: QueryBlocks) -> Floats | None:
         """Return ``diag(X' L X)`` in one or two reads of X; None where the storage cannot give it."""
-        return None
+        if not self.has_rows:
+            return None
+        self.reads += 1
+        return gram.gram_diagonal(gram.CentredBlocks(self.dense_rows, blocks, self.shape[1], self.n_threads))
 
     def squared_differences(
         self, one: npt.NDArray[np.int64], other: npt.NDArray[np.int64], weight: Floats
@@ -148,7 +157,18 @@ class Design(ABC):
 
         This is ``diag(X' L X)`` of pairs that are listed one by one.
         """
-        return None
+        if not self.has_rows:
+            return None
+        self.reads += 1
+        out = np.zeros(self.shape[1])
+        step = max(1, max(_BLOCK, self.shape[1]) * self.shape[0] // max(1, self.nnz))
+        for first in range(0, one.size, step):
+            pairs = slice(first, first + step)
+            difference: Any = self.gathered(one[pairs]).matrix().astype(np.float64)
+            difference -= self.gathered(other[pairs]).matrix()
+            squares = difference.multiply(difference) if sp.issparse(difference) else difference**2
+            out += np.asarray(weight[pairs] @ squares)
+        return out
 
     @abstractmethod
     def rows(self, index: RowIndex) -> Design:
@@ -157,6 +177,13 @@ class Design(ABC):
     def gathered(self, rows: npt.NDArray[np.int64]) -> Design:
         """Return the design of so few rows that they fit in memory, where that can be."""
         return self.rows(rows)
+
+    def dense_rows(self, rows: npt.NDArray[np.int64]) -> Floats:
+        """Return a few rows as a new C-ordered array in float64."""
+        run = slice(int(rows[0]), int(rows[-1]) + 1) if rows.size else slice(0)
+        is_run = np.array_equal(rows, np.arange(run.start or 0, run.stop))
+        found: Any = (self.rows(run) if is_run else self.gathered(rows)).matrix()
+        return np.array(found.toarray() if sp.issparse(found) else found, dtype=np.float64, order="C")
 
     @abstractmethod
     def matrix(self) -> AnyArray | sp.csr_matrix:

@@ -14,9 +14,9 @@ from scipy.linalg.blas import dgemv
 
 from rankwise.arrays import AnyArray, Floats
 from rankwise.design.offsets import Shift
-from rankwise.design.protocol import Design, GramProduct, RowIndex
+from rankwise.design.protocol import Design, RowIndex
 from rankwise.exceptions import MemoryLimitError
-from rankwise.pairs.blocks import Folds, QueryBlocks, laplacian
+from rankwise.pairs.blocks import QueryBlocks, laplacian
 from rankwise.runtime.memory import MemoryBudget
 
 __all__ = ["ShiftedDesign"]
@@ -91,63 +91,21 @@ class ShiftedDesign(Design):
         kept[self.shift.columns] = 0.0
         return kept
 
-    def gram_product(self, blocks: QueryBlocks, folds: Folds | None = None) -> GramProduct | None:
-        """Return the product of the base plus the columns ``X' L X`` of the shifted ones.
-
-        The base sees zeros in their place; the two off-diagonal parts of ``X' L X`` are each other's transpose.
-        """
-        fused, place = self.base.gram_product(blocks, folds), self.shift.columns
-        if fused is None:
-            return None
-        crossed = self._gram_columns(blocks, folds)
-
-        def product(v: Floats, held_out: Floats | None = None) -> Floats:
-            out = fused(self._without(v), held_out)
-            if folds is None:
-                columns = crossed[:, :, 0]
-                out += columns @ v[place]
-                out[place] = columns.T @ v
-                return out
-            out += np.einsum("nkf,kf->nf", crossed, v[place])
-            out[place] = np.einsum("nkf,nf->kf", crossed, v)
-            if held_out is not None:
-                rows = np.flatnonzero(folds.fold >= 0)
-                held_out[rows] += np.einsum("ij,ji->i", self._block[rows], v[place][:, folds.fold[rows]])
-            return out
-
-        return product
-
-    def _gram_columns(self, blocks: QueryBlocks, folds: Folds | None = None) -> Floats:
-        """Return ``X' L X`` in the shifted columns, (n, k, 1); with folds (n, k, folds)."""
-        n_folds = 1 if folds is None else folds.degree.shape[1]
-        out = np.empty((self.shape[1], self.shift.columns.size, n_folds))
-        for at, column in enumerate(self._block.T):
-            image = np.repeat(column[:, None], n_folds, axis=1)
-            out[:, at] = self.tdot(laplacian(blocks, image, n_threads=self.n_threads, folds=folds))
-        return out
-
     def gram_matrix(self, blocks: QueryBlocks) -> Floats | None:
         """Return ``X' L X``, (n, n)."""
-        G = self.base.gram_matrix(blocks)
+        G, place = self.base.gram_matrix(blocks), self.shift.columns
         if G is not None:
-            columns = self._gram_columns(blocks)[:, :, 0]
-            G[self.shift.columns] = columns.T
-            G[:, self.shift.columns] = columns
+            G[:, place] = self.tdot(laplacian(blocks, self._block, n_threads=self.n_threads))
+            G[place] = G[:, place].T
         return G
 
     def gram_diagonal(self, blocks: QueryBlocks) -> Floats | None:
         """Return ``diag(X' L X)``."""
         diagonal = self.base.gram_diagonal(blocks)
         if diagonal is not None:
-            image = laplacian(blocks, np.ascontiguousarray(self._block), n_threads=self.n_threads)
+            image = laplacian(blocks, self._block, n_threads=self.n_threads)
             diagonal[self.shift.columns] = np.einsum("ij,ij->j", self._block, image)
         return diagonal
-
-    def squared_differences(
-        self, one: npt.NDArray[np.int64], other: npt.NDArray[np.int64], weight: Floats
-    ) -> Floats | None:
-        """Return ``Σ weight_k (x_one[k] - x_other[k])²``, column by column: differences do not see a shift."""
-        return self.base.squared_differences(one, other, weight)
 
     def rows(self, index: RowIndex) -> ShiftedDesign:
         """Return the design of a subset of rows."""

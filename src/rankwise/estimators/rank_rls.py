@@ -31,8 +31,7 @@ from rankwise.fitting.problem import Problem, Restriction
 from rankwise.fitting.squares import LeastSquares
 from rankwise.holdout.spaces import ColumnSpace
 from rankwise.metrics import Metric
-from rankwise.objectives import SquaredObjective
-from rankwise.objectives.parts import PassedQueries
+from rankwise.objectives import PassedQueries, SquaredObjective
 from rankwise.pairs.labelled import LabelPairs
 from rankwise.pairs.labels import COSTS, QUERY_WEIGHTS, TIES, Cost, QueryWeight, Ties
 from rankwise.pairs.plan import Plan

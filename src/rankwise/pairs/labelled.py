@@ -73,6 +73,7 @@ class LabelPairs(Pairs):
     ) -> None:
         self.y, self.queries, self.importance, self.n_threads = y, queries, importance, n_threads
         self.ties, self.cost, self.query_weight = ties, cost, query_weight
+        self._settings = (ties, cost, query_weight)
         if importance is not None and not importance.all():
             # A query of no importance is left out: its rows neither train nor score.
             weight = np.ones(queries.n_rows) if row_weight is None else row_weight
@@ -121,13 +122,18 @@ class LabelPairs(Pairs):
         return bool(self.levels(output).n_pairs > 0)
 
     def graph(self, output: int = 0) -> LabelGraph:
-        levels = self.levels(output)
-        return label_graph(self.columns[output], self.queries, levels=levels, **self._options())
+        return self._graph_of(self.columns[output], self.levels(output))
+
+    def _graph_of(self, y: Floats, levels: Levels | None = None) -> LabelGraph:
+        weights: dict[str, Any] = {"row_weight": self.row_weight, "query_importance": self.importance}
+        return label_graph(
+            y, self.queries, *self._settings, levels=levels, n_threads=self.n_threads, **weights
+        )
 
     def graphs(self) -> Sequence[PairGraph]:
         may_share = not self._is_part and self.several_outputs
         if may_share and not laplacian_depends_on_labels(self.ties, self.cost, self.query_weight):
-            return [label_graph(self.y, self.queries, **self._options())]
+            return [self._graph_of(self.y)]
         return super().graphs()
 
     def margins(self, output: int = 0) -> ViolationSweep:
@@ -159,27 +165,11 @@ class LabelPairs(Pairs):
         return None if rows.size > self.n_rows // 2 else rows  # of a huge query
 
     def subset(self, rows: Rows) -> LabelPairs:
-        importance = self.importance
-        return LabelPairs(
-            self.y[rows],
-            self.queries.subset(rows),
-            None if self.row_weight is None else self.row_weight[rows],
-            None if importance is None else importance[np.unique(self.queries.codes[rows])],
-            self.ties,
-            self.cost,
-            self.query_weight,
-            self.n_threads,
-        )
-
-    def _options(self) -> dict[str, Any]:
-        return {
-            "row_weight": self.row_weight,
-            "ties": self.ties,
-            "cost": self.cost,
-            "query_weight": self.query_weight,
-            "query_importance": self.importance,
-            "n_threads": self.n_threads,
-        }
+        weight, importance = self.row_weight, self.importance
+        weight = None if weight is None else weight[rows]
+        importance = None if importance is None else importance[np.unique(self.queries.codes[rows])]
+        queries = self.queries.subset(rows)
+        return LabelPairs(self.y[rows], queries, weight, importance, *self._settings, self.n_threads)
 
     # --- held-out rows ---
 

@@ -157,10 +157,10 @@ class LabelGraph:
 def label_graph(
     y: Floats,
     queries: Queries,
-    *,
     ties: Ties = "include",
     cost: Cost = "magnitude",
     query_weight: QueryWeight = "size",
+    *,
     row_weight: Floats | None = None,
     query_importance: Floats | None = None,
     levels: Levels | None = None,
@@ -176,9 +176,10 @@ def label_graph(
         The levels of `y`, if they are already computed.
     """
     if y.ndim == 2:
-        options: dict[str, Any] = {"ties": ties, "cost": cost, "query_weight": query_weight}
-        options |= {"row_weight": row_weight, "query_importance": query_importance, "n_threads": n_threads}
-        graphs = [label_graph(column, queries, **options) for column in np.ascontiguousarray(y.T)]
+        weights: dict[str, Any] = {"row_weight": row_weight, "query_importance": query_importance}
+        settings = queries, ties, cost, query_weight
+        columns = np.ascontiguousarray(y.T)
+        graphs = [label_graph(one, *settings, **weights, n_threads=n_threads) for one in columns]
         return replace(
             graphs[0],
             pull=np.column_stack([g.pull for g in graphs]),
@@ -273,16 +274,17 @@ def _relative_degree(blocks: QueryBlocks, levels: Levels, n_threads: int) -> Flo
     One row a level, of the level's weight and score 1, and degree 0: then ``(Lf)_k = -n_k T_k``.
     """
     n_levels = levels.value.size
+    rows, none = np.arange(n_levels + 1, dtype=np.int64), np.zeros(n_levels)
     one_row_a_level = replace(
         blocks,
-        order=np.arange(n_levels, dtype=np.int64),
+        order=rows[:-1],
         query_start=blocks.query_segment,
-        segment_start=np.arange(n_levels + 1, dtype=np.int64),
-        degree=np.zeros(n_levels),
+        segment_start=rows,
+        degree=none,
         row_weight=levels.weight,
     )
     action = laplacian(one_row_a_level, np.ones(n_levels), n_threads=n_threads)
-    return np.divide(-action, levels.weight, out=np.zeros(n_levels), where=levels.weight > 0)
+    return np.divide(-action, levels.weight, out=none, where=levels.weight > 0)
 
 
 def _weighted(values: Floats, row_weight: Floats | None) -> Floats:

@@ -52,16 +52,7 @@ class PreferencePairs(Pairs):
         n_threads: int = 1,
     ) -> PreferencePairs:
         """Build the graph of a checked list of pairs."""
-        graph = preference_graph(
-            listed.winner,
-            listed.loser,
-            n_rows,
-            magnitude=listed.magnitude,
-            weight=listed.weight,
-            ties=ties,
-            cost=cost,
-            n_threads=n_threads,
-        )
+        graph = preference_graph(n_rows=n_rows, ties=ties, cost=cost, n_threads=n_threads, **vars(listed))
         if graph.n_pairs == 0:
             raise NoPairsError(
                 "Every pair with a positive weight is a tie (magnitude 0), so there is no order to learn.",

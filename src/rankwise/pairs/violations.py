@@ -14,6 +14,7 @@ The module also holds the algorithms that count the violated pairs of each query
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
@@ -23,7 +24,7 @@ import numpy.typing as npt
 
 from rankwise import _core
 from rankwise.arrays import Floats
-from rankwise.pairs.blocks import as_table
+from rankwise.pairs.blocks import as_table, ranges
 from rankwise.pairs.graph import SmoothedHinge
 
 if TYPE_CHECKING:
@@ -162,15 +163,11 @@ class ViolationSweep:
         """Return the pairs of some queries (of those that have rows), whose rows, in ascending order, are these."""
         own = np.arange(self.n_rows)[rows]
         chosen = np.flatnonzero(self.sizes > 0)[queries]
-        sizes, start = self.sizes[chosen], self.query_start[chosen]
-        ends = np.cumsum(sizes)
-        grouped = np.repeat(start - (ends - sizes), sizes) + np.arange(own.size)
-        order, _ = self.query_rows
-        row_weight = self._row_weight
+        order, row_weight = self.query_rows[0], self._row_weight
         return ViolationSweep(
             self.from_grouped(self._ranks)[own],
-            np.concatenate(([0], ends)),
-            order=np.searchsorted(own, order[grouped]),
+            np.concatenate(([0], np.cumsum(self.sizes[chosen]))),
+            order=np.searchsorted(own, order[ranges(self.query_start, chosen)]),
             row_weight=None if row_weight is None else self.from_grouped(row_weight)[own],
             scale=None if self._scale is None else self._scale[chosen],
             margin=self.margin,
@@ -306,15 +303,7 @@ class Violations:
         """Return ``L_V v`` for a vector or a block."""
         grouped = as_table(self.sweep.to_grouped(v))
         out = np.empty_like(grouped)
-        _core.violation_laplacian(
-            self.sweep.kernel_queries(),
-            self._kernel_point(),
-            self.sweep.margin,
-            *self._counts,
-            grouped,
-            out,
-            self.sweep.n_threads,
-        )
+        self._run(_core.violation_laplacian, self.sweep.margin, *self._counts, grouped, out)
         return self.sweep.from_grouped(out).reshape(v.shape)
 
     def smoothed(self, delta: float) -> SmoothedHinge:
@@ -324,16 +313,7 @@ class Violations:
         scores, the rounding error of a slope is about ``1e-16 D / delta``, of a pair's value D times that.
         """
         won, lost, excess = (np.empty_like(self._score) for _ in range(3))
-        _core.smoothed_violations(
-            self.sweep.kernel_queries(),
-            self._kernel_point(),
-            self.sweep.margin,
-            delta,
-            won,
-            lost,
-            excess,
-            self.sweep.n_threads,
-        )
+        self._run(_core.smoothed_violations, self.sweep.margin, delta, won, lost, excess)
         gradient = lost - won
         active = self.sweep.margin * float(won.sum())
         # phi = (a t + max(t - δ, 0)) / 2, and the sum of ω a (f_i - f_j) is -gradient'f.
@@ -346,15 +326,17 @@ class Violations:
 
     def _count(self, margin: float) -> tuple[Floats, Floats]:
         won, lost = np.empty_like(self._score), np.empty_like(self._score)
-        _core.violation_counts(
-            self.sweep.kernel_queries(),
-            self._kernel_point(),
-            margin,
-            won,
-            lost,
-            self.sweep.n_threads,
-        )
+        self._run(_core.violation_counts, margin, won, lost)
         return won, lost
+
+    def _run(self, kernel: Callable[..., None], *arguments: float | Floats) -> None:
+        point = _core.SortedScores(
+            score=self._score,
+            order=self._order,
+            sorted_score=self._sorted_score,
+            sorted_rank=self._sorted_rank,
+        )
+        kernel(self.sweep.kernel_queries(), point, *arguments, self.sweep.n_threads)
 
     @property
     def _centred_score(self) -> Floats:
@@ -363,11 +345,3 @@ class Violations:
         first = self._score[self.sweep.query_start[filled]]
         centred: Floats = self._score - np.repeat(first, self.sweep.sizes[filled])
         return centred
-
-    def _kernel_point(self) -> _core.SortedScores:
-        return _core.SortedScores(
-            score=self._score,
-            order=self._order,
-            sorted_score=self._sorted_score,
-            sorted_rank=self._sorted_rank,
-        )

@@ -15,8 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import Floats
-from rankwise.objectives import MarginObjective, MarginPoint, QuadraticObjective
-from rankwise.objectives.quadratic import QuadraticPoint
+from rankwise.objectives import MarginObjective, MarginPoint, QuadraticObjective, QuadraticPoint
 from rankwise.runtime.threads import large_algebra
 from rankwise.solvers.krylov import newton_step
 from rankwise.solvers.solution import Monitor, Solution, Status

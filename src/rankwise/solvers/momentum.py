@@ -47,8 +47,7 @@ import numpy as np
 import scipy.linalg
 
 from rankwise.arrays import Floats
-from rankwise.objectives import QuadraticObjective
-from rankwise.objectives.parts import parts_of
+from rankwise.objectives import QuadraticObjective, parts_of
 from rankwise.runtime.memory import fits
 from rankwise.solvers.krylov import Lanczos, basis_bytes, dots, relative_residual
 from rankwise.solvers.scales import column_norms, is_out_of_range, powers_of_two
