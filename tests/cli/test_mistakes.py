@@ -49,6 +49,7 @@ def files(tmp_path_factory):
         "items.csv": "id,price\nx,1\ny,2\n",
         "weights.csv": "label,qid,a,w\n1,1,2,-1\n0,1,3,1\n",
         "garbage.rw": "nothing",
+        "wide.txt": "1 qid:1 1:2\n0 qid:1 5000:3\n",
         "spaces.csv": "id,sku,qid,a,b\ntwo words,x,1,1,2\ny,x,1,2,2\n",
         "mixed.csv": "label,qid,a,b\n1,1,red,2\n",
     }.items():
@@ -92,7 +93,7 @@ def files(tmp_path_factory):
         ("fit infinite.csv -o x", "'a', row 0 (line 2): a value is not finite"),
         ("fit comma.csv -o x", "decimal point"),
         ("fit typo.csv -o x", "'x' is text in a column of numbers"),
-        ("fit bad_label.csv -o x", "'good' is not a number"),
+        ("fit bad_label.csv -o x", "'good' is text in a column of numbers"),
         ("fit no_label.csv -o x", "name it with --label; the columns are 'grade', 'qid'"),
         ("fit rows.csv --label lable -o x", "has no column 'lable', which was named as label"),
         ("fit rows.csv --features a,c -o x", "has no column 'c', which was named as features"),
@@ -136,6 +137,10 @@ def files(tmp_path_factory):
         ("export m.rw --to c --name double", "name"),
         ("convert rows.txt -o rows.xyz", "does not name a known format"),
         ("convert rows.txt -o x.parquet.gz", "does not name the format"),
+        (
+            "convert wide.txt -o x.parquet",
+            "has 5,000 sparse columns, and a table would have a column for each",
+        ),
         ("convert no_label.csv -o x.txt", "--label"),
         ("convert no_label.csv -o x.store", "--label"),
         ("convert wins.csv --items items.csv -o x.txt", "Preferences are not converted"),

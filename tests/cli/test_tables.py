@@ -280,12 +280,10 @@ def test_a_model_of_texts_and_one_of_numbers_are_compared_on_the_same_rows(capsy
         assert both[str(model)] == call_json(capsys, "evaluate", model, *options)["models"][str(model)]
 
 
-@pytest.mark.parametrize("kind", ["lists", "sparse"])
 @pytest.mark.parametrize("rows", ["items", "labels"])
-def test_lists_and_sparse_rows_are_features(capsys, tmp_path, kind, rows):
+def test_lists_are_features(capsys, tmp_path, rows):
     X, _ = duels(tmp_path)
-    table = {"vec": list(X)} if kind == "lists" else {"indices": [[0, 1, 2]] * len(X), "values": list(X)}
-    table["id"] = [f"item {at}" for at in range(len(X))]
+    table = {"vec": list(X), "id": [f"item {at}" for at in range(len(X))]}
     if rows == "labels":
         table |= {"label": np.round(X[:, 0]), "qid": np.arange(len(X)) // 10}
     pd.DataFrame(table).to_parquet(tmp_path / "items.parquet")

@@ -17,7 +17,6 @@ from rankwise.data import (
     open_store,
     save_store,
     save_svmlight,
-    save_table,
 )
 from rankwise.data.summary import constant_inside_queries, summarise
 from rankwise.data.validation import check_qid
@@ -87,14 +86,6 @@ def test_numbers_that_a_table_has_as_floats_name_the_same_items():
         else:
             with pytest.raises(InvalidInputError, match=r"7\.5"):
                 load_preferences(duels, items, **arguments)
-
-
-def test_duplicates_of_a_sparse_matrix_are_added_up_in_tables(tmp_path):
-    twice = sp.csr_matrix((np.array([1.0, 2.0, 4.0]), np.array([1, 1, 0]), np.array([0, 2, 3])), shape=(2, 3))
-    save_table(twice, [0, 1], tmp_path / "rows.parquet", qid=["a", "a"])
-    found = load_table(tmp_path / "rows.parquet", label="label", qid="qid")
-    assert sp.csr_matrix(found.X).toarray().tolist() == twice.toarray().tolist() == [[0, 3, 0], [4, 0, 0]]
-    assert twice.nnz == 3  # the caller's is left as it was
 
 
 def test_ids_beyond_signed_numbers_come_back_from_a_store(tmp_path):

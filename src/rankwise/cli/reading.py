@@ -24,7 +24,6 @@ from rankwise.arrays import AnyArray, Floats, Ints
 from rankwise.cli.printing import remark
 from rankwise.data.columns import (
     Roles,
-    check_columns,
     column_name,
     decide_roles,
     first_column_of,
@@ -39,14 +38,12 @@ from rankwise.data.queries import Queries
 from rankwise.data.store import META, open_store
 from rankwise.data.svmlight import TextReader, item_ids
 from rankwise.data.tables import (
-    TableFile,
     TableReader,
     import_pyarrow,
     is_table,
     numbers_of,
     open_tables,
     read_preferences,
-    sparse_width,
     texts_of,
 )
 from rankwise.data.validation import check_qid
@@ -333,11 +330,13 @@ def read_data(
         Whether to read the ids of rows.
     """
     kind, source = _kind_and_name(paths, options)
-    if kind == "table" or options.items is not None:
-        files = open_tables(paths, _text_columns(options, model))
-        if options.items is not None:
-            return _read_preferences(files, source, options, model)
-        return _read_table(files, source, options, model, needs_labels=needs_labels, wants_items=wants_items)
+    if options.items is not None:
+        return _read_preferences(paths, source, options, model)
+    if kind == "table":
+        tables = _Tables(paths, source, options, model)
+        if tables.lists_duels and options.command != "convert":
+            return _read_duels(tables)
+        return _read_rows(tables, needs_labels=needs_labels, wants_items=wants_items)
     if kind == "store":
         data = _read_store(paths, source)
     else:
@@ -386,11 +385,11 @@ def open_reader(paths: list[str], options: argparse.Namespace, model: Model | No
 
 def open_columns(paths: list[str], options: argparse.Namespace) -> TableReader:
     """Return a reader of a table's labels and columns of numbers."""
-    files = open_tables(paths, _text_columns(options, None))
-    roles = open_roles(files[0], ", ".join(paths), options, None)
+    tables = _Tables(paths, ", ".join(paths), options, None)
+    roles = tables.roles()
     if roles.label is None:
-        raise _without_labels(paths[0], files[0].schema.names, options, None)
-    return _plan(files, roles, options, encodes=False, label=roles.label, qid=roles.qid)
+        raise tables.without_labels()
+    return tables.reader(roles, roles.label, roles.qid)
 
 
 def _read_text(
@@ -445,268 +444,186 @@ def widened(data: Data, width: int) -> Data:
 # Tables
 
 
-def _text_columns(options: argparse.Namespace, model: Model | None) -> list[str]:
-    """Return the columns that CSV files contain as text: ids, and texts of duels on both sides."""
-    kept = Roles() if model is None else model.roles
-    texts = [*options.categories, *options.words, *(model.view.texts if model else [])]
-    features = {*_features(options), *kept.features}
-    ids = options.id or [name for name in (*kept.ids, "id") if name not in features]
-    sides = [side + name for name in texts for side in WINNER_AND_LOSER]
-    return [options.qid or kept.qid or "qid", *ids, *texts, *sides, options.winner, options.loser]
+class _Tables:
+    """Open tables; the columns have their roles by the options, or else by the model."""
+
+    def __init__(
+        self, paths: list[str], source: str, options: argparse.Namespace, model: Model | None
+    ) -> None:
+        self.source, self.options, self.model = source, options, model
+        self.kept = Roles() if model is None else model.roles
+        crossed = [name for cross in options.crosses for name in cross.split(":")]
+        self.declared = [*(options.features or []), *options.categories, *options.words, *crossed]
+        texts = [*options.categories, *options.words] if model is None else model.view.texts
+        self.texts = [*texts, *(side + name for name in texts for side in WINNER_AND_LOSER)]
+        features = {*self.declared, *self.kept.features}
+        ids = options.id or [name for name in (*self.kept.ids, "id") if name not in features]
+        # In CSV files these columns are read as text.
+        self.files = open_tables(paths, [options.qid or self.kept.qid or "qid", *ids, *self.texts])
+        self.names: list[str] = self.files[0].schema.names
+
+    def roles(self, *, of_items: bool = False) -> Roles:
+        """Decide the role of each column; items have ids, and no labels or queries."""
+        options, kept, known = self.options, self.kept, {*self.names}
+        self.require(list(kept.features))
+        given: dict[str, Any] = {
+            "ids": options.id or [name for name in kept.ids if name in known] or None,
+            "features": list(kept.features) or options.features,
+            "others": [*self.declared, *(known & {"label", "qid"} if of_items else ())],
+        }
+        if not of_items:
+            own = {"label": kept.label, "qid": kept.qid}
+            given |= {
+                role: getattr(options, role) or (name if name in known else None)
+                for role, name in own.items()
+            }
+            given["weight"] = options.weight
+        return decide_roles(self.files[0].schema, self.source, **given)
+
+    def require(self, wanted: list[str], known: Sequence[str] | None = None) -> None:
+        """Raise unless the columns that a model takes are there."""
+        lacking = [name for name in wanted if name not in (self.names if known is None else known)]
+        if lacking:
+            alike = nearest_name(lacking[0], self.names, 0.75)
+            raise InvalidInputError(
+                f"{self.source} lacks {len(lacking):,} of the model's {how_many(len(wanted), 'columns')}, such as "
+                f"{lacking[0]!r}.",
+                f"{'' if alike is None else f'did you mean {alike!r}? '}use a table with the columns of the training "
+                "table, under the same names.",
+            )
+
+    def without_labels(self) -> InvalidInputError:
+        """Return the error for tables without labels, which may list battles or preferences."""
+        sides = (self.options.winner, self.options.loser)
+        if {*self.names} >= _BATTLES:
+            problem = "lists battles (columns model_a, model_b and winner)"
+            hint = f"rank the models with `rankwise leaderboard {self.source}`."
+        elif {*sides} <= {*self.names}:
+            problem = f"lists preferences (columns {' and '.join(sides)}) between items without columns"
+            hint = (
+                "add --items FILE, a table of the items; or rank them with `rankwise leaderboard "
+                f"{self.source}`."
+            )
+        else:
+            problem = f"has no column {self.kept.label or 'label'!r} with the labels"
+            hint = f"name it with --label; the columns are {some_names([repr(name) for name in self.names])}."
+        return InvalidInputError(f"{self.source} {problem}.", hint)
+
+    @property
+    def lists_duels(self) -> bool:
+        """Whether each row has the columns of a winner and of a loser."""
+        return (self.options.label or "label") not in self.names and bool(duel_columns(self.names))
+
+    def encodes(self, roles: Roles, X: Any = None) -> bool:
+        """Tell whether an encoder turns the columns into numbers: the model's, or a new one where they need it."""
+        options = self.options
+        if self.model is not None:
+            return self.model.encoder is not None
+        if options.encodes is not None:  # as the training table
+            return bool(options.encodes)
+        if options.command not in _LEARNING or options.missing is not None:
+            return False
+        has_gaps = X is not None and bool(np.isnan(X).any())
+        return (
+            bool(options.categories or options.words or options.crosses) or roles.needs_encoding or has_gaps
+        )
+
+    def reader(self, roles: Roles, label: str | None, qid: str | None) -> TableReader:
+        """Return a reader of numbers; where an encoder is used, of everything but the features."""
+        features = [] if self.encodes(roles) else list(roles.features)
+        if self.options.command == "convert":
+            texts = roles.of_kind("date", "text")
+            texts = [name for name in texts if number_text_problem(self.files[0], name) is None]
+            features = [name for name in features if name not in texts]
+            if texts and features:
+                remark(f"not converted: {some_names(texts)}, which are not numbers")
+        missing = self.options.missing or ("nan" if self.options.command in _LEARNING else "error")
+        is_default = self.options.command == "convert" and not features
+        return TableReader(self.files, label, qid, None if is_default else features, missing=missing)
+
+    def features(self, roles: Roles, X: Any, names: list[str]) -> tuple[Any, list[str] | None]:
+        """Return rows of numbers and their names, or the columns as they are for an encoder."""
+        return (self.columns(list(roles.features)), None) if self.encodes(roles, X) else (X, names)
+
+    def columns(self, names: list[str]) -> Any:
+        """Return columns as they are; a column of numbers that one entry turned into text is an error."""
+        pa = import_pyarrow()
+        for file in self.files:
+            file.require(names, "a column of the first table")
+            for name in names:
+                problem = None if name in self.texts else number_text_problem(file, name)
+                if problem is not None:
+                    hint = f"correct the entry (an empty one is missing), or name {name} in categories, or in id."
+                    raise InvalidInputError(problem, hint)
+        parts = [pa.Table.from_batches([b.data for b in file.batches(names)]) for file in self.files]
+        try:
+            return pa.concat_tables(parts, promote_options="permissive")
+        except pa.ArrowException as error:
+            problem = f"The files have columns of different types: {error}."
+            raise InvalidInputError(problem, "write them alike.") from error
 
 
-def _features(options: argparse.Namespace) -> list[str]:
-    """Return the columns that the options declare as features."""
-    crossed = [name for cross in options.crosses for name in cross.split(":")]
-    return [*(options.features or []), *options.categories, *options.words, *crossed]
-
-
-def open_roles(
-    file: TableFile, source: str, options: argparse.Namespace, model: Model | None, *, has_rows: bool = True
-) -> Roles:
-    """Decide the roles of a table's columns by the options, or else by the model."""
-    known = set(file.schema.names)
-    kept = Roles() if model is None else model.roles
-    wanted = list(kept.features)
-    lacking = [name for name in wanted if name not in known]
-    if lacking:
-        raise _lacks_columns(source, lacking, len(wanted), file.schema.names)
-    ids = options.id if options.id is not None else [name for name in kept.ids if name in known] or None
-    if not has_rows:  # items have ids, and no labels or queries
-        return decide_roles(
-            file.schema, source, ids=ids, features=options.features or wanted or None,
-            others=[*_features(options), *known & {"label", "qid"}],
-        )  # fmt: skip
-    return decide_roles(
-        file.schema,
-        source,
-        label=options.label or (kept.label if kept.label in known else None),
-        qid=options.qid or (kept.qid if kept.qid in known else None),
-        weight=options.weight,
-        ids=ids,
-        features=wanted or options.features,
-        others=_features(options),
-    )
-
-
-def _lacks_columns(
-    source: str, lacking: Sequence[str], n_columns: int, names: Sequence[str]
-) -> InvalidInputError:
-    alike = nearest_name(lacking[0], names, 0.75)
-    return InvalidInputError(
-        f"{source} lacks {len(lacking):,} of the model's {how_many(n_columns, 'columns')}, such as {lacking[0]!r}.",
-        f"{'' if alike is None else f'did you mean {alike!r}? '}use a table with the columns of the training table, "
-        "under the same names.",
-    )
-
-
-def _read_table(
-    files: list[TableFile],
-    source: str,
-    options: argparse.Namespace,
-    model: Model | None,
-    *,
-    needs_labels: bool,
-    wants_items: bool,
-) -> Data:
-    if _lists_duels(files[0], options) and options.command != "convert":
-        return _read_duels(files, source, options, model)
-    names = files[0].schema.names
-    roles = open_roles(files[0], source, options, model)
+def _read_rows(tables: _Tables, *, needs_labels: bool, wants_items: bool) -> Data:
+    options, source, files = tables.options, tables.source, tables.files
+    roles = tables.roles()
     if roles.label is None and needs_labels:
-        raise _without_labels(source, names, options, model)
-    if model is None and roles.qid is None and options.command in _LEARNING:
+        raise tables.without_labels()
+    if tables.model is None and roles.qid is None and options.command in _LEARNING:
         likely = roles.queries[0] if roles.queries else "COLUMN"
         remark(f"{source} has no column 'qid': all rows are one ranking (--qid {likely})")
-    encodes = _encodes(files, roles, options, model)
-    plan = _plan(files, roles, options, encodes=encodes, label=roles.label, qid=roles.qid)
-    X, y, qid, found = plan.load()
-    columns: list[str] | None = found
-    if encodes or _is_to_be_filled(X, options, model):
-        X, columns = _columns_as_they_are(files, list(roles.features), _texts(options, model)), None
+    X, y, qid, found = tables.reader(roles, roles.label, roles.qid).load()
+    X, names = tables.features(roles, X, found)
     items = texts_of(files, roles.ids[0]) if wants_items and roles.ids else None
-    weight = None if roles.weight is None else numbers_of(files, roles.weight)
-    if plan.sparse is not None:  # its features are not columns of the table
-        roles = replace(roles, features={})
-    return Data(source, X, y, qid, columns, weight=weight, item_ids=items, roles=roles)
-
-
-def _without_labels(
-    source: str, names: Sequence[str], options: argparse.Namespace, model: Model | None
-) -> InvalidInputError:
-    if set(names) >= _BATTLES:
-        return InvalidInputError(
-            f"{source} lists battles (columns model_a, model_b and winner).",
-            f"rank the models with `rankwise leaderboard {source}`.",
-        )
-    if {options.winner, options.loser} <= set(names):
-        return InvalidInputError(
-            f"{source} lists preferences (columns {options.winner} and {options.loser}) between items without columns.",
-            f"add --items FILE, a table of the items; or rank them with `rankwise leaderboard {source}`.",
-        )
-    wanted = (None if model is None else model.roles.label) or "label"
-    return InvalidInputError(
-        f"{source} has no column {wanted!r} with the labels.",
-        f"name it with --label; the columns are {some_names([repr(name) for name in names])}.",
-    )
-
-
-def _texts(options: argparse.Namespace, model: Model | None) -> list[str]:
-    return [*options.categories, *options.words] if model is None else model.view.texts
-
-
-def _encodes(
-    files: Sequence[TableFile], roles: Roles, options: argparse.Namespace, model: Model | None
-) -> bool:
-    """Tell whether an encoder turns the columns into numbers: the model's, or a new one where they need it."""
-    if model is not None:
-        return model.encoder is not None
-    if options.encodes is not None:  # as the training table
-        return bool(options.encodes)
-    if options.command not in _LEARNING or options.missing is not None:
-        return False
-    if options.categories or options.words or options.crosses:
-        return True
-    return roles.needs_encoding and not _is_sparse(files, options)
-
-
-def _is_to_be_filled(X: Any, options: argparse.Namespace, model: Model | None) -> bool:
-    """Tell whether dense numbers to learn from have gaps, which an encoder fills."""
-    is_training = model is None and options.command in _LEARNING and options.encodes is None
-    return is_training and options.missing is None and not sp.issparse(X) and bool(np.isnan(X).any())
-
-
-def _is_sparse(files: Sequence[TableFile], options: argparse.Namespace) -> bool:
-    return options.features is None and sparse_width(files) is not None
-
-
-def _plan(
-    files: Sequence[TableFile],
-    roles: Roles,
-    options: argparse.Namespace,
-    *,
-    encodes: bool,
-    label: str | None,
-    qid: str | None,
-) -> TableReader:
-    """Return a reader of numbers; where an encoder is used, of everything but the features."""
-    kinds = {name: kind or "number" for name, kind in roles.features.items()}
-    features: list[str] | None = [name for name, kind in kinds.items() if kind in {"number", "flag"}]
-    lists = [name for name, kind in kinds.items() if kind == "list"]
-    others = [name for name, kind in kinds.items() if kind in {"date", "text"}]
-    if encodes:
-        features, lists, others = [], [], []
-    elif _is_sparse(files, options):
-        features, lists, others = None, [], []
-    for name in others:
-        problem = number_text_problem(files[0], name)
-        if problem is not None:
-            raise InvalidInputError(problem, "correct the entry (an empty one is missing).")
-    if others and (options.command != "convert" or not (features or lists)):
-        raise InvalidInputError(
-            f"{files[0].name}, column {others[0]!r} is not a column of numbers.",
-            "leave it out with --features.",
-        )
-    if others:
-        remark(f"not converted: {some_names(others)}, which are not numbers")
-    fills = options.command in _LEARNING
-    return TableReader(
-        files,
-        label,
-        qid,
-        features,
-        lists,
-        missing=options.missing or ("nan" if fills else "error"),
-    )
-
-
-def _columns_as_they_are(files: Sequence[TableFile], names: list[str], texts: Sequence[str]) -> Any:
-    """Return columns for an encoder; a column of numbers that one entry turned into text is an error."""
-    pa = import_pyarrow()
-    for file in files:
-        check_columns(file, names, "a column of the first table")
-        for name in names:
-            problem = number_text_problem(file, name)
-            if problem is not None and name not in texts:
-                raise InvalidInputError(
-                    problem,
-                    f"correct the entry (an empty one is missing), or name {name} in categories, or in id.",
-                )
-    parts = [pa.Table.from_batches([b.data for b in file.batches(names)]) for file in files if file.n_rows]
-    try:
-        return pa.concat_tables(parts, promote_options="permissive")
-    except pa.ArrowException as error:
-        raise InvalidInputError(
-            f"The files have columns of different types: {error}.", "write them alike."
-        ) from error
+    weight = None if roles.weight is None else numbers_of(files, roles.weight, "weight")
+    return Data(source, X, y, qid, names, weight=weight, item_ids=items, roles=roles)
 
 
 def _read_preferences(
-    files: list[TableFile], source: str, options: argparse.Namespace, model: Model | None
+    paths: list[str], source: str, options: argparse.Namespace, model: Model | None
 ) -> Data:
     """Read winners and losers, and the table of the items that they name."""
-    items = open_tables([options.items], _text_columns(options, model))
-    names = items[0].schema.names
-    roles = open_roles(items[0], options.items, options, model, has_rows=False)
+    items = _Tables([options.items], options.items, options, model)
+    roles = items.roles(of_items=True)
     if not roles.ids:
         raise InvalidInputError(
             f"{options.items} has no column 'id' with the ids of the items.",
-            f"name it with --id; the columns are {some_names([repr(name) for name in names])}.",
+            f"name it with --id; the columns are {some_names([repr(name) for name in items.names])}.",
         )
-    for role in ("winner", "loser"):
-        check_columns(files[0], [getattr(options, role)], role)
-
-    def read(*, encodes: bool) -> Any:
-        plan = _plan(items, roles, options, encodes=encodes, label=None, qid=roles.ids[0])
-        return read_preferences(
-            files, plan, winner=options.winner, loser=options.loser, weight=options.weight
-        )
-
-    encodes = _encodes(items, roles, options, model)
-    found = read(encodes=encodes)
-    encodes = encodes or _is_to_be_filled(found.X, options, model)
-    X, columns = found.X, found.feature_names
-    if encodes:
-        X, columns = _columns_as_they_are(items, list(roles.features), _texts(options, model)), None
+    reader = items.reader(roles, None, roles.ids[0])
+    winner, loser = options.winner, options.loser
+    found = read_preferences(
+        open_tables(paths, [winner, loser]), reader, winner, loser, weight=options.weight
+    )
+    X, names = items.features(roles, found.X, found.feature_names)
     return Data(
-        source, X, names=columns, pairs=found.pairs, magnitude=found.magnitude, weight=found.weight,
+        source, X, names=names, pairs=found.pairs, magnitude=found.magnitude, weight=found.weight,
         item_ids=found.item_ids, roles=roles,
     )  # fmt: skip
 
 
-def _lists_duels(file: TableFile, options: argparse.Namespace) -> bool:
-    names = file.schema.names
-    return (options.label or "label") not in names and bool(duel_columns(names))
-
-
-def _read_duels(
-    files: list[TableFile], source: str, options: argparse.Namespace, model: Model | None
-) -> Data:
+def _read_duels(tables: _Tables) -> Data:
     """Read rows such as (winner_age, loser_age) as two items and a preference; equal items are one."""
-    names = files[0].schema.names
+    options, model, names = tables.options, tables.model, tables.names
     chosen = duel_columns(names)
-    wanted = list(options.features or (model.roles.features if model is not None else chosen))
-    lacking = [name for name in wanted if name not in chosen]
-    if lacking:
-        raise _lacks_columns(source, [f"winner_{name}" for name in lacking], len(wanted), names)
-    amounts = {role: getattr(options, role, None) or role for role in ("magnitude", "weight")}
+    wanted = list(options.features or tables.kept.features or chosen)
+    tables.require([f"winner_{name}" for name in wanted], [f"winner_{name}" for name in chosen])
+    amounts = {"magnitude": "magnitude", "weight": options.weight or "weight"}
     amounts = {role: name for role, name in amounts.items() if name in names}
     sides = [side + name for side in WINNER_AND_LOSER for name in wanted]
-    texts = [side + name for side in WINNER_AND_LOSER for name in _texts(options, model)]
-    table = _columns_as_they_are(files, [*sides, *amounts.values()], texts)
+    table = tables.columns([*sides, *amounts.values()])
     stacked, pairs = stack_duels(*duel_sides(table.select(sides)))
-    kinds = {column.name: column.kind for column in read_columns(stacked)}
+    columns = {column.name: column for column in read_columns(stacked)}
     roles = Roles(
-        features=kinds, unused={name: "" for name in names if name not in {*sides, *amounts.values()}}
+        features={name: column.kind for name, column in columns.items()},
+        unused={name: "" for name in names if name not in {*sides, *amounts.values()}},
     )
-    data = Data(source, stacked.select(wanted), pairs=pairs, roles=roles, is_duels=True)
     found: dict[str, Any] = {role: read_columns(table, [name])[0].values for role, name in amounts.items()}
-    data = replace(data, **found)
+    data = Data(tables.source, stacked.select(wanted), pairs=pairs, roles=roles, is_duels=True, **found)
     if options.command in {"evaluate", "report"}:
         data = _merged(data)
     if model is not None and model.encoder is None:
-        columns = read_columns(data.X, wanted)
-        data = replace(data, X=np.column_stack([column.values for column in columns]), names=wanted)
+        parts = [column.values for column in read_columns(data.X, wanted)]
+        data = replace(data, X=np.column_stack(parts), names=wanted)
     return data
 
 
@@ -740,17 +657,16 @@ def read_blocks(paths: list[str], options: argparse.Namespace, model: Model) -> 
         for X, _, _ in reader.blocks(_BLOCK):
             yield _as_trained(Data(source, X, first_column=reader.base), model)
         return
-    files = open_tables(paths, _text_columns(options, model))
-    if _lists_duels(files[0], options):
-        yield _read_duels(files, source, options, model)
+    tables = _Tables(paths, source, options, model)
+    if tables.lists_duels:
+        yield _read_duels(tables)
         return
-    roles = open_roles(files[0], source, options, model)
+    roles = tables.roles()
     if model.encoder is None:
-        plan = _plan(files, roles, options, encodes=False, label=None, qid=None)
-        for table in plan.blocks(plan.rows_in(_BLOCK)):
+        numbers = tables.reader(roles, None, None)
+        for table in numbers.blocks(numbers.rows_in(_BLOCK)):
             yield Data(source, table.X, names=table.feature_names)
         return
     pa = import_pyarrow()
-    for file in files:
-        for batch in file.batches(list(roles.features)):
-            yield Data(source, pa.Table.from_batches([batch.data]))
+    for batch in (batch for file in tables.files for batch in file.batches(list(roles.features))):
+        yield Data(source, pa.Table.from_batches([batch.data]))

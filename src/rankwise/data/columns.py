@@ -9,12 +9,13 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
 from difflib import get_close_matches
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rankwise.arrays import AnyArray, Floats, MatrixLike
-from rankwise.data.containers import as_array, readable
+from rankwise.data.containers import as_array, is_null, readable
 from rankwise.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -26,7 +27,6 @@ __all__ = [
     "NULLS",
     "Column",
     "Roles",
-    "check_columns",
     "column_name",
     "columns_hint",
     "decide_roles",
@@ -38,6 +38,7 @@ __all__ = [
     "number_text_problem",
     "read_columns",
     "reads_as_number",
+    "require_columns",
     "some_names",
 ]
 
@@ -53,19 +54,17 @@ _SHOWN_COLUMNS = 12
 # Names
 
 
-def check_columns(file: TableFile, wanted: Sequence[str], role: str) -> None:
+def require_columns(table: str, names: Sequence[str], wanted: Sequence[str], role: str) -> None:
     """Raise unless a table has each of some columns, once."""
-    names = file.schema.names
     for name in wanted:
         count = names.count(name)
         if count > 1:
             raise InvalidInputError(
-                f"{file.name} has {count} columns named {name!r}.", "give each column a name of its own."
+                f"{table} has {count} columns named {name!r}.", "give each column a name of its own."
             )
         if count == 0:
-            raise InvalidInputError(
-                f"{file.name} has no column {name!r}, which was named as {role}.", columns_hint(name, names)
-            )
+            problem = f"{table} has no column {name!r}, which was named as {role}."
+            raise InvalidInputError(problem, columns_hint(name, names))
 
 
 def columns_hint(wanted: str, names: Sequence[str]) -> str:
@@ -194,11 +193,8 @@ def decide_roles(
     """
     kinds = {name: kind_of_type(kind) for name, kind in zip(schema.names, schema.types, strict=True)}
     given = {"label": [label], "qid": [qid], "weight": [weight], "id": ids or (), "features": features or ()}
-    for role, name in ((role, name) for role, names in given.items() for name in names):
-        if name is not None and name not in kinds:
-            raise InvalidInputError(
-                f"{table} has no column {name!r}, which was named as {role}.", columns_hint(name, list(kinds))
-            )
+    for role, names in given.items():
+        require_columns(table, schema.names, [name for name in names if name is not None], role)
     taken = {name for names in given.values() for name in names}
     if label is None and "label" in kinds and "label" not in taken:
         label = "label"
@@ -245,15 +241,6 @@ def kind_of_type(kind: DataType) -> str:
     return "text"
 
 
-def reads_as_number(entry: object) -> bool:
-    """Tell whether an entry of a CSV file reads as a number."""
-    try:
-        float(entry)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return False
-    return True
-
-
 def number_text_problem(file: TableFile, name: str) -> str | None:
     """Name the entry that turned a column of numbers into text, by its first entries; None if it is just text."""
     from pyarrow import types  # noqa: PLC0415 - whoever has a table has pyarrow
@@ -261,27 +248,38 @@ def number_text_problem(file: TableFile, name: str) -> str | None:
     kind = file.schema.field(name).type
     if not (types.is_string(kind) or types.is_large_string(kind)):
         return None
-    first = next(file.batches([name], 1000), None)
     entries = (
-        [] if first is None else [one for one in first.data.column(0).to_pylist() if not _is_nothing(one)]
+        (row, entry)
+        for batch in file.batches([name])
+        for row, entry in enumerate(batch.data.column(0).to_pylist(), start=batch.row)
+        if entry is not None and entry not in NULLS
     )
-    n_numbers = sum(map(reads_as_number, entries))
-    n_commas = sum(_COMMA.fullmatch(entry) is not None for entry in entries)
-    if not entries or n_numbers + n_commas < len(entries) / 2:
+    first = list(islice(entries, 1000))
+    n_numbers = sum(reads_as_number(entry) for _, entry in first)
+    n_commas = sum(_COMMA.fullmatch(entry) is not None for _, entry in first)
+    if not first or n_numbers + n_commas < len(first) / 2:
         return None
-    problem = "is text in a column of numbers"
-    if n_commas > n_numbers:
-        problem = "has a comma; numbers are written with a decimal point and nothing between thousands"
-    for batch in file.batches([name]):
-        for at, entry in enumerate(batch.data.column(0).to_pylist(), start=batch.row):
-            wrong = _COMMA.fullmatch(entry or "") if n_commas > n_numbers else not reads_as_number(entry)
-            if wrong and not _is_nothing(entry):
-                return f"{file.name}, column {name!r}, {file.place(at)}: {entry!r:.60} {problem}."
-    return f"{file.name}, column {name!r} holds numbers that are written as text, such as {entries[0]!r:.60}."
+    has_commas = n_commas > n_numbers
+    for row, entry in chain(first, entries):
+        if _COMMA.fullmatch(entry) if has_commas else not reads_as_number(entry):
+            problem = "is text in a column of numbers"
+            if has_commas:
+                problem = (
+                    "has a comma; numbers are written with a decimal point and nothing between thousands"
+                )
+            return f"{file.name}, column {name!r}, {file.place(row)}: {entry!r:.60} {problem}."
+    return (
+        f"{file.name}, column {name!r} holds numbers that are written as text, such as {first[0][1]!r:.60}."
+    )
 
 
-def _is_nothing(entry: object) -> bool:
-    return entry is None or entry in NULLS
+def reads_as_number(entry: str) -> bool:
+    """Tell whether an entry of a CSV file reads as a number."""
+    try:
+        float(entry)
+    except ValueError:
+        return False
+    return True
 
 
 @dataclass(frozen=True)
@@ -352,28 +350,20 @@ def _wanted(names: Sequence[str] | None, own: Sequence[str]) -> list[str]:
 def _plain(X: Any, at: int) -> AnyArray:
     """Return one column as an array, of objects where it is not numbers."""
     if hasattr(X, "iloc"):  # pandas
-        series = X.iloc[:, at]
-        if isinstance(series.dtype, np.dtype) and series.dtype.kind in "bM":
-            return np.asarray(series)
-        if getattr(series.dtype, "kind", "O") in "iuf":
-            return np.asarray(series.to_numpy(dtype=np.float64, na_value=np.nan))
-        values = series.tolist()
+        column = X.iloc[:, at]
+        kind = getattr(column.dtype, "kind", "O")
+        if kind in "bM" and isinstance(column.dtype, np.dtype):
+            return np.asarray(column)
+        if kind in "iuf":
+            return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
     else:
         column = X.column(at) if hasattr(X, "column_names") else X.get_columns()[at]
         if hasattr(column, "to_pylist") and kind_of_type(column.type) == "number":
             return np.asarray(column.cast("float64", safe=False))
-        values = column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
+    values = column.to_pylist() if hasattr(column, "to_pylist") else column.to_list()
     found = np.empty(len(values), dtype=object)
     found[:] = values
     return found
-
-
-def _is_null(value: object) -> bool:
-    return (
-        value is None
-        or (isinstance(value, float) and np.isnan(value))
-        or type(value).__name__ in {"NAType", "NaTType"}
-    )
 
 
 def _column(name: str, values: AnyArray, *, is_text: bool) -> Column:
@@ -381,13 +371,13 @@ def _column(name: str, values: AnyArray, *, is_text: bool) -> Column:
     if stored is not None:
         return Column(name, stored, _days(values) if stored == "date" else values.astype(np.float64))
     values = values.astype(object)
-    known = [value for value in values if not _is_null(value)]
+    known = [value for value in values if not is_null(value)]
     if all(isinstance(value, (bool, np.bool_)) for value in known) and known:
         return Column(name, "flag", _numbers(values))
     if all(isinstance(value, (int, float, np.number, Decimal)) for value in known):
         return Column(name, "number", _numbers(values))
     if isinstance(known[0], (dt.date, np.datetime64)):
-        dates = [np.datetime64("NaT") if _is_null(value) else _moment(value) for value in values]
+        dates = [np.datetime64("NaT") if is_null(value) else _moment(value) for value in values]
         return Column(name, "date", _days(np.array(dates, dtype="datetime64[us]")))
     if isinstance(known[0], (list, tuple, np.ndarray)):
         return Column(name, "list", _lists(name, values))
@@ -395,7 +385,7 @@ def _column(name: str, values: AnyArray, *, is_text: bool) -> Column:
 
 
 def _text(name: str, values: AnyArray, *, is_text: bool) -> Column:
-    words = [None if _is_null(value) else _decoded(name, value) for value in values]
+    words = [None if is_null(value) else _decoded(name, value) for value in values]
     texts = np.array([None if word in NULLS else word for word in words], dtype=object)
     known = [text for text in texts if text is not None]
     if not is_text and known and all(map(_DATE.fullmatch, known)):
@@ -430,11 +420,11 @@ def _days(values: AnyArray) -> Floats:
 
 
 def _numbers(values: AnyArray) -> Floats:
-    return np.array([np.nan if _is_null(value) else float(value) for value in values])
+    return np.array([np.nan if is_null(value) else float(value) for value in values])
 
 
 def _lists(name: str, values: AnyArray) -> Floats:
-    rows = [None if _is_null(value) else np.asarray(value, dtype=np.float64) for value in values]
+    rows = [None if is_null(value) else np.asarray(value, dtype=np.float64) for value in values]
     widths = {row.shape for row in rows if row is not None}
     if len(widths) != 1 or len(next(iter(widths))) != 1:
         raise InvalidInputError(

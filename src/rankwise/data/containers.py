@@ -56,6 +56,13 @@ def as_array(name: str, values: object) -> AnyArray:
         ) from error
 
 
+def is_null(value: object) -> bool:
+    """Tell whether an object stands for a missing value: None, NaN, or NaT or NA of pandas."""
+    if isinstance(value, (float, np.floating, np.datetime64)):
+        return bool(value != value)  # noqa: PLR0124
+    return value is None or type(value).__name__ in {"NAType", "NaTType"}
+
+
 def as_rows(name: str, X: object) -> Any:
     """Return rows as they were passed, lists as an array; raise where they are not a matrix."""
     rows = readable(name, X) if hasattr(X, "shape") else as_array(name, X)

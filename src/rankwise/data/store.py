@@ -346,9 +346,8 @@ def _table_reader(source: object, dtype: DType | None) -> TableReader:
         qid = "qid" if "qid" in files[0].schema.names else None
         reader = TableReader(files, "label", qid, dtype=dtype or np.float64)
     if dtype is None:
-        names = [*reader.features, *reader.embeddings]
-        kinds = [file.schema.field(name).type for file in reader.files for name in names]
-        if names and all(str(getattr(kind, "value_type", kind)) in _NARROW for kind in kinds):
+        kinds = [file.schema.field(name).type for file in reader.files for name in reader.features]
+        if kinds and all(str(getattr(kind, "value_type", kind)) in _NARROW for kind in kinds):
             reader.dtype = np.dtype(np.float32)
     return reader
 

@@ -8,7 +8,6 @@ opened.
 from __future__ import annotations
 
 import glob
-import json
 import os
 import shutil
 import sys
@@ -17,20 +16,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
-import scipy.sparse as sp
 
-from rankwise.arrays import AnyArray, Floats, Ints, MatrixLike
-from rankwise.data.columns import (
-    NULLS,
-    check_columns,
-    kind_of_type,
-    number_text_problem,
-    reads_as_number,
-)
+from rankwise.arrays import AnyArray, Floats, Ints, MatrixLike, is_sparse
+from rankwise.data.columns import NULLS, kind_of_type, number_text_problem, reads_as_number, require_columns
 from rankwise.data.containers import as_array, as_rows
 from rankwise.data.query_ids import decode_ids
 from rankwise.data.validation import (
@@ -49,11 +41,11 @@ TABLE_ENDINGS = (".parquet", ".pq", ".arrow", ".ipc", ".feather", ".arrows", ".c
 # Endings of compressed CSV files, with the names that pyarrow has for them, and their first bytes.
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 _PACKED = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst", b"\x04\x22\x4d\x18": ".lz4"}
+_ARROW = (b"ARROW1", b"\xff\xff\xff\xff")  # the first bytes of files and of streams
 _DELIMITERS = (",", "\t", ";", "|")
 _FIRST_LINE = 2  # of the rows of a CSV file, under its header
 _BATCH_BYTES = 1 << 24  # of columns that are decoded, and become rows, at a time
 _TILE_ROWS = 4096  # column after column is written into so many rows, which stay in cache
-_SPARSE_KEY = b"rankwise.sparse"  # in a schema's metadata: which columns hold a sparse matrix, and its width
 
 
 class Table(NamedTuple):
@@ -61,7 +53,7 @@ class Table(NamedTuple):
 
     Attributes
     ----------
-    X : ndarray or CSR matrix of shape (rows, features)
+    X : ndarray of shape (rows, features)
     y : ndarray of shape (rows,) or None
     qid : ndarray of shape (rows,) or None
     feature_names : list of str
@@ -106,8 +98,7 @@ def load_table(
     features : list of str, optional
         The columns of features. By default all other columns of numbers (booleans are 0 and 1, decimals become
         floats); text, dates and lists are left out, but lists are taken where there are no numbers. With `embedding`,
-        by default none. A table with two columns of lists, ``indices`` (whole numbers from 0) and ``values``, has
-        sparse rows, and by default no other features.
+        by default none.
     embedding : str or list of str, optional
         Columns whose entries are lists of numbers, all of one length; each becomes as many features, named
         ``name[0]``, ``name[1]``, and so on, after the others.
@@ -224,6 +215,10 @@ class TableFile:
         """Name a row in messages."""
         return f"row {row}" + ("" if self.first_line is None else f" (line {row + self.first_line})")
 
+    def require(self, columns: Sequence[str], role: str) -> None:
+        """Raise unless the table has each of some columns, once."""
+        require_columns(self.name, self.schema.names, columns, role)
+
     def refuse(self, name: str, bad: AnyArray, problem: str, hint: str, row: int = 0) -> None:
         """Raise where a row of those from `row` on is bad; the error names the column and the first such row."""
         if bad.any():
@@ -232,7 +227,7 @@ class TableFile:
 
     def batches(self, columns: Sequence[str], n_rows: int = 1 << 16) -> Iterator[Batch]:
         """Yield some columns, at most `n_rows` rows at a time."""
-        check_columns(self, columns, "a column of the first table")
+        self.require(columns, "a column of the first table")
         row = 0
         with _explained(self.name):
             for data in self.dataset.to_batches(
@@ -322,16 +317,15 @@ def _open_file(path: Path, texts: Sequence[str | None]) -> TableFile:
     with path.open("rb") as file:
         magic = file.read(8)
     with _explained(str(path)):
-        if magic.startswith(b"\xff\xff\xff\xff"):
-            with pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as reader:
-                reader.schema.names  # noqa: B018 - raises where a name is damaged
-                return _checked(path.name, reader.read_all())
-        if not magic.startswith((b"PAR1", b"ARROW1")):
+        if not magic.startswith((b"PAR1", *_ARROW)):
             return _open_csv(path, magic, texts)
-        if magic.startswith(b"ARROW1"):  # not as a dataset, which crashes on some damaged files
-            with pa.memory_map(str(path)) as file, pa.ipc.open_file(file) as reader:
-                reader.schema.names  # noqa: B018 - as above
-                return _checked(path.name, reader.read_all())
+        if magic.startswith(_ARROW):  # not as a dataset, which crashes on some damaged files
+            opened = pa.ipc.open_file if magic.startswith(b"ARROW1") else pa.ipc.open_stream
+            with pa.memory_map(str(path)) as file, opened(file) as reader:
+                reader.schema.names  # noqa: B018 - raises where a name is damaged
+                table = reader.read_all()
+                table.validate(full=True)  # damaged ones would be read outside their buffers
+            return TableFile(path.name, pa.dataset.dataset(table), table.num_rows)
         # Arrow's default reads Parquet far ahead of the batches: 660 MB of a file of 600 MB, instead of 120.
         scan = pa.dataset.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
         dataset = pa.dataset.dataset(
@@ -339,12 +333,6 @@ def _open_file(path: Path, texts: Sequence[str | None]) -> TableFile:
         )
         dataset.schema.names  # noqa: B018 - as above
         return TableFile(path.name, dataset, dataset.count_rows())
-
-
-def _checked(name: str, table: Any) -> TableFile:
-    """Return a table of Arrow data that were just read; damaged ones would be read outside their buffers."""
-    table.validate(full=True)
-    return TableFile(name, import_pyarrow().dataset.dataset(table), table.num_rows)
 
 
 def _open_csv(path: Path, magic: bytes, texts: Sequence[str | None]) -> TableFile:
@@ -361,48 +349,44 @@ def _open_csv(path: Path, magic: bytes, texts: Sequence[str | None]) -> TableFil
             "write the names of the columns in the first line, in quotes if they are numbers.",
         )
 
-    def options(*, newlines: bool = False, **reading: Any) -> dict[str, Any]:
-        types = {name: pa.string() for name in texts if name is not None}
-        return {
-            "read_options": pa.csv.ReadOptions(**reading),
-            "parse_options": pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=newlines),
-            "convert_options": pa.csv.ConvertOptions(column_types=types, null_values=NULLS),
-        }
+    types = {name: pa.string() for name in texts if name is not None}
+    convert = pa.csv.ConvertOptions(column_types=types, null_values=NULLS)
 
-    table = _read_csv(path, options)
-    for field in table.schema:
-        if pa.types.is_binary(field.type):
-            raise InvalidInputError(
-                f"{path.name}, column {field.name!r}: the text is not in UTF-8.", "save the file as UTF-8."
-            )
+    def read(*, newlines: bool = False, **options: Any) -> Any:
+        parse = pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=newlines)
+        return pa.csv.read_csv(path, pa.csv.ReadOptions(**options), parse, convert)
+
+    table = _read_csv(path, read)
+    latin = next((field.name for field in table.schema if pa.types.is_binary(field.type)), None)
+    if latin is not None:
+        raise InvalidInputError(
+            f"{path.name}, column {latin!r}: the text is not in UTF-8.", "save the file as UTF-8."
+        )
     return TableFile(path.name, pa.dataset.dataset(table), table.num_rows, _FIRST_LINE)
 
 
-def _read_csv(path: Path, options: Callable[..., dict[str, Any]]) -> Any:
+def _read_csv(path: Path, read: Callable[..., Any]) -> Any:
     """Read a whole file, and again with care where a line break may be part of an entry."""
     pa = import_pyarrow()
-    table, broken = None, []
+    table, broken = None, None
     with suppress(pa.ArrowInvalid):
-        table = pa.csv.read_csv(path, **options())
-        texts = [
-            (name, pa.compute.match_substring(column, "\n"))
-            for name, column in zip(table.column_names, table.columns, strict=True)
-            if pa.types.is_string(column.type)
-        ]
-        broken = [(name, breaks) for name, breaks in texts if pa.compute.any(breaks).as_py()]
-    if table is not None and not broken:
+        table = read()
+        columns = zip(table.column_names, table.columns, strict=True)
+        texts = ((name, column) for name, column in columns if pa.types.is_string(column.type))
+        breaks = ((name, pa.compute.match_substring(column, "\n")) for name, column in texts)
+        broken = next(((name, found) for name, found in breaks if pa.compute.any(found).as_py()), None)
+    if table is not None and broken is None:
         return table
     with pa.input_stream(str(path)) as text:
         is_closed = sum(block.count(b'"') for block in iter(lambda: text.read(1 << 22), b"")) % 2 == 0
-    if broken and not is_closed:
-        name, breaks = broken[0]
-        row = breaks.index(True).as_py()
+    if broken is not None and not is_closed:
+        row = broken[1].index(True).as_py()
         raise InvalidInputError(
-            f"{path.name}, column {name!r}, row {row} (line {row + _FIRST_LINE}): a quote is not closed.",
+            f"{path.name}, column {broken[0]!r}, row {row} (line {row + _FIRST_LINE}): a quote is not closed.",
             "close the quote; inside an entry in quotes, a quote is written twice.",
         )
     # One thread knows the number of a row that is wrong, and large blocks hold long lines.
-    return pa.csv.read_csv(path, **options(newlines=is_closed, use_threads=False, block_size=1 << 28))
+    return read(newlines=is_closed, use_threads=False, block_size=1 << 28)
 
 
 def _header(path: Path, magic: bytes, head: bytes) -> str:
@@ -463,47 +447,51 @@ class Batch:
         """Raise where a row is bad; the error names the column and the first such row."""
         self.file.refuse(name, bad, problem, hint, self.row)
 
-    def numbers(self, name: str, hint: str, *, missing: str = "never", dtype: Any = np.float64) -> AnyArray:
-        """Return a column of numbers; see `_finite` for `missing`."""
-        column = self.data.column(name)
-        if kind_of_type(column.type) not in {"number", "flag"}:
-            entries = column.to_pylist()
-            bad = np.array([not (_is_null(entry) or reads_as_number(entry)) for entry in entries])
-            bad[0] |= not bad.any()
-            shown = f"{entries[int(np.argmax(bad))]!r:.60}"
-            self.refuse(name, bad, f"{shown} is not a number (the column holds {column.type})", hint)
-        return self._finite(name, column, missing, dtype)
-
-    def _finite(
-        self, name: str, column: Any, missing: str, dtype: Any, owner: Ints | None = None
+    def numbers(
+        self,
+        name: str,
+        hint: str,
+        *,
+        width: int = 1,
+        missing: str = "never",
+        dtype: npt.DTypeLike = np.float64,
     ) -> AnyArray:
-        """Return an Arrow array of finite numbers; null is NaN, which "nan" as `missing` keeps and "zero" turns into 0.
+        """Return a column of finite numbers, or of lists of `width` numbers, of shape (rows, width).
 
-        With `owner`, the numbers are entries of lists, each of the row that `owner` names.
+        Null is NaN, which "nan" as `missing` keeps and "zero" turns into 0.
         """
         pa = import_pyarrow()
-        if pa.types.is_dictionary(column.type):
-            column = column.dictionary_decode()
+        column = _plain(self.data.column(name))
+        kind = kind_of_type(column.type)
+        if kind not in {"number", "flag", "list"}:
+            problem = number_text_problem(self.file, name)
+            example = f"{column.type}, such as {column[0].as_py()!r:.60}"
+            plain = f"{self.file.name}, column {name!r} does not hold numbers: it holds {example}."
+            raise InvalidInputError(problem or plain, hint)
+        if kind == "list":
+            wrong = np.asarray(pa.compute.list_value_length(column).fill_null(-1)) != width
+            problem = f"the list is missing, or does not have {width} numbers, as those before"
+            self.refuse(name, wrong, problem, "make all lists of the column the same length.")
+            column = _plain(column.flatten())
         if pa.types.is_boolean(column.type):
             column = column.cast(pa.uint8())
         with np.errstate(over="ignore"):
-            values: AnyArray = (
-                column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False).astype(dtype, copy=False)
-            )
+            given = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+            values: AnyArray = given.astype(dtype, copy=False).reshape(self.data.num_rows, -1)
         if np.isfinite(values).all():
             return values
-
-        def rows(bad: AnyArray) -> AnyArray:
-            return bad if owner is None else np.bincount(owner[bad], minlength=self.data.num_rows) > 0
-
         if missing in {"error", "never"}:
-            hint = "only features may be missing."
+            advice = "only features may be missing."
             if missing == "error":
-                hint = "missing='zero' reads features as 0, missing='nan' keeps them for an imputer."
-            hint = f"drop those rows or fill them in; {hint}"
-            self.refuse(name, rows(np.isnan(values)), "a missing value", hint)
-        hint = "replace it by a smaller number, drop the row, or pass dtype=np.float64."
-        self.refuse(name, rows(np.isinf(values)), f"a value is not finite in {values.dtype}", hint)
+                advice = "missing='zero' reads features as 0, missing='nan' keeps them for an imputer."
+            self.refuse(
+                name,
+                np.isnan(values).max(axis=1),
+                "a missing value",
+                f"drop those rows or fill them in; {advice}",
+            )
+        advice = "replace it by a smaller number, drop the row, or pass dtype=np.float64."
+        self.refuse(name, np.isinf(values).max(axis=1), f"a value is not finite in {values.dtype}", advice)
         return np.nan_to_num(values, nan=0.0) if missing == "zero" else values
 
     def texts(self, name: str) -> npt.NDArray[np.str_]:
@@ -514,9 +502,7 @@ class Batch:
     def ids(self, name: str, role: str, kind: str = "U") -> AnyArray:
         """Return a column of ids of any type, none missing; text of CSV files becomes `kind`: see `decode_ids`."""
         pa = import_pyarrow()
-        column = self.data.column(name)
-        if pa.types.is_dictionary(column.type):
-            column = column.dictionary_decode()
+        column = _plain(self.data.column(name))
         is_csv = self.file.first_line is not None and pa.types.is_string(column.type)
         missing = np.asarray(column.is_null(nan_is_null=True))
         if is_csv:
@@ -528,102 +514,25 @@ class Batch:
             return np.asarray(decode_ids(encoded.dictionary.to_pylist(), kind)[np.asarray(encoded.indices)])
         return np.asarray(column.to_numpy(zero_copy_only=False))
 
-    def lists(self, name: str) -> tuple[Ints, Any]:
-        """Return the lengths of the lists of a column, and their entries one behind the other."""
-        pa = import_pyarrow()
-        column = self.data.column(name)
-        if kind_of_type(column.type) != "list":
-            raise InvalidInputError(
-                f"{self.file.name}, column {name!r} holds {column.type}, which is not a list of numbers.",
-                "name it in features if it holds one number per row; an embedding is a column of lists.",
-            )
-        column = column.storage if isinstance(column, pa.ExtensionArray) else column
-        missing = np.asarray(column.is_null())
-        self.refuse(name, missing, "the list is missing", "drop those rows, or give them a list.")
-        return np.asarray(pa.compute.list_value_length(column), dtype=np.int64), column.flatten()
 
-    def matrix(self, name: str, width: int, missing: str, dtype: Any) -> AnyArray:
-        """Return a column of lists of one length as a matrix."""
-        lengths, flat = self.lists(name)
-        problem = f"a list does not have {width} numbers, as those before"
-        self.refuse(name, lengths != width, problem, "make all lists of the column the same length.")
-        owner = np.repeat(np.arange(lengths.size), width)
-        return self._finite(name, flat, missing, dtype, owner).reshape(lengths.size, width)
-
-    def sparse_rows(self, width: int, missing: str, dtype: Any) -> sp.csr_matrix:
-        """Return rows that are lists of column numbers and of values."""
-        lengths, flat = self.lists("indices")
-        other, flat_values = self.lists("values")
-        hint = "write each column number once per row, from 0, and a value for each."
-        self.refuse("values", lengths != other, "there are not as many values as column numbers", hint)
-        owner = np.repeat(np.arange(lengths.size), lengths)
-        columns = np.asarray(flat.cast("int64", safe=False).fill_null(-1))
-        values = self._finite("values", flat_values, missing, dtype, owner)
-        order = np.lexsort((columns, owner))
-        columns, values = columns[order], values[order]
-        wrong = (columns < 0) | (columns >= width)
-        wrong[1:] |= (columns[1:] == columns[:-1]) & (owner[1:] == owner[:-1])
-        rows = np.bincount(owner[wrong], minlength=lengths.size) > 0
-        self.refuse(
-            "indices", rows, f"a column number comes twice, or is not between 0 and {width - 1}", hint
-        )
-        X = sp.csr_matrix(
-            (values, columns.astype(np.int32), np.concatenate(([0], np.cumsum(lengths)))),
-            shape=(lengths.size, width),
-        )
-        if missing == "zero":
-            X.eliminate_zeros()
-        return X
-
-
-def _is_null(entry: object) -> bool:
-    return entry is None or entry in NULLS
-
-
-def _column_of(files: Sequence[TableFile], read: Callable[[Batch], Any], name: str) -> Any:
-    """Return a column of all files."""
-    return _joined([read(batch) for file in files for batch in file.batches([name])] or [np.empty(0)])
+def _plain(column: Any) -> Any:
+    """Return an Arrow array without its dictionary or extension type."""
+    pa = import_pyarrow()
+    column = column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+    return column.storage if isinstance(column, pa.ExtensionArray) else column
 
 
 def texts_of(files: Sequence[TableFile], name: str) -> npt.NDArray[np.str_]:
     """Return a column of all files as text; null becomes the empty text."""
-    return np.asarray(_column_of(files, lambda batch: batch.texts(name), name), dtype=np.str_)
+    return np.concatenate([batch.texts(name) for file in files for batch in file.batches([name])])
 
 
-def numbers_of(files: Sequence[TableFile], name: str) -> Floats:
+def numbers_of(files: Sequence[TableFile], name: str, role: str) -> Floats:
     """Return a column of numbers of all files."""
-    return np.asarray(
-        _column_of(files, lambda batch: batch.numbers(name, "write a number in every row."), name)
-    )
-
-
-def sparse_width(files: Sequence[TableFile]) -> int | None:
-    """Return the number of columns of tables with sparse rows (columns "indices" and "values"); None for others."""
-    pa = import_pyarrow()
-    types = dict(zip(files[0].schema.names, files[0].schema.types, strict=True))
-    if not all(kind_of_type(types.get(name, pa.null())) == "list" for name in ("indices", "values")):
-        return None
-    if pa.types.is_floating(types["indices"].value_type):
-        return None
-    width = 0
-    for file in files:
-        about = _sparse_note(file)
-        for batch in () if about else file.batches(["indices"]):
-            largest = pa.compute.max(batch.lists("indices")[1]).as_py()
-            width = max(width, 0 if largest is None else largest + 1)
-        width = max(width, about.get("columns", 0))
-    if width > 2**31 - 1:
-        raise InvalidInputError(
-            f"{files[0].name}, column 'indices': column number {width - 1} needs more than 32 bits.",
-            "rename the columns that occur, or hash them to fewer.",
-        )
-    return width
-
-
-def _sparse_note(file: TableFile) -> dict[str, Any]:
-    note = (file.schema.metadata or {}).get(_SPARSE_KEY)
-    about: dict[str, Any] = {} if note is None else json.loads(note)
-    return about
+    files[0].require([name], role)
+    batches = (batch for file in files for batch in file.batches([name]))
+    parts = [batch.numbers(name, "write a number in every row.").ravel() for batch in batches]
+    return np.concatenate([np.empty(0), *parts])
 
 
 class TableReader:
@@ -637,11 +546,11 @@ class TableReader:
 
     Attributes
     ----------
-    features, embeddings : list of str
+    features : list of str
     columns : list of str
         All columns that are read.
-    sparse : int or None
-        The number of columns of sparse rows; there are no other features then.
+    names : list of str
+        The names of the columns of X.
     """
 
     def __init__(
@@ -660,141 +569,119 @@ class TableReader:
         self.files, self.label, self.qid = files, label, qid
         self.missing = check_choice("missing", missing, ("error", "nan", "zero"))
         self.dtype = check_dtype(dtype)
+        named = [name for name in (label, qid) if name is not None]
         for role, name in (("label", label), ("qid", qid)):
-            check_columns(files[0], [] if name is None else [name], role)
-        given = [embedding] if isinstance(embedding, str) else () if embedding is None else embedding
-        self.embeddings: list[str] = list_names("embedding", given)
-        self.features: list[str] = [] if features is None else list_names("features", features)
-        self.sparse = None if features is not None or self.embeddings else sparse_width(files)
-        if features is None and not self.embeddings and self.sparse is None:
-            self.features, self.embeddings = _default_features(files[0], {label, qid})
-        taken = [*self.features, *self.embeddings]
-        if len(set(taken)) != len(taken) or {label, qid} & set(taken):
+            files[0].require([] if name is None else [name], role)
+        lists = list_names("embedding", [embedding] if isinstance(embedding, str) else embedding or ())
+        is_default = features is None and not lists
+        chosen = _default_features(files[0], named) if is_default else list_names("features", features or ())
+        self.features = [*chosen, *lists]
+        if len({*self.features}) < len(self.features) or {*named} & {*self.features}:
             raise InvalidInputError(
                 "A column has two roles among label, qid, features and embedding.", "name each column once."
             )
-        sparse = [] if self.sparse is None else ["indices", "values"]
-        named = [name for name in (label, qid) if name is not None]
-        self.columns = list(dict.fromkeys([*named, *taken, *sparse]))  # pyarrow reads a column once
-        check_columns(files[0], self.columns, "features")
-        for file in files[1:]:
-            check_columns(file, self.columns, "a column of the first table")
-        self._widths = [self._width(name) for name in self.embeddings]
+        files[0].require(self.features, "features")
+        self.columns = list(dict.fromkeys([*named, *self.features]))  # pyarrow reads a column once
+        for file in files:
+            file.require(self.columns, "a column of the first table")
+        self.n_rows = sum(file.n_rows for file in files)
+        if self.n_rows == 0:
+            self._refuse("has no rows")
+        fields = {name: files[0].schema.field(name).type for name in self.features}
+        self._lists = {
+            name: self._length(name) for name, kind in fields.items() if kind_of_type(kind) == "list"
+        }
+        places = ((name, self._lists.get(name)) for name in self.features)
+        self.names: list[str] = [
+            own
+            for name, length in places
+            for own in ([name] if length is None else [f"{name}[{at}]" for at in range(length)])
+        ]
         self._kind_of_ids = "U" if qid is None else _kind_of_ids(files, qid)
 
-    @property
-    def names(self) -> list[str]:
-        """The names of the features."""
-        if self.sparse is not None:
-            names = _sparse_note(self.files[0]).get("names") or ()
-            return list(names) if len(names) == self.sparse else [f"f{at}" for at in range(self.sparse)]
-        lists = zip(self.embeddings, self._widths, strict=True)
-        return self.features + [f"{name}[{at}]" for name, width in lists for at in range(width)]
+    def _length(self, name: str) -> int:
+        """Return the length of the first list of a column."""
+        first = next((batch for file in self.files for batch in file.batches([name], 1024)), None)
+        if first is None:
+            self._refuse("is corrupt: it declares rows, and none was read")
+        value = _plain(first.data.column(name))[0].as_py()
+        return 0 if value is None else len(value)
+
+    def _refuse(self, problem: str) -> NoReturn:
+        names = ", ".join(file.name for file in self.files)
+        raise InvalidInputError(
+            f"{names} {problem}.", "check that the file is the one you mean, or export it again."
+        )
 
     def rows_in(self, n_bytes: int) -> int:
         """Return the approximate number of rows that take `n_bytes` in memory, at least 1."""
-        row_bytes = 8 * (len(self.columns) + sum(self._widths))
-        if self.sparse is not None:
-            first = next(self.files[0].batches(self.columns, 1024), None)
-            row_bytes = 1 if first is None else first.data.nbytes // first.data.num_rows
-        return max(1, n_bytes // max(1, row_bytes))
+        return max(1, n_bytes // (8 * max(1, len(self.columns) + len(self.names))))
 
     def blocks(self, n_rows: int, X: AnyArray | None = None) -> Iterator[Table]:
         """Yield the rows in their order, at most `n_rows` at a time; fill X, if given."""
-        names, start = self.names, 0
+        start = 0
         for batch in (batch for file in self.files for batch in file.batches(self.columns, n_rows)):
             stop = start + batch.data.num_rows
-            if X is not None and stop > X.shape[0]:
-                start = stop
-                break
-            rows = self._rows(batch, None if X is None else X[start:stop])
-            yield Table(rows, self._labels(batch), self._ids(batch), names)
+            if stop <= self.n_rows:
+                rows = self._rows(batch, None if X is None else X[start:stop])
+                yield Table(rows, self._labels(batch), self._ids(batch), self.names)
             start = stop
-        if start == 0:
-            raise self._no_rows()
-        if X is not None and start != X.shape[0]:
-            raise InvalidInputError(
-                f"{self._file_names} is corrupt: it declares {X.shape[0]:,} rows, and {start:,} were read.",
-                "export the file again.",
-            )
+        if start != self.n_rows:
+            self._refuse(f"is corrupt: it declares {self.n_rows:,} rows, and {start:,} were read")
 
     def load(self) -> Table:
         """Return all rows."""
-        n_rows = sum(file.n_rows for file in self.files)
-        width = len(self.features) + sum(self._widths)
-        needed = n_rows * (8 + self.dtype.itemsize * width)
+        needed = self.n_rows * (8 + self.dtype.itemsize * len(self.names))
         if not fits(needed):
             raise MemoryLimitError(
-                f"{self._file_names}: {n_rows:,} rows take {needed / 1e9:,.1f} GB.",
+                f"{', '.join(file.name for file in self.files)}: {self.n_rows:,} rows take {needed / 1e9:,.1f} GB.",
                 "read them in blocks (iter_table), or into a store (rankwise convert).",
             )
-        X = None if self.sparse is not None else np.empty((n_rows, width), dtype=self.dtype)
-        rows, labels, ids, _ = zip(*self.blocks(self.rows_in(_BATCH_BYTES), X), strict=True)
+        X = np.empty((self.n_rows, len(self.names)), dtype=self.dtype)
+        _, labels, ids, _ = zip(*self.blocks(self.rows_in(_BATCH_BYTES), X), strict=True)
         y = None if self.label is None else np.concatenate(labels)
-        qid = None if self.qid is None else _joined(ids)
-        return Table(sp.vstack(rows, format="csr") if X is None else X, y, qid, self.names)
+        return Table(X, y, None if self.qid is None else _joined(ids), self.names)
 
     def _ids(self, batch: Batch) -> AnyArray | None:
         return None if self.qid is None else batch.ids(self.qid, "the query id", self._kind_of_ids)
 
-    @property
-    def _file_names(self) -> str:
-        return ", ".join(file.name for file in self.files)
-
-    def _no_rows(self) -> InvalidInputError:
-        return InvalidInputError(
-            f"{self._file_names} has no rows.", "check that the file is the one you mean."
-        )
-
-    def _width(self, name: str) -> int:
-        first = next((batch for file in self.files for batch in file.batches([name], 1024)), None)
-        if first is None:
-            raise self._no_rows()
-        return int(first.lists(name)[0][0])
-
     def _labels(self, batch: Batch) -> Floats | None:
         hint = "encode labels as numbers, higher is better: for example {'bad': 0, 'fair': 1, 'good': 2}."
-        return None if self.label is None else batch.numbers(self.label, hint)
+        return None if self.label is None else batch.numbers(self.label, hint).ravel()
 
-    def _rows(self, batch: Batch, out: AnyArray | None) -> Any:
+    def _rows(self, batch: Batch, out: AnyArray | None) -> AnyArray:
         """Return the features of a batch, written into `out` where it is given."""
+        hint = "correct the entry, leave the column out of features, or encode it as numbers."
         how: dict[str, Any] = {"missing": self.missing, "dtype": self.dtype}
-        if self.sparse is not None:
-            return batch.sparse_rows(self.sparse, **how)
-        hint = "leave the column out of features, or encode it as numbers."
-        parts = [batch.numbers(name, hint, **how)[:, None] for name in self.features]
-        lists = zip(self.embeddings, self._widths, strict=True)
-        parts += [batch.matrix(name, width, **how) for name, width in lists]
-        n_rows, width = batch.data.num_rows, sum(part.shape[1] for part in parts)
-        X = np.empty((n_rows, width), dtype=self.dtype) if out is None else out
-        for first in range(0, n_rows, _TILE_ROWS):
-            tile, at = slice(first, first + _TILE_ROWS), 0
-            for part in parts:
-                X[tile, at : at + part.shape[1]] = part[tile]
-                at += part.shape[1]
+        parts = [batch.numbers(name, hint, width=self._lists.get(name, 1), **how) for name in self.features]
+        n_rows = batch.data.num_rows
+        X = np.empty((n_rows, len(self.names)), dtype=self.dtype) if out is None else out
+        for tile in (
+            slice(first, first + _TILE_ROWS) for first in range(0, n_rows if parts else 0, _TILE_ROWS)
+        ):
+            np.concatenate([part[tile] for part in parts], axis=1, out=X[tile])
         return X
 
 
-def _default_features(file: TableFile, taken: set[str | None]) -> tuple[list[str], list[str]]:
+def _default_features(file: TableFile, taken: Sequence[str]) -> list[str]:
     """Return all columns of numbers, or all of lists where there are none."""
     names = [name for name in file.schema.names if name not in taken]
-    check_columns(file, names, "features")
+    file.require(names, "features")
     kinds = {name: kind_of_type(file.schema.field(name).type) for name in names}
-    problems = (number_text_problem(file, name) for name in names if kinds[name] == "text")
-    problem = next(filter(None, problems), None)
+    problem = next(filter(None, (number_text_problem(file, name) for name in names)), None)
     if problem is not None:
         raise InvalidInputError(
             problem,
             "correct the entry (an empty one is missing), or list the features you want, without this column.",
         )
     numbers = [name for name in names if kinds[name] in {"number", "flag"}]
-    lists = [name for name in names if kinds[name] == "list"]
-    if not numbers and not lists:
+    chosen = numbers or [name for name in names if kinds[name] == "list"]
+    if not chosen:
         raise InvalidInputError(
             f"{file.name} has no column of numbers beside label and qid.",
             "name a column of lists as embedding, or encode the columns as numbers.",
         )
-    return numbers, [] if numbers else lists
+    return chosen
 
 
 def _kind_of_ids(files: Sequence[TableFile], name: str) -> str:
@@ -896,67 +783,53 @@ def load_preferences(
     >>> model = RankRLS().fit_pairs(table.X, table.pairs, table.magnitude, table.weight)
     """
     catalogue = open_tables(items, [item_id])
-    check_columns(catalogue[0], [item_id], "item_id")
+    catalogue[0].require([item_id], "item_id")
     reader = TableReader(catalogue, None, item_id, features, embedding, missing=missing, dtype=dtype)
     comparisons = open_tables(pairs, [winner, loser])
-    amounts = {"magnitude": magnitude, "weight": weight}
-    return read_preferences(comparisons, reader, winner=winner, loser=loser, **amounts)
+    return read_preferences(comparisons, reader, winner, loser, magnitude=magnitude, weight=weight)
 
 
 def read_preferences(
-    comparisons: Sequence[TableFile],
-    items: TableReader,
-    *,
-    winner: str,
-    loser: str,
-    magnitude: str | None = None,
-    weight: str | None = None,
+    comparisons: Sequence[TableFile], items: TableReader, winner: str, loser: str, **amounts: str | None
 ) -> PreferenceTable:
     """Read open tables; the query id of `items` is the id of the items. See `load_preferences`."""
-    assert items.qid is not None
-    amounts: dict[str, Floats] = {}
-    for role, named in (("magnitude", magnitude), ("weight", weight)):
-        column = role if named is None and role in comparisons[0].schema.names else named
-        if column is not None:
-            check_columns(comparisons[0], [column], role)
-            amounts[role] = numbers_of(comparisons, column)
+    found: dict[str, Floats] = {}
+    for role in ("magnitude", "weight"):
+        name = amounts.get(role) or (role if role in comparisons[0].schema.names else None)
+        if name is not None:
+            found[role] = numbers_of(comparisons, name, role)
     table = items.load()
-    ids = _item_ids(items)
-    edges = np.concatenate([_row_numbers(file, ids, winner, loser) for file in comparisons])
-    checked = check_pairs(edges, table.X.shape[0], amounts.get("magnitude"), amounts.get("weight"))
+    ids = np.asarray(table.qid)
+    values, counts = np.unique(ids, return_counts=True)
+    if counts.max(initial=0) > 1:
+        twice = values[counts > 1].tolist()[0]
+        rows = np.flatnonzero(ids == twice)[:2].tolist()
+        raise InvalidInputError(f"Item {twice!r} comes twice, in rows {rows}.", "keep one row per item.")
+    edges = np.concatenate(
+        [
+            np.column_stack(
+                [_row_numbers(file, ids, winner, "winner"), _row_numbers(file, ids, loser, "loser")]
+            )
+            for file in comparisons
+        ]
+    )
+    checked = check_pairs(edges, ids.size, **found)
     return PreferenceTable(table.X, edges, checked.magnitude, checked.weight, ids, table.feature_names)
 
 
-def _item_ids(items: TableReader) -> AnyArray:
-    """Return the ids of the items as they are written, which must differ."""
-    name = items.qid or ""
-    ids: AnyArray = _column_of(items.files, lambda batch: batch.ids(name, "the id of an item"), name)
-    values, counts = np.unique(ids, return_counts=True)
-    if (counts > 1).any():
-        twice = values[counts > 1][:1].tolist()[0]
-        rows = np.flatnonzero(ids == twice)[:2].tolist()
-        raise InvalidInputError(f"Item {twice!r} comes twice, in rows {rows}.", "keep one row per item.")
-    return ids
-
-
-def _row_numbers(file: TableFile, ids: AnyArray, winner: str, loser: str) -> Ints:
-    """Return the row numbers of winner and loser for each comparison of a table."""
+def _row_numbers(file: TableFile, ids: AnyArray, name: str, role: str) -> Ints:
+    """Return the row number of the winner, or of the loser, of each comparison of a table."""
     pa = import_pyarrow()
-    sides = []
-    for role, name in (("winner", winner), ("loser", loser)):
-        check_columns(file, [name], role)
-        found = [batch.ids(name, f"the {name}") for batch in file.batches([name])]
-        values, wanted = pa.array(_joined([ids[:0], *found])), pa.array(ids)
-        if values.type != wanted.type:
-            values, wanted = _as_text(values), _as_text(wanted)
-        rows = np.asarray(pa.compute.fill_null(pa.compute.index_in(values, value_set=wanted), -1))
-        shown = ", ".join(map(repr, values.filter(pa.array(rows < 0)).unique()[:5].to_pylist()))
-        problem = f"the table of items lacks {shown} ({(rows < 0).sum():,} comparisons)"
-        file.refuse(
-            name, rows < 0, problem, "add those items with their features, or drop those comparisons."
-        )
-        sides.append(rows.astype(np.int64))
-    return np.column_stack(sides)
+    file.require([name], role)
+    found = [batch.ids(name, f"the {name}") for batch in file.batches([name])]
+    values, wanted = pa.array(_joined([ids[:0], *found])), pa.array(ids)
+    if values.type != wanted.type:
+        values, wanted = _as_text(values), _as_text(wanted)
+    rows = np.asarray(pa.compute.index_in(values, value_set=wanted).fill_null(-1))
+    shown = ", ".join(map(repr, values.filter(pa.array(rows < 0)).unique()[:5].to_pylist()))
+    problem = f"the table of items lacks {shown} ({(rows < 0).sum():,} comparisons)"
+    file.refuse(name, rows < 0, problem, "add those items with their features, or drop those comparisons.")
+    return rows.astype(np.int64)
 
 
 def _as_text(values: Any) -> Any:
@@ -973,11 +846,6 @@ _FORMATS = {".parquet": "parquet", ".pq": "parquet", ".arrow": "ipc", ".ipc": "i
 _FORMATS |= {".csv": "csv", ".tsv": "csv"}
 
 
-def is_flat(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a file of this name has no lists, so no sparse rows."""
-    return _FORMATS.get(_ending(Path(path))) == "csv"
-
-
 def save_table(
     X: MatrixLike,
     y: npt.ArrayLike | None,
@@ -992,12 +860,11 @@ def save_table(
 ) -> None:
     """Write rows as a table that `load_table` reads back exactly, but for the sign of -0.0 among whole numbers in CSV.
 
-    Dense rows become one column per feature. Sparse rows become two columns of lists, ``indices`` and ``values``, which
-    a CSV file cannot hold; `load_table` makes them a CSR matrix again.
+    There is a column for every feature: write sparse rows as text (`save_svmlight`) or into a store (`save_store`).
 
     Parameters
     ----------
-    X : array-like or sparse matrix of shape (rows, features)
+    X : array-like of shape (rows, features)
     y : array-like of shape (rows,) or None
         Labels, if there are any.
     path : path
@@ -1049,19 +916,20 @@ def save_table(
 
 
 def _as_table(X: MatrixLike, beside: Mapping[str, Any], names: Sequence[str] | None, *, is_csv: bool) -> Any:
-    """Return rows as an Arrow table: columns beside them, then one per feature, or the two of a CSR matrix."""
+    """Return rows as an Arrow table: columns beside them, then one per feature."""
     pa = import_pyarrow()
-    rows = as_rows("X", X)
-    rows = rows.tocsr() if sp.issparse(rows) else np.asarray(rows)
+    if is_sparse(X):
+        raise InvalidInputError(
+            f"X is sparse, and a table has a column for each of its {X.shape[1]:,} features.",
+            "write svmlight text or a store, or pass X.toarray().",
+        )
+    rows = np.asarray(as_rows("X", X))
     given = {name: as_array(name, values) for name, values in beside.items() if values is not None}
     ids = next(iter(beside))
     if is_csv and ids in given and given[ids].dtype.kind == "f":  # 1.0, where pyarrow would write 1
         given[ids] = np.array([str(value) for value in given[ids].tolist()])
     columns = {name: pa.array(values) for name, values in given.items()}
-    own = None if names is None else check_names("feature_names", names)
-    if sp.issparse(rows):
-        return _sparse_table(rows, columns, own, is_csv=is_csv)
-    own = own or [f"f{at}" for at in range(rows.shape[1])]
+    own = [f"f{at}" for at in range(rows.shape[1])] if names is None else check_names("feature_names", names)
     if len({*columns, *own}) < len(columns) + len(own) or len(own) != rows.shape[1]:
         raise InvalidInputError(
             f"The {rows.shape[1]} features do not have a name each: {', '.join(own)}.",
@@ -1069,20 +937,3 @@ def _as_table(X: MatrixLike, beside: Mapping[str, Any], names: Sequence[str] | N
         )
     features = {name: pa.array(np.ascontiguousarray(rows[:, at])) for at, name in enumerate(own)}
     return pa.table(columns | features)
-
-
-def _sparse_table(X: sp.csr_matrix, columns: dict[str, Any], names: list[str] | None, *, is_csv: bool) -> Any:
-    pa = import_pyarrow()
-    if is_csv:
-        raise InvalidInputError(
-            f"A CSV file has one column per feature, {X.shape[1]} in all, and X is sparse.",
-            "write Parquet, or svmlight text; or pass X.toarray().",
-        )
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    start = pa.array(X.indptr.astype(np.int64))
-    for name, values in (("indices", X.indices.astype(np.int32)), ("values", X.data)):
-        columns[name] = pa.LargeListArray.from_arrays(start, pa.array(values))
-    about = {"indices": "indices", "values": "values", "columns": X.shape[1], "names": names}
-    return pa.table(columns).replace_schema_metadata({_SPARSE_KEY: json.dumps(about).encode()})

@@ -31,7 +31,14 @@ from rankwise.arrays import (
     RandomSource,
     is_sparse,
 )
-from rankwise.data.containers import as_array, check_magnitude, is_moderate, is_plain, readable
+from rankwise.data.containers import (
+    as_array,
+    check_magnitude,
+    is_moderate,
+    is_null,
+    is_plain,
+    readable,
+)
 from rankwise.data.mapped import MappedMatrix
 from rankwise.data.queries import Queries, encode_queries, one_query
 from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError
@@ -595,18 +602,4 @@ def _as_column(values: Iterable[object]) -> AnyArray:
 
 
 def _missing(ids: AnyArray) -> npt.NDArray[np.bool_]:
-    if ids.dtype.kind == "f":
-        return np.asarray(np.isnan(ids), dtype=np.bool_)
-    if ids.dtype.kind in "mM":
-        return np.asarray(np.isnat(ids), dtype=np.bool_)
-    if ids.dtype == object:
-        # NaN and pandas.NA are the values that do not equal themselves
-        return np.fromiter((v is None or _differs_from_itself(v) for v in ids), np.bool_, count=ids.size)
-    return np.zeros(ids.shape, dtype=np.bool_)
-
-
-def _differs_from_itself(value: object) -> bool:
-    try:
-        return bool(value != value)  # noqa: PLR0124
-    except (TypeError, ValueError):
-        return True
+    return np.array(list(map(is_null, ids)), dtype=np.bool_) if ids.dtype == object else ids != ids  # noqa: PLR0124

@@ -268,7 +268,7 @@ def read(
         if features is None:
             # All files must have the columns of the first.
             found = load_table(paths[0], label=label, qid=qid, dtype=kind)
-            wanted = names = found.feature_names if isinstance(found.X, np.ndarray) else None
+            wanted = names = found.feature_names
         parts = [partial(_table, path, features=wanted, **options) for path in paths]
     else:
         one_based = True

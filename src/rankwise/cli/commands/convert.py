@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["add_arguments", "run"]
 
 _TEXTS = (".txt", ".svmlight", ".svm", ".libsvm", ".letor", ".dat")
+_MOST_COLUMNS = 1000  # of a table that sparse rows become
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -91,8 +92,13 @@ def _write_text(data: Data, options: argparse.Namespace) -> None:
 def _write_table(data: Data, options: argparse.Namespace) -> None:
     import scipy.sparse as sp
 
-    from rankwise.data.tables import is_flat, save_table
+    from rankwise.data.tables import save_table
 
+    if sp.issparse(data.X) and data.shape[1] > _MOST_COLUMNS:
+        raise InvalidInputError(
+            f"{data.source} has {data.shape[1]:,} sparse columns, and a table would have a column for each.",
+            "write text (.txt) or a store (.store).",
+        )
     roles = data.roles
     given: dict[str, Any] = {
         "qid": data.qid,
@@ -105,8 +111,8 @@ def _write_table(data: Data, options: argparse.Namespace) -> None:
             "item_ids": data.item_ids,
             "item_name": roles.ids[0] if roles else (options.id or ["id"])[0],
         }
-    is_sparse = sp.issparse(data.X) and is_flat(options.output)
-    save_table(data.X.toarray() if is_sparse else data.X, data.y, options.output, **given)
+    X = data.X.toarray() if sp.issparse(data.X) else data.X
+    save_table(X, data.y, options.output, **given)
 
 
 def _format_of(output: str) -> str:
