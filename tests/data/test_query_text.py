@@ -23,7 +23,7 @@ from rankwise.data import (
     save_table,
 )
 from rankwise.data import svmlight as text_reader
-from rankwise.data.query_ids import decode_ids, encode_ids
+from rankwise.data.queries import decode_ids, encode_ids
 from rankwise.exceptions import InvalidInputError
 
 # Much that looks like a number and is written in another way than numbers are.

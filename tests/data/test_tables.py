@@ -249,7 +249,7 @@ def test_types_that_are_numbers_and_types_that_are_not():
         ("label,qid,a\n1,x,b\n", {}, "no column of numbers beside"),
         ("label,qid,a\n1,x,5\n", {"features": ["label"]}, "two roles"),
         ("label,qid,a\n1,x,5\n", {"features": "a"}, r"pass \['a'\]"),
-        ("label,qid,a\n1,x,5\n", {"dtype": np.int64}, "dtype=int64"),
+        ("label,qid,a\n1,x,5\n", {"dtype": np.int64}, "dtype='int64'"),
         ("label,qid,a\n1,x,5\n2,x,NA\n4,x,7b\n", {}, r"column 'a', row 2 \(line 4\): '7b' is text in a column"),
         ("a,qid,label\n1,x,5\n2,x,7b\n", {}, r"column 'label', row 1 \(line 3\): '7b' is text in a column of numbers"),
     ],

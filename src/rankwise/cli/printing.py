@@ -19,21 +19,6 @@ from rankwise.files import place_of, replacing
 from rankwise.json_values import json_value
 from rankwise.runtime.progress import wipe
 
-__all__ = [
-    "check_target",
-    "complain",
-    "figure",
-    "output_stream",
-    "print_facts",
-    "print_json",
-    "print_table",
-    "remark",
-    "show_warnings",
-    "size_of",
-    "to_standard_output",
-    "write",
-]
-
 _NARROWEST = 24  # characters of a column that is wrapped
 
 

@@ -36,9 +36,11 @@ from rankwise.data.containers import pays_as_array
 from rankwise.data.duels import WINNER_AND_LOSER, duel_columns, duel_sides, stack_duels
 from rankwise.data.queries import Queries
 from rankwise.data.store import META, open_store
+from rankwise.data.summary import how_many
 from rankwise.data.svmlight import TextReader, item_ids
 from rankwise.data.tables import (
     TableReader,
+    arrow_table,
     import_pyarrow,
     is_table,
     numbers_of,
@@ -47,29 +49,12 @@ from rankwise.data.tables import (
     texts_of,
 )
 from rankwise.data.validation import check_qid
-from rankwise.data.wording import how_many
 from rankwise.exceptions import InvalidInputError, RankwiseError
 from rankwise.runtime.memory import available_memory
 from rankwise.runtime.progress import ProgressLine
 
 if TYPE_CHECKING:
     from rankwise.formula.view import ModelView
-
-__all__ = [
-    "Data",
-    "Model",
-    "is_model",
-    "kind_of",
-    "naming",
-    "open_columns",
-    "open_reader",
-    "read_blocks",
-    "read_data",
-    "read_model",
-    "score",
-    "unpacked",
-    "widened",
-]
 
 _PACKED = (".gz", ".bz2", ".xz", ".zst")
 _BLOCK = 1 << 26  # bytes that are scored at a time
@@ -534,12 +519,11 @@ class _Tables:
         if self.options.command == "convert":
             texts = roles.of_kind("date", "text")
             texts = [name for name in texts if number_text_problem(self.files[0], name) is None]
-            features = [name for name in features if name not in texts]
-            if texts and features:
+            if texts and len(texts) < len(features):
+                features = [name for name in features if name not in texts]
                 remark(f"not converted: {some_names(texts)}, which are not numbers")
         missing = self.options.missing or ("nan" if self.options.command in _LEARNING else "error")
-        is_default = self.options.command == "convert" and not features
-        return TableReader(self.files, label, qid, None if is_default else features, missing=missing)
+        return TableReader(self.files, label, qid, features, missing=missing)
 
     def features(self, roles: Roles, X: Any, names: list[str]) -> tuple[Any, list[str] | None]:
         """Return rows of numbers and their names, or the columns as they are for an encoder."""
@@ -547,7 +531,6 @@ class _Tables:
 
     def columns(self, names: list[str]) -> Any:
         """Return columns as they are; a column of numbers that one entry turned into text is an error."""
-        pa = import_pyarrow()
         for file in self.files:
             file.require(names, "a column of the first table")
             for name in names:
@@ -555,12 +538,7 @@ class _Tables:
                 if problem is not None:
                     hint = f"correct the entry (an empty one is missing), or name {name} in categories, or in id."
                     raise InvalidInputError(problem, hint)
-        parts = [pa.Table.from_batches([b.data for b in file.batches(names)]) for file in self.files]
-        try:
-            return pa.concat_tables(parts, promote_options="permissive")
-        except pa.ArrowException as error:
-            problem = f"The files have columns of different types: {error}."
-            raise InvalidInputError(problem, "write them alike.") from error
+        return arrow_table(self.files, names)
 
 
 def _read_rows(tables: _Tables, *, needs_labels: bool, wants_items: bool) -> Data:

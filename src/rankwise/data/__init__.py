@@ -4,14 +4,7 @@ from rankwise.data.clicks import pairs_from_clicks
 from rankwise.data.duels import stack_preferred
 from rankwise.data.store import Store, open_store, save_store
 from rankwise.data.svmlight import item_ids, iter_svmlight, load_svmlight, save_svmlight
-from rankwise.data.tables import (
-    PreferenceTable,
-    Table,
-    iter_table,
-    load_preferences,
-    load_table,
-    save_table,
-)
+from rankwise.data.tables import PreferenceTable, Table, iter_table, load_preferences, load_table, save_table
 
 __all__ = [
     "PreferenceTable",

@@ -23,25 +23,6 @@ if TYPE_CHECKING:
 
     from rankwise.data.tables import TableFile
 
-__all__ = [
-    "NULLS",
-    "Column",
-    "Roles",
-    "column_name",
-    "columns_hint",
-    "decide_roles",
-    "first_column_of",
-    "is_table_like",
-    "kind_of_type",
-    "nearest_name",
-    "needs_encoding",
-    "number_text_problem",
-    "read_columns",
-    "reads_as_number",
-    "require_columns",
-    "some_names",
-]
-
 # Texts that stand for a missing value in CSV files and in columns of text: these and no others, not even with spaces
 # around them, so that an exported model can tell them apart as well.
 NULLS = ("", "NA", "N/A", "NaN", "nan", "NULL", "null", "#N/A")
@@ -102,10 +83,7 @@ def first_column_of(name: str | None) -> int | None:
 _QUERY_NAMES = frozenset(
     {"qid", "query_id", "queryid", "query", "group", "group_id", "search", "search_id", "srch_id", "session_id"}
 )  # fmt: skip
-_ROW_NUMBERS = (
-    "",
-    "Unnamed: 0",
-)  # names that R and pandas give to the numbers that they write before the rows
+_ROW_NUMBERS = ("", "Unnamed: 0")  # the names of R and pandas for the numbers that they write before rows
 
 
 @dataclass(frozen=True)
@@ -152,15 +130,10 @@ class Roles:
     @classmethod
     def restored(cls, saved: object) -> Roles:
         """Return roles that `saved` wrote; entries of other types are ignored, for a file may come from anywhere."""
-        found: dict[str, Any] = {}
-        for role, value in saved.items() if isinstance(saved, dict) else ():
-            if role in {"label", "qid", "weight"} and isinstance(value, str):
-                found[role] = value
-            elif role in {"ids", "queries"} and isinstance(value, list | tuple):
-                found[role] = tuple(str(name) for name in value)
-            elif role == "features" and isinstance(value, dict):
-                found[role] = {str(name): str(kind) for name, kind in value.items()}
-        return cls(**found)
+        kinds: dict[str, Any] = dict.fromkeys(("label", "qid", "weight"), str)
+        kinds |= {"ids": (list, tuple), "queries": (list, tuple), "features": dict}
+        given = saved if isinstance(saved, dict) else {}
+        return cls(**{role: given[role] for role, kind in kinds.items() if isinstance(given.get(role), kind)})
 
 
 def decide_roles(
@@ -195,11 +168,9 @@ def decide_roles(
     given = {"label": [label], "qid": [qid], "weight": [weight], "id": ids or (), "features": features or ()}
     for role, names in given.items():
         require_columns(table, schema.names, [name for name in names if name is not None], role)
-    taken = {name for names in given.values() for name in names}
-    if label is None and "label" in kinds and "label" not in taken:
-        label = "label"
-    if qid is None and "qid" in kinds and "qid" not in taken:
-        qid = "qid"
+    free = {*kinds} - {name for names in given.values() for name in names}
+    label = "label" if label is None and "label" in free else label
+    qid = "qid" if qid is None and "qid" in free else qid
     once = [name for name in (label, qid, weight, *(features or ())) if name is not None]
     twice = next((name for at, name in enumerate(once) if name in once[:at]), None)
     if twice is not None:
@@ -385,7 +356,14 @@ def _column(name: str, values: AnyArray, *, is_text: bool) -> Column:
 
 
 def _text(name: str, values: AnyArray, *, is_text: bool) -> Column:
-    words = [None if is_null(value) else _decoded(name, value) for value in values]
+    words = [
+        None
+        if is_null(value)
+        else value.decode(errors="backslashreplace")
+        if isinstance(value, bytes)
+        else str(value)
+        for value in values
+    ]
     texts = np.array([None if word in NULLS else word for word in words], dtype=object)
     known = [text for text in texts if text is not None]
     if not is_text and known and all(map(_DATE.fullmatch, known)):
@@ -393,18 +371,6 @@ def _text(name: str, values: AnyArray, *, is_text: bool) -> Column:
         with suppress(ValueError):  # 2024-13-01 is a text
             return Column(name, "date", _days(np.array(days, dtype="datetime64[us]")))
     return Column(name, "text", texts)
-
-
-def _decoded(name: str, value: object) -> str:
-    if not isinstance(value, bytes):
-        return str(value)
-    try:
-        return value.decode()
-    except UnicodeDecodeError as error:
-        raise InvalidInputError(
-            f"Column {name!r} holds {value!r:.60}, which is not UTF-8 text.",
-            "save the table as UTF-8, or leave the column out.",
-        ) from error
 
 
 def _moment(value: dt.date) -> np.datetime64:
@@ -425,11 +391,9 @@ def _numbers(values: AnyArray) -> Floats:
 
 def _lists(name: str, values: AnyArray) -> Floats:
     rows = [None if is_null(value) else np.asarray(value, dtype=np.float64) for value in values]
-    widths = {row.shape for row in rows if row is not None}
-    if len(widths) != 1 or len(next(iter(widths))) != 1:
-        raise InvalidInputError(
-            f"The lists of column {name!r} have different lengths.",
-            "make them of one length, or leave the column out.",
-        )
-    width = next(iter(widths))[0]
-    return np.array([np.full(width, np.nan) if row is None else row for row in rows])
+    shapes = {row.shape for row in rows if row is not None}
+    shape = shapes.pop()
+    if shapes or len(shape) != 1:
+        problem = f"The lists of column {name!r} have different lengths."
+        raise InvalidInputError(problem, "make them of one length, or leave the column out.")
+    return np.array([np.full(shape, np.nan) if row is None else row for row in rows])

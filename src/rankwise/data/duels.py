@@ -12,30 +12,15 @@ from rankwise.arrays import AnyArray, ArrayLike, InMemory, Ints, MatrixLike
 from rankwise.data.containers import as_array, readable
 from rankwise.exceptions import InvalidInputError
 
-__all__ = [
-    "WINNER_AND_LOSER",
-    "are_rows",
-    "duel_columns",
-    "duel_sides",
-    "read_duels",
-    "row_numbers",
-    "stack_duels",
-    "stack_preferred",
-]
-
 # Prefixes of column names: winner_age and loser_age are the ages of the winner and of the loser.
 WINNER_AND_LOSER = ("winner_", "loser_")
 
 
 def duel_columns(names: Sequence[str]) -> list[str]:
     """Return the features of both sides: ``["age"]`` if there are columns ``winner_age`` and ``loser_age``."""
-    first, second = WINNER_AND_LOSER
-    there = set(names)
-    return [
-        name.removeprefix(first)
-        for name in names
-        if name.startswith(first) and name != first and second + name.removeprefix(first) in there
-    ]
+    winner, loser = WINNER_AND_LOSER
+    found = [name.removeprefix(winner) for name in names if name.startswith(winner)]
+    return [name for name in found if name and loser + name in names]
 
 
 def are_rows(X: object, other: Any) -> bool:
@@ -110,22 +95,20 @@ def stack_duels(winners: Any, losers: Any) -> tuple[Any, Ints]:
     winners, losers = _arrow(winners), _arrow(losers)
     if not hasattr(winners, "columns"):
         return stack_preferred(winners, losers)
-    n_duels, sides = len(winners), [_names(winners), _names(losers)]
-    if len(losers) != n_duels or sides[0] != sides[1]:
+    if len(losers) != len(winners) or _names(losers) != _names(winners):
+        shapes = [f"{len(side):,} × {len(_names(side))}" for side in (winners, losers)]
         raise InvalidInputError(
-            f"The two tables have {n_duels} and {len(losers)} rows, of {len(sides[0])} and {len(sides[1])} columns.",
+            f"The two tables have {' and '.join(shapes)} rows and columns.",
             "pass tables with the same columns; row k of both is duel k.",
         )
-    rows = np.arange(n_duels, dtype=np.int64)
-    pairs = np.column_stack([rows, rows + n_duels])
     # Whoever has such a table has the package.
     if hasattr(winners, "iloc"):
         import pandas as pd  # noqa: PLC0415
 
-        return pd.concat([winners, losers], ignore_index=True), pairs
+        return pd.concat([winners, losers], ignore_index=True), _pairs(len(winners))
     import pyarrow as pa  # noqa: PLC0415
 
-    return pa.concat_tables([winners, losers], promote_options="permissive"), pairs
+    return pa.concat_tables([winners, losers], promote_options="permissive"), _pairs(len(winners))
 
 
 def stack_preferred(preferred: ArrayLike, rejected: ArrayLike) -> tuple[InMemory, Ints]:
@@ -160,12 +143,14 @@ def stack_preferred(preferred: ArrayLike, rejected: ArrayLike) -> tuple[InMemory
             f"preferred and rejected have shapes {sides[0].shape} and {sides[1].shape}.",
             "pass two matrices of the same shape, row k of both being pair k.",
         )
-    n_pairs = sides[0].shape[0]
-    rows = np.arange(n_pairs, dtype=np.int64)
-    pairs = np.column_stack([rows, rows + n_pairs])
-    if any(sp.issparse(side) for side in sides):
-        return sp.vstack(sides, format="csr"), pairs
-    return np.vstack(sides), pairs
+    is_sparse = any(map(sp.issparse, sides))
+    return sp.vstack(sides, format="csr") if is_sparse else np.vstack(sides), _pairs(sides[0].shape[0])
+
+
+def _pairs(n: int) -> Ints:
+    """Return the pairs of the first n rows and the n rows below them."""
+    rows = np.arange(n, dtype=np.int64)
+    return np.column_stack([rows, rows + n])
 
 
 def read_duels(X: Any, pairs: Any) -> tuple[Any, Any]:

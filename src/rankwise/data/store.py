@@ -33,7 +33,7 @@ from rankwise.arrays import AnyArray, DType, Floats, Ints
 from rankwise.data.columns import first_column_of
 from rankwise.data.containers import readable
 from rankwise.data.mapped import MappedMatrix
-from rankwise.data.query_ids import decode_ids
+from rankwise.data.queries import decode_ids
 from rankwise.data.svmlight import TextReader, ZeroBased
 from rankwise.data.tables import TableReader, is_table, open_tables
 from rankwise.data.validation import check_dtype, check_numbers, check_qid

@@ -10,20 +10,11 @@ import scipy.sparse
 
 from rankwise.arrays import InMemory, is_sparse
 from rankwise.data.queries import Queries, one_query
-from rankwise.data.wording import how_many
-
-__all__ = [
-    "DataSummary",
-    "constant_inside_queries",
-    "is_graded",
-    "label_counts",
-    "of_query_columns",
-    "summarise",
-]
 
 _LEVELS_SHOWN = 12
 _LOOKED_AT = 50_000_000  # values: a second or two
 _GRADES = 31
+_ONE = {"queries": "query"}  # the others lose their last letter
 
 
 @dataclass(frozen=True)
@@ -88,20 +79,13 @@ def summarise(X: InMemory, labels: npt.NDArray[np.float64] | None, queries: Quer
     pairs, unordered = (0, 0) if labels is None else _ordered_pairs(labels, queries)
     sizes = queries.sizes
     summary = DataSummary(
-        n_rows,
-        n_columns,
-        len(queries),
-        filled,
-        (int(sizes.min()), float(np.median(sizes)), int(sizes.max())),
-        pairs,
-        unordered,
-        [] if labels is None else label_counts(labels),
-        labels is not None and is_graded(labels),
-        empty,
-        constant,
-        missing,
-        constant_inside_queries(X, queries) if len(queries) > 1 else [],
-    )
+        rows=n_rows, columns=n_columns, queries=len(queries), filled=filled, pairs=pairs, unordered=unordered,
+        sizes=(int(sizes.min()), float(np.median(sizes)), int(sizes.max())),
+        labels=[] if labels is None else label_counts(labels),
+        is_graded=labels is not None and is_graded(labels),
+        empty_columns=empty, constant_columns=constant, missing=missing,
+        query_columns=constant_inside_queries(X, queries) if len(queries) > 1 else [],
+    )  # fmt: skip
     summary.problems.extend(_problems(summary, low, high, has_labels=labels is not None))
     return summary
 
@@ -167,44 +151,32 @@ def label_counts(labels: npt.NDArray[np.float64]) -> list[tuple[str, int]]:
     return [(f"{edges[i]:.3g} to {edges[i + 1]:.3g}", int(count)) for i, count in enumerate(counts)]
 
 
-def of_query_columns(count: int, columns: int) -> str:
-    """Say that columns cannot be used by a ranker."""
-    them = "it" if count == 1 else "them"
-    return (
-        f"{_of(count, columns, 'columns', 'has', 'have')} one value inside every query, so that no ranker can use "
-        f"{them}: cross {them} with another column (multiply the two), or leave {them} out"
-    )
-
-
-def _of(count: int, total: int, things: str, one: str, several: str) -> str:
-    return f"{count:,} of {how_many(total, things)} {one if count == 1 else several}"
-
-
 def _problems(
     summary: DataSummary, low: npt.NDArray[np.float64], high: npt.NDArray[np.float64], *, has_labels: bool
 ) -> list[str]:
     found = []
     if has_labels and summary.pairs == 0:
         found.append("no query has two rows with different labels: there is nothing to learn from")
-    elif summary.unordered:
-        found.append(
-            f"{_of(summary.unordered, summary.queries, 'queries', 'has', 'have')} no two rows with different labels"
-        )
-    if summary.missing:
-        found.append(
-            f"{how_many(summary.missing, 'cells')} {'is' if summary.missing == 1 else 'are'} NaN: impute, or read as 0"
-        )
-    if summary.empty_columns:
-        found.append(f"{_of(summary.empty_columns, summary.columns, 'columns', 'is', 'are')} 0 everywhere")
-    if summary.constant_columns:
-        found.append(
-            f"{_of(summary.constant_columns, summary.columns, 'columns', 'has', 'have')} one value everywhere"
-        )
-    if summary.query_columns:
-        found.append(of_query_columns(len(summary.query_columns), summary.columns))
+    cells, columns = summary.rows * summary.columns, summary.columns
+    unordered = 0 if found else summary.unordered
+    inside = "one value inside every query: cross it with another column (multiply the two), or leave it out"
+    for count, total, things, verbs, problem in (
+        (unordered, summary.queries, "queries", "has|have", "no two rows with different labels"),
+        (summary.missing, cells, "cells", "is|are", "NaN: impute, or read as 0"),
+        (summary.empty_columns, columns, "columns", "is|are", "0 everywhere"),
+        (summary.constant_columns, columns, "columns", "has|have", "one value everywhere"),
+        (len(summary.query_columns), columns, "columns", "has|have", inside),
+    ):
+        if count:
+            found.append(f"{count:,} of {how_many(total, things)} {verbs.split('|')[count > 1]} {problem}")
     widths = (high - low)[(high > low) & np.isfinite(high - low)]
     if widths.size and widths.max() > 1000 * np.median(widths):
         found.append("columns have very different ranges: scale them (`rankwise fit` does)")
     if not np.isfinite(low).all() or not np.isfinite(high).all():
         found.append("some cells are infinite, or a column is NaN throughout")
     return found
+
+
+def how_many(count: int, things: str) -> str:
+    """Say how many there are: ``1 query``, ``2 queries``, ``1,000 rows``."""
+    return f"{count:,} {things if count != 1 else _ONE.get(things, things.removesuffix('s'))}"

@@ -29,7 +29,7 @@ import scipy.sparse as sp
 from rankwise import _core
 from rankwise.arrays import AnyArray, Floats, MatrixLike, is_sparse
 from rankwise.data.containers import as_rows
-from rankwise.data.query_ids import decode_ids, encode_ids
+from rankwise.data.queries import decode_ids, encode_ids
 from rankwise.data.validation import (
     check_choice,
     check_count,

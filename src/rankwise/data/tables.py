@@ -24,7 +24,7 @@ import numpy.typing as npt
 from rankwise.arrays import AnyArray, Floats, Ints, MatrixLike, is_sparse
 from rankwise.data.columns import NULLS, kind_of_type, number_text_problem, reads_as_number, require_columns
 from rankwise.data.containers import as_array, as_rows
-from rankwise.data.query_ids import decode_ids
+from rankwise.data.queries import decode_ids
 from rankwise.data.validation import (
     check_choice,
     check_count,
@@ -42,6 +42,7 @@ TABLE_ENDINGS = (".parquet", ".pq", ".arrow", ".ipc", ".feather", ".arrows", ".c
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 _PACKED = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst", b"\x04\x22\x4d\x18": ".lz4"}
 _ARROW = (b"ARROW1", b"\xff\xff\xff\xff")  # the first bytes of files and of streams
+_EXCEL = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 _DELIMITERS = (",", "\t", ";", "|")
 _FIRST_LINE = 2  # of the rows of a CSV file, under its header
 _BATCH_BYTES = 1 << 24  # of columns that are decoded, and become rows, at a time
@@ -392,20 +393,15 @@ def _read_csv(path: Path, read: Callable[..., Any]) -> Any:
 def _header(path: Path, magic: bytes, head: bytes) -> str:
     """Return the first line of a CSV file; files of other kinds are errors."""
     line = head.removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0].rstrip(b"\r")
-    problem = None
-    if not magic:
-        problem = "is empty", "check that the file is the one you mean."
-    elif magic.startswith((b"PK\x03\x04", b"\xd0\xcf\x11\xe0")):
-        hint = "save the sheet as CSV, or pass the data frame that pandas.read_excel returns."
-        problem = "is an Excel workbook", hint
-    elif magic.lstrip().startswith((b"{", b"[{")):
-        hint = "pass the data frame that pandas.read_json returns (lines=True if every line is an object)."
-        problem = "is JSON", hint
-    elif b"\0" in head or line.decode(errors="replace").encode() != line:
-        hint = f"save CSV files as UTF-8; tables end in {', '.join(TABLE_ENDINGS)}."
-        problem = "is damaged, or is not text in UTF-8", hint
-    if problem is not None:
-        raise InvalidInputError(f"{path} {problem[0]}.", problem[1])
+    is_odd = b"\0" in head or line.decode(errors="replace").encode() != line
+    for is_so, problem, hint in (
+        (not magic, "is empty", "check that the file is the one you mean."),
+        (magic.startswith(_EXCEL), "is an Excel workbook", "save it as CSV, or use pandas.read_excel."),
+        (magic.lstrip().startswith((b"{", b"[{")), "is JSON", "pass the frame of pandas.read_json."),
+        (is_odd, "is damaged, or is not text in UTF-8", "save CSV files as UTF-8."),
+    ):
+        if is_so:
+            raise InvalidInputError(f"{path} {problem}.", hint)
     return line.decode()
 
 
@@ -419,9 +415,8 @@ def _explained(name: str) -> Iterator[None]:
             raise
         problem = f" cannot be read: {' '.join(str(error).split()).rstrip('.')[:300]}."
         hint = "check that the file is whole; entries of CSV that contain the separator must be in quotes."
-        if isinstance(error, UnicodeDecodeError) or "UTF8" in str(error):
-            hint = "save it as UTF-8."
-        raise InvalidInputError(name + problem, hint) from error
+        is_latin = isinstance(error, UnicodeDecodeError) or "UTF8" in str(error)
+        raise InvalidInputError(name + problem, "save it as UTF-8." if is_latin else hint) from error
 
 
 # Columns become arrays
@@ -494,11 +489,6 @@ class Batch:
         self.refuse(name, np.isinf(values).max(axis=1), f"a value is not finite in {values.dtype}", advice)
         return np.nan_to_num(values, nan=0.0) if missing == "zero" else values
 
-    def texts(self, name: str) -> npt.NDArray[np.str_]:
-        """Return a column as text; null becomes the empty text."""
-        entries = self.data.column(name).to_pylist()
-        return np.array(["" if entry is None else str(entry) for entry in entries], dtype=np.str_)
-
     def ids(self, name: str, role: str, kind: str = "U") -> AnyArray:
         """Return a column of ids of any type, none missing; text of CSV files becomes `kind`: see `decode_ids`."""
         pa = import_pyarrow()
@@ -524,7 +514,24 @@ def _plain(column: Any) -> Any:
 
 def texts_of(files: Sequence[TableFile], name: str) -> npt.NDArray[np.str_]:
     """Return a column of all files as text; null becomes the empty text."""
-    return np.concatenate([batch.texts(name) for file in files for batch in file.batches([name])])
+    batches = (batch.data.column(name) for file in files for batch in file.batches([name]))
+    entries = ["" if entry is None else str(entry) for column in batches for entry in column.to_pylist()]
+    return np.array(entries, dtype=np.str_)
+
+
+def arrow_table(files: Sequence[TableFile], names: Sequence[str]) -> Any:
+    """Return columns of all files as they are, as one Arrow table."""
+    pa = import_pyarrow()
+    parts = []
+    for file in files:
+        file.require(names, "a column of the first table")
+        schema = pa.schema([file.schema.field(name) for name in names])
+        parts.append(pa.Table.from_batches([batch.data for batch in file.batches(names)], schema))
+    try:
+        return pa.concat_tables(parts, promote_options="permissive")
+    except pa.ArrowException as error:
+        problem = f"The files have columns of different types: {error}."
+        raise InvalidInputError(problem, "write them alike.") from error
 
 
 def numbers_of(files: Sequence[TableFile], name: str, role: str) -> Floats:

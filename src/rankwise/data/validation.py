@@ -31,14 +31,7 @@ from rankwise.arrays import (
     RandomSource,
     is_sparse,
 )
-from rankwise.data.containers import (
-    as_array,
-    check_magnitude,
-    is_moderate,
-    is_null,
-    is_plain,
-    readable,
-)
+from rankwise.data.containers import as_array, check_magnitude, is_moderate, is_null, is_plain, readable
 from rankwise.data.mapped import MappedMatrix
 from rankwise.data.queries import Queries, encode_queries, one_query
 from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError
@@ -87,10 +80,7 @@ def check_level(level: float) -> None:
 
 def check_dtype(dtype: npt.DTypeLike) -> DType:
     """Return the type that X shall have."""
-    kind: DType = np.dtype(dtype)
-    if kind not in {np.dtype(np.float32), np.dtype(np.float64)}:
-        raise InvalidInputError(f"dtype={kind} is not an option.", "use numpy.float64 or numpy.float32.")
-    return kind
+    return np.dtype(check_choice("dtype", np.dtype(dtype).name, ("float64", "float32")))
 
 
 def list_names(name: str, given: object) -> list[Any]:
@@ -176,12 +166,7 @@ class Validated(Protocol):
 
 
 def check_rows(
-    estimator: Validated,
-    X: MatrixLike,
-    *,
-    reset: bool,
-    look_at_values: bool = True,
-    missing: bool = False,
+    estimator: Validated, X: MatrixLike, *, reset: bool, look_at_values: bool = True, missing: bool = False
 ) -> Matrix:
     """Return a checked matrix.
 
@@ -197,13 +182,11 @@ def check_rows(
     given: Any = readable("X", X)
     if isinstance(given, LinearOperator) and not missing:
         return check_columns(estimator, given, reset=reset)
-    is_known, is_finite = _looked_at(given) if look_at_values else (False, True)
     # Where there are no rows, there are no scores.
-    checked: Matrix = validated(
-        estimator, given, reset=reset, is_finite=is_finite, missing=missing, ensure_min_samples=int(reset)
+    least = {"ensure_min_samples": int(reset)}
+    checked: Matrix = _looked_at(
+        estimator, given, reset=reset, missing=missing, look_at_values=look_at_values, **least
     )
-    if reset and not (is_known or missing):
-        check_magnitude(checked)
     return checked
 
 
@@ -219,14 +202,23 @@ def check_labelled(
         estimator.n_features_in_ = given.shape[1]
         estimator.__dict__.pop("feature_names_in_", None)
         return given, labels.astype(np.float64, copy=False)
-    is_known, is_finite = _looked_at(given)
     options = {"y": labels, "multi_output": True, "y_numeric": True, "ensure_min_samples": min_rows}
-    checked, target = validated(
-        estimator, given, reset=reset, is_finite=is_finite, missing=missing, **options
-    )
-    if not (is_known or missing):
-        check_magnitude(checked)
+    checked, target = _looked_at(estimator, given, reset=reset, missing=missing, **options)
     return checked, np.asarray(target, dtype=np.float64)
+
+
+def _looked_at(
+    estimator: Validated, X: Any, *, reset: bool, missing: bool, look_at_values: bool = True, **options: Any
+) -> Any:
+    """Validate a matrix, and labels where there are some; its values too, unless they are known to be moderate."""
+    # Stores record this when they are written; a new check would be a pass over the disk.
+    is_stored = isinstance(X, MappedMatrix) and X.is_on_disk
+    is_known = is_stored or (look_at_values and is_moderate(X))
+    is_finite = not look_at_values or (bool(X.is_finite) if is_stored else is_known)
+    found = validated(estimator, X, reset=reset, is_finite=is_finite, missing=missing, **options)
+    if reset and not (is_known or missing):
+        check_magnitude(found[0] if isinstance(found, tuple) else found)
+    return found
 
 
 def validated(
@@ -328,17 +320,6 @@ def _numeric(y: Labels) -> AnyArray:
             f"y must be numbers ({error}).",
             "encode grades as numbers in their order, for example with {'bad': 0, 'good': 1}[grade].",
         ) from error
-
-
-def _looked_at(X: object) -> tuple[bool, bool]:
-    """Return whether the values of X are known to be moderate, and to be finite.
-
-    Stores record this when they are written; a new check would be a pass over the disk.
-    """
-    if isinstance(X, MappedMatrix) and X.is_on_disk:
-        return True, bool(X.is_finite)
-    moderate = is_moderate(X)
-    return moderate, moderate
 
 
 def _as_array(X: Any) -> Any:
@@ -508,10 +489,7 @@ class Preferences:
 
 
 def check_pairs(
-    pairs: object,
-    n_rows: int,
-    magnitude: npt.ArrayLike | None = None,
-    weight: npt.ArrayLike | None = None,
+    pairs: object, n_rows: int, magnitude: npt.ArrayLike | None = None, weight: npt.ArrayLike | None = None
 ) -> Preferences:
     """Check an array of shape (pairs, 2) whose rows are (winner, loser), as row numbers of X.
 

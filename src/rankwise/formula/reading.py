@@ -20,7 +20,7 @@ from sklearn.pipeline import FeatureUnion, Pipeline
 
 from rankwise.additive.shapes import FittedCurve, FittedSurface
 from rankwise.arrays import AnyArray, ArrayLike, Floats, MatrixLike, is_sparse
-from rankwise.data.wording import how_many
+from rankwise.data.summary import how_many
 from rankwise.estimators.additive import AdditiveMixin
 from rankwise.estimators.kernel_rls import KernelMixin
 from rankwise.exceptions import InvalidInputError

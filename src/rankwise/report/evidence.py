@@ -14,9 +14,8 @@ from scipy.special import expit
 from rankwise.arrays import Floats, InMemory, Ints, MatrixLike, is_sparse
 from rankwise.automatic.calibration import Calibration
 from rankwise.data.queries import Queries, one_query
-from rankwise.data.summary import is_graded
+from rankwise.data.summary import how_many, is_graded
 from rankwise.data.validation import check_pairs
-from rankwise.data.wording import how_many
 from rankwise.exceptions import InvalidInputError
 from rankwise.formula.view import ModelView
 from rankwise.metrics import Comparison, Interval, Metric, PerQuery, get_metric, ndcg

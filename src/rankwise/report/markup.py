@@ -22,7 +22,7 @@ import numpy as np
 
 import rankwise
 from rankwise.arrays import Floats, Ints
-from rankwise.data.wording import how_many
+from rankwise.data.summary import how_many
 from rankwise.files import replacing
 from rankwise.json_values import Json
 

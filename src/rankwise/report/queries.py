@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from rankwise.arrays import Floats, Ints
-from rankwise.data.wording import how_many
+from rankwise.data.summary import how_many
 from rankwise.json_values import Json
 from rankwise.metrics import PerQuery
 from rankwise.report import markup as html

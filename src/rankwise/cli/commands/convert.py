@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rankwise.cli.options import add_data, add_reading
 from rankwise.cli.printing import check_target, print_facts, size_of
@@ -92,6 +92,7 @@ def _write_text(data: Data, options: argparse.Namespace) -> None:
 def _write_table(data: Data, options: argparse.Namespace) -> None:
     import scipy.sparse as sp
 
+    from rankwise.data.columns import Roles
     from rankwise.data.tables import save_table
 
     if sp.issparse(data.X) and data.shape[1] > _MOST_COLUMNS:
@@ -99,20 +100,18 @@ def _write_table(data: Data, options: argparse.Namespace) -> None:
             f"{data.source} has {data.shape[1]:,} sparse columns, and a table would have a column for each.",
             "write text (.txt) or a store (.store).",
         )
-    roles = data.roles
-    given: dict[str, Any] = {
-        "qid": data.qid,
-        "feature_names": data.column_names(),
-        "label": (roles.label if roles else options.label) or "label",
-        "qid_name": (roles.qid if roles else options.qid) or "qid",
-    }
-    if data.item_ids is not None:
-        given |= {
-            "item_ids": data.item_ids,
-            "item_name": roles.ids[0] if roles else (options.id or ["id"])[0],
-        }
-    X = data.X.toarray() if sp.issparse(data.X) else data.X
-    save_table(X, data.y, options.output, **given)
+    roles = data.roles or Roles(options.label, options.qid, ids=tuple(options.id or ()))
+    save_table(
+        data.X.toarray() if sp.issparse(data.X) else data.X,
+        data.y,
+        options.output,
+        qid=data.qid,
+        feature_names=data.column_names(),
+        label=roles.label or "label",
+        qid_name=roles.qid or "qid",
+        item_ids=data.item_ids,
+        item_name=(*roles.ids, "id")[0],
+    )
 
 
 def _format_of(output: str) -> str:

@@ -136,10 +136,8 @@ def _usual_metrics(data: Data, options: argparse.Namespace) -> list[Metric]:
     from rankwise.data.summary import is_graded
 
     usual = _GRADED if is_graded(data.labels) and data.weight is None else _ANY
-    return [
-        _with_convention(name, options)
-        for name in (*usual, *(["mean_ndcg"] if options.convention == "letor4" else []))
-    ]
+    more = ["mean_ndcg"] if options.convention == "letor4" else []
+    return [_with_convention(name, options) for name in (*usual, *more)]
 
 
 def _read_models(options: argparse.Namespace) -> tuple[Data, dict[str, Floats]]:
@@ -154,14 +152,10 @@ def _read_models(options: argparse.Namespace) -> tuple[Data, dict[str, Floats]]:
         remark(
             f"{data[0].source} has no column {models[0].roles.qid!r}: all rows are one ranking (--qid COLUMN)"
         )
-    labels = _labels([model.path for model in models])
-    return data[0], {
-        name: score(*both) for name, both in zip(labels, zip(models, data, strict=True), strict=True)
-    }
-
-
-def _labels(paths: list[str]) -> list[str]:
-    return [path if path not in paths[:at] else f"{path} ({at + 1})" for at, path in enumerate(paths)]
+    paths = [model.path for model in models]
+    labels = [path if path not in paths[:at] else f"{path} ({at + 1})" for at, path in enumerate(paths)]
+    scores = [score(model, rows) for model, rows in zip(models, data, strict=True)]
+    return data[0], dict(zip(labels, scores, strict=True))
 
 
 def _print(
@@ -173,47 +167,33 @@ def _print(
 ) -> None:
     from rankwise.metrics.comparison import p_text
 
-    models = list(next(iter(figures.values())))
-    some = next(iter(figures.values()))[models[0]]
-    kind = {"pairs": ", where pairs that share an item are dependent", "rows": ", bootstrap"}.get(
-        some.unit, ""
-    )
-    print_facts({"data": data.describe(), "intervals": f"95%, over {some.n:,} {some.unit}{kind}"})
+    models, some = list(next(iter(figures.values()))), next(iter(next(iter(figures.values())).values()))
+    kinds = {"pairs": ", where pairs that share an item are dependent", "rows": ", bootstrap"}
+    over = f"95%, over {some.n:,} {some.unit}{kinds.get(some.unit, '')}"
+    print_facts({"data": data.describe(), "intervals": over})
     write()
     lines = [
         [name, *(cell for one in own.values() for cell in (figure(one.value), _brackets(one)))]
         for name, own in figures.items()
     ]
-    heads = (
-        ["value", "interval"]
-        if len(models) == 1
-        else [cell for name in models for cell in (name, "interval")]
-    )
-    print_table(["metric", *heads], lines)
+    heads = ["value"] if len(models) == 1 else models
+    print_table(["metric", *(cell for head in heads for cell in (head, "interval"))], lines)
     if comparisons:
         write(
             f"\n{models[0]} against the others; p of the paired randomisation test, and adjusted by Holm's method:"
         )
-        print_table(
-            ["metric", "against", "difference", "interval", "better/worse/same", "p", "adjusted"],
-            [
-                [
-                    metric,
-                    other,
-                    f"{one.difference.value:+.4f}",
-                    _brackets(one.difference, "+"),
-                    f"{one.wins}/{one.losses}/{one.ties}" if one.wins + one.losses + one.ties else "-",
-                    *(p_text(value).removeprefix("= ") for value in (one.p_value, p)),
-                ]
-                for (metric, other, one), p in zip(comparisons, adjusted, strict=True)
-            ],
-            left=(0, 1),
-        )
+        lines = []
+        for (metric, other, one), p in zip(comparisons, adjusted, strict=True):
+            count = f"{one.wins}/{one.losses}/{one.ties}" if one.wins + one.losses + one.ties else "-"
+            values = [p_text(value).removeprefix("= ") for value in (one.p_value, p)]
+            difference = [f"{one.difference.value:+.4f}", _brackets(one.difference, "+")]
+            lines.append([metric, other, *difference, count, *values])
+        heads = ["metric", "against", "difference", "interval", "better/worse/same", "p", "adjusted"]
+        print_table(heads, lines, left=(0, 1))
     gathered: dict[str, list[str]] = {}  # metrics that differ in their cutoff alone
     for name, words in conventions.items():
-        text = (words.partition(": ")[2] or words).replace(
-            f"the first {name.partition('@')[2]};", "the first k;"
-        )
+        text = words.partition(": ")[2] or words
+        text = text.replace(f"the first {name.partition('@')[2]};", "the first k;")
         gathered.setdefault(text, []).append(name)
     write("\nconventions")
     for words, own in gathered.items():

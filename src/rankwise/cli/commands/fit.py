@@ -50,11 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_output(parser, "the model file")
     add = parser.add_argument_group("choosing (by default everything is chosen)").add_argument
     add("--eval-set", action="append", metavar="FILE", help="rows to score candidates on, instead of folds")
-    add(
-        "--scoring",
-        metavar="METRIC",
-        help="the metric to choose by, such as ndcg@10 or average_precision",
-    )
+    add("--scoring", metavar="METRIC", help="the metric to choose by, such as ndcg@10 or average_precision")
     add(
         "--methods", type=names, metavar="A,B",
         help="rls (squared loss), svm (hinge), svm-squared, logistic (preferences), curves, surfaces, kernel",
@@ -205,16 +201,8 @@ def _fit(train: Data, valid: Data | None, options: argparse.Namespace) -> AutoRa
     from rankwise.cli.reading import naming
     from rankwise.preprocessing import TableEncoder
 
-    given = {
-        "scoring": options.scoring,
-        "prefer": options.prefer,
-        "methods": options.methods,
-        "alphas": options.alphas,
-        "cv": options.cv,
-        "time_limit": options.time_limit,
-        "target": options.target,
-        "n_threads": options.n_threads,
-    }
+    chosen = ("scoring", "prefer", "methods", "alphas", "cv", "time_limit", "target", "n_threads")
+    given: dict[str, Any] = {name: getattr(options, name) for name in chosen}
     declared = {name: getattr(options, name) for name in ("categories", "words", "crosses")}
     if _is_table(train) and (not train.is_duels or any(declared.values())):
         given["encoder"] = TableEncoder(**declared)

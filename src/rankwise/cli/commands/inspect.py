@@ -83,9 +83,8 @@ def _encoded(data: Data, options: argparse.Namespace) -> tuple[Data, list[str]]:
         return data, []
     encoder = TableEncoder(categories=options.categories, words=options.words, crosses=options.crosses)
     X = encoder.fit(data.X, qid=data.qid).transform(data.X)
-    return replace(data, X=X, names=[str(name) for name in encoder.get_feature_names_out()]), list(
-        encoder.describe()
-    )
+    names = [str(name) for name in encoder.get_feature_names_out()]
+    return replace(data, X=X, names=names), encoder.describe()
 
 
 def _roles(data: Data) -> str:
@@ -95,9 +94,8 @@ def _roles(data: Data) -> str:
     assert roles is not None
     named = {"label": roles.label, "qid": roles.qid, "weight": roles.weight, "id": some_names(roles.ids)}
     parts = [f"{role}={name}" for role, name in named.items() if name]
-    parts += (
-        [f"not used: {some_names([*roles.queries, *roles.unused])}"] if roles.queries or roles.unused else []
-    )
+    unused = [*roles.queries, *roles.unused]
+    parts += [f"not used: {some_names(unused)}"] if unused else []
     return ", ".join([*parts, f"{len(roles.features) or data.shape[1]:,} features"])
 
 

@@ -77,15 +77,10 @@ def run(options: argparse.Namespace) -> int:
 
 def _read(paths: list[str]) -> Any:
     """Read tables as one; columns of ids stay text."""
-    from rankwise.data.tables import import_pyarrow, open_tables
+    from rankwise.data.tables import arrow_table, open_tables
 
-    pa = import_pyarrow()
     files = open_tables(paths, _IDS)
-    columns = files[0].schema.names
-    parts = [
-        pa.Table.from_batches([one.data for one in file.batches(columns)], file.schema) for file in files
-    ]
-    return pa.concat_tables(parts, promote_options="permissive")
+    return arrow_table(files, files[0].schema.names)
 
 
 def _rows(table: dict[str, Any]) -> list[dict[str, Any]]:
