@@ -11,7 +11,7 @@ from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import ArrayLike, Floats, Ints, MatrixLike
-from rankwise.data.duels import duel_sides
+from rankwise.data.preferences import duel_sides
 from rankwise.estimators.base import Ranker
 from rankwise.exceptions import InvalidInputError
 

@@ -20,7 +20,7 @@ from sklearn.exceptions import ConvergenceWarning
 from rankwise.arrays import Floats, Ints, Matrix, MatrixLike, Splits
 from rankwise.automatic.average import spread_inside
 from rankwise.automatic.scaling import CodedTable, ScaledColumns, bytes_of, ranked
-from rankwise.data.duels import read_duels
+from rankwise.data.preferences import read_duels
 from rankwise.data.queries import Queries
 from rankwise.data.summary import is_graded
 from rankwise.data.validation import (

@@ -45,7 +45,7 @@ from rankwise.automatic.scaling import CodedTable
 from rankwise.automatic.search import PREFERENCES, Search, Trial
 from rankwise.data.columns import is_table_like, needs_encoding
 from rankwise.data.containers import pays_as_array
-from rankwise.data.duels import read_duels
+from rankwise.data.preferences import read_duels
 from rankwise.data.validation import check_alphas, check_choice, check_names, read_seed
 from rankwise.design import Design
 from rankwise.estimators.additive import AdditiveMixin

@@ -33,7 +33,13 @@ from rankwise.data.columns import (
     some_names,
 )
 from rankwise.data.containers import pays_as_array
-from rankwise.data.duels import WINNER_AND_LOSER, duel_columns, duel_sides, stack_duels
+from rankwise.data.preferences import (
+    WINNER_AND_LOSER,
+    duel_columns,
+    duel_sides,
+    read_preferences,
+    stack_duels,
+)
 from rankwise.data.queries import Queries
 from rankwise.data.store import META, open_store
 from rankwise.data.summary import how_many
@@ -45,7 +51,6 @@ from rankwise.data.tables import (
     is_table,
     numbers_of,
     open_tables,
-    read_preferences,
     texts_of,
 )
 from rankwise.data.validation import check_qid
@@ -281,9 +286,9 @@ def kind_of(path: str, given: str | None = None) -> str:
         return "table"
     if path == "-":
         return "text"
-    if folder.is_dir() and not (folder / META).exists() and any(map(is_table, folder.iterdir())):
-        return "table"
-    return "store" if folder.is_dir() or unpacked(path).endswith(".store") else "text"
+    if unpacked(path).endswith(".store") or (folder / META).exists():
+        return "store"
+    return "table" if folder.is_dir() else "text"
 
 
 def unpacked(path: str) -> str:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.arrays import AnyArray, Floats, Ints, MatrixLike, is_sparse
+from rankwise.arrays import AnyArray, Floats, MatrixLike, is_sparse
 from rankwise.data.columns import NULLS, kind_of_type, number_text_problem, reads_as_number, require_columns
 from rankwise.data.containers import as_array, as_rows
 from rankwise.data.queries import decode_ids
@@ -30,7 +30,6 @@ from rankwise.data.validation import (
     check_count,
     check_dtype,
     check_names,
-    check_pairs,
     list_names,
 )
 from rankwise.exceptions import InvalidInputError, MemoryLimitError, MissingPackageError
@@ -443,13 +442,7 @@ class Batch:
         self.file.refuse(name, bad, problem, hint, self.row)
 
     def numbers(
-        self,
-        name: str,
-        hint: str,
-        *,
-        width: int = 1,
-        missing: str = "never",
-        dtype: npt.DTypeLike = np.float64,
+        self, name: str, hint: str, *, width: int = 1, missing: str = "never", dtype: Any = np.float64
     ) -> AnyArray:
         """Return a column of finite numbers, or of lists of `width` numbers, of shape (rows, width).
 
@@ -479,12 +472,8 @@ class Batch:
             advice = "only features may be missing."
             if missing == "error":
                 advice = "missing='zero' reads features as 0, missing='nan' keeps them for an imputer."
-            self.refuse(
-                name,
-                np.isnan(values).max(axis=1),
-                "a missing value",
-                f"drop those rows or fill them in; {advice}",
-            )
+            advice = f"drop those rows or fill them in; {advice}"
+            self.refuse(name, np.isnan(values).max(axis=1), "a missing value", advice)
         advice = "replace it by a smaller number, drop the row, or pass dtype=np.float64."
         self.refuse(name, np.isinf(values).max(axis=1), f"a value is not finite in {values.dtype}", advice)
         return np.nan_to_num(values, nan=0.0) if missing == "zero" else values
@@ -647,7 +636,7 @@ class TableReader:
         X = np.empty((self.n_rows, len(self.names)), dtype=self.dtype)
         _, labels, ids, _ = zip(*self.blocks(self.rows_in(_BATCH_BYTES), X), strict=True)
         y = None if self.label is None else np.concatenate(labels)
-        return Table(X, y, None if self.qid is None else _joined(ids), self.names)
+        return Table(X, y, None if self.qid is None else joined(ids), self.names)
 
     def _ids(self, batch: Batch) -> AnyArray | None:
         return None if self.qid is None else batch.ids(self.qid, "the query id", self._kind_of_ids)
@@ -701,150 +690,11 @@ def _kind_of_ids(files: Sequence[TableFile], name: str) -> str:
     return decode_ids([text for text in texts if text is not None and text not in NULLS]).dtype.kind
 
 
-def _joined(parts: Sequence[Any]) -> AnyArray:
+def joined(parts: Sequence[Any]) -> AnyArray:
+    """Join arrays, of objects where their types have none in common."""
     kinds = {part.dtype.kind for part in parts}
     mixed = len(kinds) > 1 and kinds & set("OMm")  # dates and numbers, say, have no type in common
     return np.concatenate([part.astype(object) for part in parts] if mixed else parts)
-
-
-# Preferences
-
-
-class PreferenceTable(NamedTuple):
-    """Comparisons as `fit_pairs` takes them.
-
-    Attributes
-    ----------
-    X : ndarray of shape (items, features)
-    pairs : ndarray of shape (pairs, 2)
-        Row numbers of winner and loser.
-    magnitude, weight : ndarray of shape (pairs,) or None
-    item_ids : ndarray of shape (items,)
-        The id of each row of X.
-    feature_names : list of str
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> from rankwise.data import load_preferences
-    >>> items = pa.table({"id": ["tea", "milk"], "price": [2.0, 1.0]})
-    >>> table = load_preferences(pa.table({"winner": ["tea"], "loser": ["milk"]}), items)
-    >>> table.item_ids[table.pairs[0]].tolist(), table.feature_names, table.weight
-    (['tea', 'milk'], ['price'], None)
-    """
-
-    X: Any
-    pairs: npt.NDArray[np.int64]
-    magnitude: npt.NDArray[np.float64] | None
-    weight: npt.NDArray[np.float64] | None
-    item_ids: AnyArray
-    feature_names: list[str]
-
-
-def load_preferences(
-    pairs: npt.ArrayLike,
-    items: object,
-    *,
-    item_id: str = "id",
-    winner: str = "winner",
-    loser: str = "loser",
-    magnitude: str | None = None,
-    weight: str | None = None,
-    features: Sequence[str] | None = None,
-    embedding: str | Sequence[str] | None = None,
-    missing: str = "error",
-    dtype: npt.DTypeLike = np.float64,
-) -> PreferenceTable:
-    """Read a table of comparisons and the table of the items that they compare.
-
-    Parameters
-    ----------
-    pairs : path, glob, folder, list of those, Arrow table or data frame
-        One row for each comparison: the item that won, and the item that lost.
-    items : the same
-        One row for each item: its id and its features.
-    item_id : str, default="id"
-        The column of `items` that the comparisons refer to. Ids in CSV files are taken as they are written.
-    winner, loser : str
-        The columns of `pairs` with the ids of the two items.
-    magnitude, weight : str, optional
-        The columns with the arguments of `fit_pairs` of these names; by default columns named so, if there are any.
-    features, embedding, missing, dtype
-        Options for the table of items, as in `load_table`.
-
-    Returns
-    -------
-    PreferenceTable
-        A named tuple ``(X, pairs, magnitude, weight, item_ids, feature_names)``.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> from rankwise import RankRLS
-    >>> from rankwise.data import load_preferences
-    >>> items = pa.table({"id": ["tea", "cola", "milk"], "sugar": [0.0, 10.6, 4.8], "price": [1.0, 2.0, 1.0]})
-    >>> duels = pa.table({"winner": ["tea", "milk"], "loser": ["cola", "cola"], "weight": [3, 1]})
-    >>> table = load_preferences(duels, items)
-    >>> table.pairs.tolist(), table.weight.tolist()
-    ([[0, 1], [2, 1]], [3.0, 1.0])
-    >>> model = RankRLS().fit_pairs(table.X, table.pairs, table.magnitude, table.weight)
-    """
-    catalogue = open_tables(items, [item_id])
-    catalogue[0].require([item_id], "item_id")
-    reader = TableReader(catalogue, None, item_id, features, embedding, missing=missing, dtype=dtype)
-    comparisons = open_tables(pairs, [winner, loser])
-    return read_preferences(comparisons, reader, winner, loser, magnitude=magnitude, weight=weight)
-
-
-def read_preferences(
-    comparisons: Sequence[TableFile], items: TableReader, winner: str, loser: str, **amounts: str | None
-) -> PreferenceTable:
-    """Read open tables; the query id of `items` is the id of the items. See `load_preferences`."""
-    found: dict[str, Floats] = {}
-    for role in ("magnitude", "weight"):
-        name = amounts.get(role) or (role if role in comparisons[0].schema.names else None)
-        if name is not None:
-            found[role] = numbers_of(comparisons, name, role)
-    table = items.load()
-    ids = np.asarray(table.qid)
-    values, counts = np.unique(ids, return_counts=True)
-    if counts.max(initial=0) > 1:
-        twice = values[counts > 1].tolist()[0]
-        rows = np.flatnonzero(ids == twice)[:2].tolist()
-        raise InvalidInputError(f"Item {twice!r} comes twice, in rows {rows}.", "keep one row per item.")
-    edges = np.concatenate(
-        [
-            np.column_stack(
-                [_row_numbers(file, ids, winner, "winner"), _row_numbers(file, ids, loser, "loser")]
-            )
-            for file in comparisons
-        ]
-    )
-    checked = check_pairs(edges, ids.size, **found)
-    return PreferenceTable(table.X, edges, checked.magnitude, checked.weight, ids, table.feature_names)
-
-
-def _row_numbers(file: TableFile, ids: AnyArray, name: str, role: str) -> Ints:
-    """Return the row number of the winner, or of the loser, of each comparison of a table."""
-    pa = import_pyarrow()
-    file.require([name], role)
-    found = [batch.ids(name, f"the {name}") for batch in file.batches([name])]
-    values, wanted = pa.array(_joined([ids[:0], *found])), pa.array(ids)
-    if values.type != wanted.type:
-        values, wanted = _as_text(values), _as_text(wanted)
-    rows = np.asarray(pa.compute.index_in(values, value_set=wanted).fill_null(-1))
-    shown = ", ".join(map(repr, values.filter(pa.array(rows < 0)).unique()[:5].to_pylist()))
-    problem = f"the table of items lacks {shown} ({(rows < 0).sum():,} comparisons)"
-    file.refuse(name, rows < 0, problem, "add those items with their features, or drop those comparisons.")
-    return rows.astype(np.int64)
-
-
-def _as_text(values: Any) -> Any:
-    pa = import_pyarrow()
-    if pa.types.is_floating(values.type):
-        whole = values.cast(pa.int64(), safe=False)
-        values = whole if whole.cast(values.type).equals(values) else values  # a join turns 7 into 7.0
-    return values.cast(pa.string())
 
 
 # Writing

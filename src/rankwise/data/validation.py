@@ -311,15 +311,8 @@ def check_precomputed(K: Matrix) -> None:
 def _numeric(y: Labels) -> AnyArray:
     """Return labels as an array, text and objects as numbers; scikit-learn's error would not name y."""
     labels = as_array("y", y)
-    if labels.dtype.kind in "fiu":
-        return labels
-    try:
-        return labels if labels.dtype.kind == "c" else labels.astype(np.float64)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(
-            f"y must be numbers ({error}).",
-            "encode grades as numbers in their order, for example with {'bad': 0, 'good': 1}[grade].",
-        ) from error
+    hint = "encode grades as numbers in their order, for example with {'bad': 0, 'good': 1}[grade]."
+    return labels if labels.dtype.kind in "fiuc" else _as_numbers("y", labels, hint)
 
 
 def _as_array(X: Any) -> Any:

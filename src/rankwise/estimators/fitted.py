@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from rankwise.arrays import ArrayLike, Floats, Labels, Matrix, MatrixLike
 from rankwise.data.containers import as_array
-from rankwise.data.duels import row_numbers
+from rankwise.data.preferences import row_numbers
 from rankwise.data.queries import ranks_inside
 from rankwise.data.validation import check_labelled, check_labels, check_pairs, check_qid, check_rows
 from rankwise.estimators.parameters import refuse_unknown
