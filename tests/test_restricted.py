@@ -422,5 +422,5 @@ def test_mistakes_have_remedies(make, words):
 
 def test_a_stream_refuses_a_restriction():
     X, y, qid = rows(0)
-    with pytest.raises(InvalidInputError, match="does not go with partial_fit"):
+    with pytest.raises(InvalidInputError, match="partial_fit does not support positive"):
         RankRLS(positive=True).partial_fit(X, y, qid)

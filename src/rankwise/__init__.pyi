@@ -10,10 +10,10 @@ from rankwise.automatic.average import AverageRanker as AverageRanker
 from rankwise.automatic.ranker import AutoRanker as AutoRanker
 from rankwise.estimators.additive import AdditiveRanker as AdditiveRanker
 from rankwise.estimators.additive import AdditiveRankerCV as AdditiveRankerCV
-from rankwise.estimators.kernel_rls import KernelRankRLS as KernelRankRLS
-from rankwise.estimators.kernel_rls import KernelRankRLSCV as KernelRankRLSCV
-from rankwise.estimators.kernel_svm import KernelRankSVM as KernelRankSVM
-from rankwise.estimators.kernel_svm import KernelRankSVMCV as KernelRankSVMCV
+from rankwise.estimators.kernel import KernelRankRLS as KernelRankRLS
+from rankwise.estimators.kernel import KernelRankRLSCV as KernelRankRLSCV
+from rankwise.estimators.kernel import KernelRankSVM as KernelRankSVM
+from rankwise.estimators.kernel import KernelRankSVMCV as KernelRankSVMCV
 from rankwise.estimators.rank_rls import RankRLS as RankRLS
 from rankwise.estimators.rank_rls import RankRLSCV as RankRLSCV
 from rankwise.estimators.rank_svm import RankSVM as RankSVM

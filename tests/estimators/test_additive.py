@@ -1,7 +1,5 @@
 """Additive models: what they minimise, what they show, what they refuse."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -429,16 +427,6 @@ def test_two_knots_and_no_surface_is_a_linear_model_of_clamped_columns():
     np.testing.assert_allclose(
         curves.predict(X) - curves.predict(X).mean(), scores - scores.mean(), atol=1e-5
     )
-
-
-def test_near_ties_in_the_relative_cost_warn():
-    X, y = np.arange(8.0)[:, None], np.array([0.0, 1e-6, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
-    model = AdditiveRanker(loss="squared", cost="relative", ties="exclude", interactions=0)
-    with pytest.warns(UserWarning, match=r"differ by only 1e-06.*Hint: "):
-        model.fit(X, y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        model.set_params(loss="squared_hinge").fit(X, y)  # where cost has no meaning
 
 
 def test_listed_pairs_train_curves():

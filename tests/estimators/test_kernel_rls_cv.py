@@ -123,7 +123,7 @@ def test_a_reduced_set_is_chosen_once_unless_by_the_kernel(method, times, monkey
         chosen.append(choose_basis(*arguments))
         return chosen[-1]
 
-    monkeypatch.setattr("rankwise.estimators.kernel_rls.choose_basis", counted)
+    monkeypatch.setattr("rankwise.estimators.kernel.choose_basis", counted)
     model = KernelRankRLSCV(alphas=ALPHAS, gamma=[0.1, 1.0], basis=(method, 8)).fit(*data(5))
     assert len(chosen) == times
     assert any(np.array_equal(model.basis_, basis) for basis in chosen)

@@ -1,7 +1,5 @@
 """The estimator as a user meets it: models, attributes, invariances, and every kind of bad input."""
 
-import warnings
-
 import numpy as np
 import pytest
 import scipy.linalg
@@ -163,12 +161,3 @@ def test_stopping_short_warns_with_a_remedy():
     problem = make_problem(10)
     with pytest.warns(ConvergenceWarning, match=r"stopped after 1 iterations.*Hint: raise max_iter"):
         RankRLS(alpha=1e-3, solver="cg", max_iter=1).fit(problem.X, problem.y)
-
-
-def test_near_ties_in_the_relative_cost_warn():
-    y = np.array([0.0, 1e-6, 1.0, 2.0])
-    with pytest.warns(UserWarning, match=r"differ by only 1e-06.*Hint: "):
-        RankRLS(cost="relative", ties="exclude").fit(X4, y)
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        RankRLS(cost="relative", ties="exclude").fit(X4, Y4)

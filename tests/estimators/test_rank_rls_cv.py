@@ -261,7 +261,7 @@ def test_bad_eval_sets():
         model.fit(X6, Y6, Q6, eval_set=(X6[:, :1], Y6, Q6))
     with pytest.raises(InvalidInputError, match="outputs"):
         model.fit(X6, Y6, Q6, eval_set=(X6, np.column_stack([Y6, Y6]), Q6))
-    with pytest.raises(InvalidInputError, match="Hint: set early_stopping=True"):
+    with pytest.raises(InvalidInputError, match="set early_stopping=True"):
         RankRLS().fit(X6, Y6, Q6, eval_set=(X6, Y6, Q6))
 
 

@@ -142,7 +142,7 @@ def test_lookup():
         get_metric("kendall_tau@5")
     with pytest.raises(InvalidInputError, match="mean_ndcg has no option 'k'"):
         get_metric("mean_ndcg@5")
-    with pytest.raises(InvalidInputError, match="needs a cutoff"):
+    with pytest.raises(InvalidInputError, match="k=None is not a positive integer"):
         get_metric("precision", k=None)
     with pytest.raises(InvalidInputError, match="Unknown metric 3"):
         get_metric(3)

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import ArrayLike, Floats, Ints, Labels, MatrixLike
 from rankwise.data.validation import check_qid, check_weights
-from rankwise.estimators.fitted import RankingMixin, require_finite
+from rankwise.estimators.base import RankingMixin, require_finite
 from rankwise.estimators.parameters import refuse_unknown
 from rankwise.exceptions import InvalidInputError
 from rankwise.model_selection import fit_ranker, predict_scores

@@ -22,7 +22,6 @@ from rankwise.additive.shapes import FittedCurve, FittedSurface
 from rankwise.arrays import (
     ArrayLike,
     Floats,
-    Importance,
     Labels,
     Matrix,
     MatrixLike,
@@ -49,7 +48,7 @@ from rankwise.data.preferences import read_duels
 from rankwise.data.validation import check_alphas, check_choice, check_names, read_seed
 from rankwise.design import Design
 from rankwise.estimators.additive import AdditiveMixin
-from rankwise.estimators.fitted import is_on_cluster
+from rankwise.estimators.base import is_on_cluster
 from rankwise.estimators.parameters import (
     NOT_NEGATIVE,
     POSITIVE,
@@ -221,28 +220,16 @@ class AutoRanker(CalibratedRanker):
     # --- rows on their way in ---
 
     def _labelled(
-        self,
-        X: MatrixLike,
-        y: Labels,
-        qid: ArrayLike | None,
-        sample_weight: ArrayLike | None,
-        query_importance: Importance | None,
+        self, X: MatrixLike, y: Labels, qid: ArrayLike | None, *rest: Any, **options: Any
     ) -> Problem:
         self._require_labels(y)
-        data = super()._labelled(self._encode(X, qid), y, qid, sample_weight, query_importance)
+        data = super()._labelled(self._encode(X, qid), y, qid, *rest, **options)
         _name_given_columns(self)
         return data
 
-    def _listed(
-        self,
-        X: MatrixLike,
-        pairs: ArrayLike | MatrixLike | None,
-        magnitude: ArrayLike | None,
-        weight: ArrayLike | None,
-        groups: ArrayLike | None = None,
-    ) -> Problem:
+    def _listed(self, X: MatrixLike, pairs: ArrayLike | MatrixLike | None, *rest: Any) -> Problem:
         rows, edges = read_duels(X, pairs)
-        data = super()._listed(self._encode(rows, None), edges, magnitude, weight, groups)
+        data = super()._listed(self._encode(rows, None), edges, *rest)
         _name_given_columns(self)
         return data
 

@@ -18,7 +18,7 @@ from rankwise.arrays import ArrayLike, Floats, Ints, Labels, MatrixLike
 from rankwise.automatic.scaling import ranked
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_numbers, check_qid, check_weights
-from rankwise.estimators.fitted import RankingMixin
+from rankwise.estimators.base import RankingMixin
 from rankwise.estimators.parameters import refuse_unknown
 
 __all__ = ["BoostedTrees"]

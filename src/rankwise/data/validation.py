@@ -66,7 +66,8 @@ def check_number(name: str, value: object, *, minimum: float = -np.inf, remedy: 
 
 def check_count(name: str, value: object, *, optional: bool = True) -> None:
     """Raise unless `value` is a positive integer, or None where that is the default."""
-    if (value is None and optional) or (isinstance(value, Integral) and int(value) >= 1):
+    is_positive = isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+    if is_positive or (value is None and optional):
         return
     remedy = "use None for the default" if optional else "use a positive integer"
     raise InvalidInputError(f"{name}={value!r} is not a positive integer.", f"{remedy}.")

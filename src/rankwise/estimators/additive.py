@@ -62,16 +62,6 @@ from rankwise.selection.plan import is_exact_name, scored_folds
 from rankwise.selection.result import oriented
 from rankwise.solvers.solution import Solution, Status
 
-__all__ = [
-    "AUTO_COUNTS",
-    "MOST_COLUMNS",
-    "AdditiveMixin",
-    "AdditiveRanker",
-    "AdditiveRankerCV",
-    "Watch",
-    "affordable_knots",
-]
-
 MOST_COLUMNS = 5000  # of a model of curves; text has more, and pairs of columns grow with their square
 # Numbers of surfaces that "auto" tries, while they help.
 AUTO_COUNTS = (0, 5, 20, 80, 160)

@@ -1,38 +1,47 @@
-"""Base class of rankers: `fit` and `fit_pairs` validate the data, build a problem and fit a model to it."""
+"""Base classes of rankers: methods of a fitted model, and `fit` and `fit_pairs`, which validate the data."""
 
 from __future__ import annotations
 
 import warnings
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Never, Self
+from os import PathLike
+from types import ModuleType
+from typing import BinaryIO, ClassVar, Never, Self
 
 import numpy as np
+import numpy.typing as npt
 from sklearn.base import BaseEstimator
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from rankwise.arrays import ArrayLike, Floats, Importance, Labels, Matrix, MatrixLike, RandomSource
+from rankwise.data.containers import as_array
+from rankwise.data.preferences import row_numbers
+from rankwise.data.queries import ranks_inside
 from rankwise.data.validation import (
     check_alphas,
     check_choice,
     check_importance,
+    check_labelled,
+    check_labels,
     check_pairs,
     check_qid,
+    check_rows,
     check_weights,
     pairs_of_eval_set,
     read_seed,
     rows_of_eval_set,
 )
 from rankwise.design import Design, as_design, shifted_design
-from rankwise.estimators.fitted import RankingMixin, is_on_cluster
 from rankwise.estimators.parameters import check_parameters, estimator, parameter, refuse_unknown
-from rankwise.exceptions import InvalidInputError, caller_level
+from rankwise.exceptions import InvalidInputError, MissingQueriesError, caller_level
 from rankwise.fitting.notices import Notice
 from rankwise.fitting.problem import Problem
-from rankwise.metrics import Metric
+from rankwise.metrics import Metric, concordance, preference_error
 from rankwise.pairs.labelled import LabelPairs, row_scorer
 from rankwise.pairs.labels import Cost, Ties
 from rankwise.pairs.listed import PreferencePairs, pair_scorer
-from rankwise.pairs.pairs import Pairs
 from rankwise.pairs.plan import Plan
 from rankwise.runtime.threads import one_blas_thread
 from rankwise.selection.grids import POWERS_OF_TWO, notices_of_edges
@@ -46,10 +55,282 @@ from rankwise.selection.plan import (
 )
 from rankwise.selection.result import WRITTEN, Selection, one_or_all, resolve_scoring
 
-__all__ = ["Ranker", "say"]
+# What holds the model of a fit, whichever class it is of.
+_MODELS = ("coef_", "dual_coef_", "values_", "best_estimator_", "rankers_")
 
-# Differences below this share of the largest one dominate the relative cost.
-_NEAR_TIE = 1e-4
+
+def is_on_cluster(X: object) -> bool:
+    """Tell whether this is a Dask collection, or rows that `rankwise.distributed` knows; Dask is not imported."""
+    return hasattr(type(X), "__dask_graph__") or type(X).__module__.startswith("rankwise.distributed.")
+
+
+def require_finite(scores: Floats) -> Floats:
+    """Return scores; raise where rows are so large that they have none."""
+    if not np.isfinite(scores).all():
+        row = int(np.argmin(np.isfinite(scores.reshape(scores.shape[0], -1)).all(axis=1)))
+        raise InvalidInputError(
+            f"The score of row {row} is too large for floating-point numbers.",
+            "score rows that are like those of the training data; if a number stands for a missing value, replace it.",
+        )
+    return scores
+
+
+class RankingMixin(ABC):
+    """Adds ranks, scores of rankings and of pairs, and saving to an estimator that has `predict`."""
+
+    # qid is requested by default, so that one `qid=` reaches every ranker inside a pipeline or a search.
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
+    __metadata_request__score: ClassVar[dict[str, bool]] = {"qid": True}
+
+    # Whether X may be rows of a Dask cluster.
+    _takes_clusters: ClassVar[bool] = False
+    # Whether values of X may be missing, and whether y may have several columns.
+    _takes_missing: ClassVar[bool] = False
+    _takes_outputs: ClassVar[bool] = True
+
+    n_features_in_: int
+    feature_names_in_: npt.NDArray[np.object_]
+    fitted_with_qid_: bool
+    # Of some rankers.
+    n_iter_: int
+    solver_: str
+    n_reads_: int
+    duality_gap_: float | Floats
+    loss_: str
+    n_queries_: int
+    n_pairs_: int | npt.NDArray[np.int64]
+    n_ignored_queries_: int | npt.NDArray[np.int64]
+    n_components_: int
+    n_unpaired_rows_: int
+    alpha_: float | Floats
+    alphas_: Floats
+    best_iteration_: int | npt.NDArray[np.int64]
+    best_score_: float | Floats
+    choices_: dict[str, object]
+    cv_: str
+    cv_errors_: Floats
+    history_: list[float] | list[list[float]]
+    keeps_basis_: bool
+    method_: str
+    n_products_: int
+    penalty_power_: float
+    surface_: Floats
+    unpenalised_: Floats
+
+    @abstractmethod
+    def predict(self, X: MatrixLike) -> Floats:
+        """Return a score for each row of X: higher is better, and only differences inside a query mean anything.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or LinearOperator of shape (rows, features)
+            For ``kernel="precomputed"`` the kernel between these rows and all training rows. Additive rankers count NaN
+            as missing, and take no operator.
+
+        Returns
+        -------
+        scores : ndarray of shape (rows,), or (rows, outputs) for several outputs
+        """
+
+    def rank(self, X: MatrixLike, qid: ArrayLike | None = None, **unknown: Never) -> npt.NDArray[np.int64]:
+        """Return the rank of each row inside its query: 1 is best, tied rows share the smallest rank.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (rows, features)
+        qid : array-like of shape (rows,), optional
+            Required if the model was fitted with query ids; one constant id ranks all rows together. Without queries
+            in the fit, all rows are ranked together by default.
+        """
+        refuse_unknown("rank", unknown)
+        self._require_qid(
+            qid,
+            "rank was called without them; scores of different queries cannot be compared.",
+            "pass qid= to rank; where the rows are all of one query, a constant such as qid=np.zeros(len(X)).",
+        )
+        if is_on_cluster(X):
+            return self._cluster.ranked(self, X, qid)  # type: ignore[no-any-return]
+        return self._ranks_of(self._scores_of(X, qid), qid)
+
+    def _ranks_of(self, scores: Floats, qid: ArrayLike | None) -> npt.NDArray[np.int64]:
+        queries = check_qid(qid, scores.shape[0])
+        if scores.ndim == 1:
+            return ranks_inside(scores, queries.codes)
+        return np.column_stack([ranks_inside(column, queries.codes) for column in scores.T])
+
+    def score(
+        self,
+        X: MatrixLike,
+        y: Labels,
+        qid: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        **unknown: Never,
+    ) -> float:
+        """Return the concordance: the share of ordered pairs inside queries that the scores order alike.
+
+        Tied scores count one half; queries without an ordered pair are left out; queries are averaged. A
+        pair weighs the product of its rows' weights. For several outputs, the mean over outputs.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (rows, features)
+        y : array-like of shape (rows,) or (rows, outputs)
+        qid : array-like of shape (rows,), optional
+            Required if the model was fitted with query ids.
+        sample_weight : array-like of shape (rows,), optional
+        """
+        refuse_unknown("score", unknown)
+        self._require_qid(
+            qid,
+            "score was called without them; the result would be a global score, which means something else.",
+            "pass qid= to score; inside Pipeline or GridSearchCV first call sklearn.set_config("
+            "enable_metadata_routing=True), or use rankwise.model_selection.cross_validate_ranker.",
+        )
+        if is_on_cluster(X):
+            X, y, qid, sample_weight = self._cluster.scored_data(X, y, qid, sample_weight)
+        scores = np.asarray(self._scores_of(X, qid))
+        labels = as_array("y", y)
+        if labels.shape[:1] != scores.shape[:1] or labels.size != scores.size:
+            raise InvalidInputError(
+                f"y has shape {labels.shape}, but the scores have shape {scores.shape}.",
+                "pass one label for each row of X, and a column of labels for each output.",
+            )
+        per_output = [
+            concordance(label, score, qid, sample_weight=sample_weight)
+            for label, score in zip(np.atleast_2d(labels.T), np.atleast_2d(scores.T), strict=True)
+        ]
+        return float(np.mean(per_output))
+
+    def _scores_of(self, X: MatrixLike, qid: ArrayLike | None) -> Floats:
+        """Return a score for each row, for `rank` and `score`; most rankers look at one row at a time."""
+        scores: Floats = self.predict(X)
+        return scores
+
+    def save(
+        self, path: str | PathLike[str] | BinaryIO, *, notes: Mapping[str, object] | None = None
+    ) -> None:
+        """Write the fitted model to a file that `rankwise.load` reads; see `rankwise.save`.
+
+        Parameters
+        ----------
+        path : path or binary stream
+        notes : mapping, optional
+            Anything JSON can say, kept in the header beside the model.
+        """
+        # Files know every estimator, so they stand in a room above; the facade leads to it.
+        from rankwise.persistence import save  # noqa: PLC0415 - only who saves a model pays for it
+
+        save(self, path, notes=notes)
+
+    def score_pairs(self, X: MatrixLike, pairs: ArrayLike, weight: ArrayLike | None = None) -> float:
+        """Return the share of the pairs that the scores order right; tied scores count one half.
+
+        This is one minus the pairwise error of equation 2 of the large-scale RankRLS paper (as printed there, with
+        its sign reversed, it counts the agreements).
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or LinearOperator of shape (rows, features)
+        pairs : array-like of int of shape (pairs, 2)
+            Row numbers of winner and loser.
+        weight : float or array-like of shape (pairs,), optional
+        """
+        scores = self.predict(X)
+        if scores.ndim != 1:
+            raise InvalidInputError(
+                f"The model has {scores.shape[1]} outputs, and a pair is scored by one.",
+                "fit one model per output, or use preference_error on a column of predict(X).",
+            )
+        return 1.0 - preference_error(pairs, scores, weight)
+
+    def predict_pairs(self, X: MatrixLike, pairs: ArrayLike | MatrixLike) -> Floats:
+        """Return how much the first row of each pair is preferred to the second.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or data frame of shape (rows, features)
+        pairs : array-like of int of shape (pairs, 2), or a matrix or data frame with the columns of X
+            Row numbers, as `fit_pairs` takes them; or the second rows themselves, where row k of X is compared with
+            row k of `pairs`.
+
+        Returns
+        -------
+        ndarray of shape (pairs,)
+            The difference of the scores: positive where the first is preferred, negative where the second is. After a
+            fit with ``loss="logistic"`` the probability that the first is preferred.
+        """
+        edges = row_numbers(X, pairs)
+        if edges is not None:
+            scores = self.predict(X)
+            checked = check_pairs(edges, scores.shape[0])
+            return np.asarray(scores[checked.winner] - scores[checked.loser])
+        first, second = self.predict(X), self.predict(pairs)
+        if first.shape != second.shape:
+            raise InvalidInputError(
+                f"There are {first.shape[0]} first rows and {second.shape[0]} second ones.",
+                "row k of both is pair k; or pass an integer array of shape (pairs, 2) of row numbers of X.",
+            )
+        return np.asarray(first - second)
+
+    def _require_qid(self, qid: ArrayLike | None, problem: str, hint: str) -> None:
+        check_is_fitted(self)
+        if qid is None and self.fitted_with_qid_:
+            raise MissingQueriesError(f"The model was fitted with query ids, and {problem}", hint)
+
+    def _check_rows(self, X: MatrixLike, *, reset: bool, look_at_values: bool = True) -> Matrix:
+        """Return a checked matrix; `reset` takes its columns for those of the model."""
+        rows = self._read_rows(X, reset=reset)
+        if rows is None:
+            rows = check_rows(
+                self, X, reset=reset, look_at_values=look_at_values, missing=self._takes_missing
+            )
+        return rows
+
+    def _check_labelled(
+        self, X: MatrixLike, y: Labels, *, reset: bool, min_rows: int = 2
+    ) -> tuple[Matrix, Floats]:
+        """Return a checked matrix and the labels of its rows."""
+        rows = self._read_rows(X, reset=reset)
+        if rows is not None:
+            labels = check_labels(y, rows.shape[0])
+        else:
+            rows, labels = check_labelled(
+                self, X, y, reset=reset, min_rows=min_rows, missing=self._takes_missing
+            )
+        if self._takes_outputs:
+            return rows, labels
+        if labels.ndim == 2 and labels.shape[1] > 1:
+            raise InvalidInputError(
+                f"y has {labels.shape[1]} columns, and {type(self).__name__} learns from one.",
+                "fit one model per column of labels.",
+            )
+        return rows, column_or_1d(labels, warn=True)
+
+    def _read_rows(self, X: MatrixLike, *, reset: bool) -> Matrix | None:
+        """Return rows that scikit-learn cannot read, such as those of a cluster; None for others."""
+        if is_on_cluster(X) and not self._takes_missing:
+            return self._cluster.check_rows(self, X, reset=reset)  # type: ignore[no-any-return]
+        return None
+
+    @property
+    def _cluster(self) -> ModuleType:
+        """Return the module that handles Dask data; it is imported only when such data are passed."""
+        from rankwise.distributed import boundary  # noqa: PLC0415 - an optional dependency
+
+        return boundary
+
+    def __sklearn_is_fitted__(self) -> bool:
+        """Tell whether there is a model: a fit that was interrupted early leaves attributes and none."""
+        return any(hasattr(self, name) for name in _MODELS)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()  # type: ignore[misc]  # of BaseEstimator
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = self._takes_outputs
+        tags.target_tags.single_output = True
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = self._takes_missing
+        return tags
 
 
 @estimator()
@@ -104,6 +385,7 @@ class Ranker(RankingMixin, BaseEstimator):  # type: ignore[misc]
         self._refuse_unused(eval_set)
         try:
             problem = self._labelled(X, y, qid, sample_weight, query_importance)
+            self._describe(problem.pairs.attributes, with_qid=qid is not None)
             self._learn(problem, None if eval_set is None else self._labelled_eval_set(problem, eval_set))
         finally:
             self._free_workers(X)
@@ -185,6 +467,7 @@ class Ranker(RankingMixin, BaseEstimator):  # type: ignore[misc]
         self._refuse_unused(eval_set, groups)
         try:
             problem = self._listed(X, pairs, magnitude, weight, groups)
+            self._describe(problem.pairs.attributes, with_qid=False)
             self._learn(problem, None if eval_set is None else self._listed_eval_set(problem, eval_set))
         finally:
             self._free_workers(X)
@@ -223,22 +506,24 @@ class Ranker(RankingMixin, BaseEstimator):  # type: ignore[misc]
         qid: ArrayLike | None,
         sample_weight: ArrayLike | None,
         query_importance: Importance | None,
+        *,
+        is_part: bool = False,
+        reset: bool = True,
     ) -> Problem:
-        """Pass everything through validation, and set the attributes that describe it."""
+        """Pass everything through validation; a part of the data may be one row, and have neither pairs nor weight."""
         self._require_labels(y)
         if is_on_cluster(X):
             X, y, qid, sample_weight, query_importance = self._cluster.training_data(
                 self, X, y, qid, sample_weight, query_importance
             )
-        rows, labels = self._check_labelled(X, y, reset=True)
+        rows, labels = self._check_labelled(X, y, reset=reset, min_rows=1 if is_part else 2)
         queries = check_qid(qid, labels.shape[0])
-        weights = check_weights(sample_weight, labels.shape[0]), check_importance(query_importance, queries)
+        weights = check_weights(sample_weight, labels.shape[0], may_all_be_zero=is_part)
+        importance = check_importance(query_importance, queries)
         design = self._design(rows)
-        ties, cost = self._which_pairs()
-        pairs = LabelPairs(labels, queries, *weights, ties, cost, self.query_weight, design.n_threads)
-        problem = Problem(design, pairs)
-        self._describe(problem, with_qid=qid is not None)
-        return problem
+        options = (*self._which_pairs(), self.query_weight, design.n_threads)
+        pairs = LabelPairs(labels, queries, weights, importance, *options, may_be_empty=is_part)
+        return Problem(design, pairs)
 
     def _listed(
         self,
@@ -256,15 +541,12 @@ class Ranker(RankingMixin, BaseEstimator):  # type: ignore[misc]
         if groups is not None:
             undivided = check_qid(groups, len(listed), name="groups", what="group", beside="pairs")
         settings = (*self._which_pairs(), undivided, design.n_threads)
-        problem = Problem(design, PreferencePairs.listed(listed, n_rows, *settings))
-        self._describe(problem, with_qid=False)
-        return problem
+        return Problem(design, PreferencePairs.listed(listed, n_rows, *settings))
 
-    def _describe(self, problem: Problem, *, with_qid: bool) -> None:
+    def _describe(self, attributes: Mapping[str, object], *, with_qid: bool) -> None:
+        """Set the attributes that describe the pairs."""
         self._forget("n_components_", "n_unpaired_rows_")
-        self.__dict__.update(problem.pairs.attributes, fitted_with_qid_=with_qid)
-        if self._which_pairs()[1] == "relative":
-            _warn_of_near_ties(problem.pairs)
+        self.__dict__.update(attributes, fitted_with_qid_=with_qid)
 
     def _require_labels(self, y: Labels | None) -> None:
         """Raise unless there are labels, and the ranker learns from labels."""
@@ -294,17 +576,13 @@ class Ranker(RankingMixin, BaseEstimator):  # type: ignore[misc]
 
     def _refuse_unused(self, eval_set: object, groups: ArrayLike | None = None) -> None:
         """Raise where something was passed that nothing would look at."""
-        if eval_set is not None and not self._looks_at_eval_set:
-            stop = "set early_stopping=True, or " if hasattr(self, "early_stopping") else ""
-            raise InvalidInputError(
-                "eval_set was passed, but is not used.",
-                f"{stop}use a ranker that chooses alpha on it, such as RankRLSCV.",
-            )
-        if groups is not None and not hasattr(self, "cv"):
-            raise InvalidInputError(
-                "groups was passed, but there are no folds.",
-                "leave it out, or use a ranker that chooses alpha on folds, such as RankRLSCV.",
-            )
+        used = {"eval_set": self._looks_at_eval_set, "groups": hasattr(self, "cv")}
+        for name, value in {"eval_set": eval_set, "groups": groups}.items():
+            if value is not None and not used[name]:
+                raise InvalidInputError(
+                    f"{name} was passed, but is not used.",
+                    "leave it out, use a ranker that chooses alpha, such as RankRLSCV, or set early_stopping=True.",
+                )
 
     def _labelled_eval_set(self, problem: Problem, eval_set: object) -> Plan:
         """Pass rows to score by through validation."""
@@ -384,17 +662,6 @@ class Ranker(RankingMixin, BaseEstimator):  # type: ignore[misc]
         """Delete the attributes that another kind of fit has set."""
         for name in attributes:
             self.__dict__.pop(name, None)
-
-
-def _warn_of_near_ties(pairs: Pairs) -> None:
-    """Say it where the relative cost is all about a few small differences."""
-    parts, (what, by, which) = pairs.near_ties()
-    for differences in parts:
-        if differences.size and differences.min() < _NEAR_TIE * differences.max():
-            seen = (
-                f"{what} only {differences.min():.3g} weigh 1/{by}² in cost='relative' and dominate the fit"
-            )
-            say([Notice(seen, f"round the {which}, or use cost='magnitude'", UserWarning)])
 
 
 def say(notices: Sequence[Notice]) -> None:

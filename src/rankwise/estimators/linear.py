@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from dataclasses import field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -15,15 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 from rankwise.arrays import ArrayLike, Floats, Matrix, MatrixLike
 from rankwise.data.validation import check_numbers
 from rankwise.design import Design, as_design, comparing_design
-from rankwise.estimators.fitted import is_on_cluster, require_finite
+from rankwise.estimators.base import is_on_cluster, require_finite
 from rankwise.estimators.parameters import estimator
 from rankwise.exceptions import InvalidInputError
 from rankwise.fitting.problem import Restriction
 from rankwise.losses import HingeLoss
 from rankwise.runtime.memory import check_columns_fit
 from rankwise.runtime.threads import blas_held
-
-__all__ = ["LinearMixin"]
 
 _MANY_ENTRIES = 1 << 13  # below, OpenBLAS takes no second thread, and holding it would be a tenth of the time
 
@@ -44,8 +42,7 @@ class LinearMixin(BaseEstimator):  # type: ignore[misc]
     def predict(self, X: MatrixLike) -> Floats:  # noqa: D102 - as in RankingMixin
         if is_on_cluster(X):
             check_is_fitted(self)
-            lazy: Any = self._cluster.predicted(self, X)
-            return lazy  # type: ignore[no-any-return]
+            return self._cluster.predicted(self, X)  # type: ignore[no-any-return]
         quick = self._quick_scores(X)
         if quick is not None:
             return quick
@@ -128,7 +125,5 @@ class LinearMixin(BaseEstimator):  # type: ignore[misc]
 
     def _refuse_restriction(self, what: str, remedy: str) -> None:
         """Raise where a parameter says something of the coefficients."""
-        for name in ("positive", "prior", "column_penalty"):
-            value = getattr(self, name)
-            if value is not None and value is not False:
-                raise InvalidInputError(f"{name} does not go with {what}.", remedy)
+        if self._restriction() is not None:
+            raise InvalidInputError(f"{what} does not support positive, prior or column_penalty.", remedy)

@@ -21,20 +21,6 @@ from sklearn.utils._param_validation import (
 
 from rankwise.exceptions import InvalidInputError
 
-__all__ = [
-    "COUNT",
-    "NOT_NEGATIVE",
-    "POSITIVE",
-    "POSITIVE_SHARE",
-    "SHARE",
-    "SPLITTERS",
-    "check_parameters",
-    "estimator",
-    "one_of",
-    "parameter",
-    "refuse_unknown",
-]
-
 COUNT = Interval(Integral, 1, None, closed="left")
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 POSITIVE = Interval(Real, 0, None, closed="neither")

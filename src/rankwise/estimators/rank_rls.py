@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field, replace
 from numbers import Integral, Real
 from typing import ClassVar, Never, Self
@@ -11,9 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike
-from rankwise.data.containers import as_array
-from rankwise.data.queries import Queries
-from rankwise.data.validation import check_alphas, check_number, check_qid, check_weights
+from rankwise.data.validation import check_alphas, check_number, check_numbers
 from rankwise.estimators.base import Ranker, say
 from rankwise.estimators.linear import LinearMixin
 from rankwise.estimators.parameters import (
@@ -32,7 +31,6 @@ from rankwise.fitting.squares import LeastSquares
 from rankwise.holdout.spaces import ColumnSpace
 from rankwise.metrics import Metric
 from rankwise.objectives import PassedQueries, SquaredObjective
-from rankwise.pairs.labelled import LabelPairs
 from rankwise.pairs.labels import COSTS, QUERY_WEIGHTS, TIES, Cost, QueryWeight, Ties
 from rankwise.pairs.plan import Plan
 from rankwise.runtime.threads import one_blas_thread
@@ -45,8 +43,7 @@ from rankwise.selection.result import outputs_of
 from rankwise.selection.surface import AVERAGING, METHODS, SurfaceSearch, table_tolerance
 from rankwise.solvers.choose import ITERATIVE, SOLVERS, SolverOptions
 from rankwise.solvers.momentum import MOMENTUM
-
-__all__ = ["RankRLS", "RankRLSCV", "SquaresMixin"]
+from rankwise.solvers.solution import Solution
 
 # Up to here the matrix X'LX is small, and solving with it after every call takes less than a second.
 _FEW_COLUMNS = 2048
@@ -180,8 +177,9 @@ class RankRLS(LinearMixin, SquaresMixin, Ranker):
         self._forget("_passed", "n_samples_seen_")
         fit = self._least_squares()
         if self.early_stopping:
-            remedy = "use early_stopping=False, and choose alpha by RankRLSCV."
-            self._refuse_restriction("early_stopping, which stops on the way to a model without it", remedy)
+            self._refuse_restriction(
+                "early_stopping", "use early_stopping=False, and choose alpha by RankRLSCV."
+            )
             fit.resolved(problem.design, forms_matrix=False)  # raises if something is missing
             watched = self._watched(problem, eval_set)
             self._keep(stop_early(fit, problem, watched, self._metric, self.patience), problem)
@@ -189,10 +187,7 @@ class RankRLS(LinearMixin, SquaresMixin, Ranker):
         graphs = problem.pairs.graphs()
         fit = fit.resolved(problem.design, forms_matrix=graphs[0].blocks is not None)
         solutions = [fit.solve(SquaredObjective(problem.design, graph)) for graph in graphs]
-        coefs = outputs_of([solution.coef for solution in solutions])
-        facts = {"solver_": fit.solver, "n_iter_": max(solution.n_iter for solution in solutions)}
-        self._keep_models(coefs, facts, problem)
-        say(fit.notices(solutions))
+        self._keep_solutions(fit, solutions, problem)
 
     @one_blas_thread
     def partial_fit(
@@ -243,54 +238,38 @@ class RankRLS(LinearMixin, SquaresMixin, Ranker):
                 "early_stopping holds rows out of a fit, and partial_fit keeps only sums over queries.",
                 "set early_stopping=False, and score the model between the calls.",
             )
-        self._refuse_restriction("partial_fit", "use fit, or partial_fit without it.")
-        self._require_labels(y)
         before: PassedQueries | None = self.__dict__.get("_passed")
-        checked, labels = self._check_labelled(X, y, reset=before is None, min_rows=1)
-        queries = check_qid(qid, labels.shape[0])
-        row_weight = check_weights(sample_weight, labels.shape[0], may_all_be_zero=True)  # others may come
-        design, fit = self._design(checked), self._least_squares()
+        problem = self._labelled(X, y, qid, sample_weight, None, is_part=True, reset=before is None)
+        self._refuse_restriction("partial_fit", "use fit, or partial_fit without it.")
+        design, pairs, fit = problem.design, problem.pairs, self._least_squares()
         if design.shape[1] > _FEW_COLUMNS:
             raise InvalidInputError(
                 f"partial_fit keeps a matrix of columns × columns, and X has {design.shape[1]} columns.",
                 f"use at most {_FEW_COLUMNS} columns, or fit from a store with solver='stochastic'.",
             )
-        settings = (self.ties, self.cost, self.query_weight, labels.shape[1:], qid is not None)
-        if before is not None:
-            _check_continues(before, settings, queries if qid is not None else None)
-        options = (self.ties, self.cost, self.query_weight, design.n_threads)
-        pairs = LabelPairs(labels, queries, row_weight, None, *options, may_be_empty=True)
-        ids = frozenset(queries.ids.tolist()) if qid is not None else frozenset()
+        ids = frozenset() if qid is None else frozenset(pairs.queries.ids.tolist())
+        settings = (self.ties, self.cost, self.query_weight, pairs.n_outputs, qid is not None)
         # Nothing is kept before everything is done, so that a failure leaves the model as it was.
         with np.errstate(over="ignore", invalid="ignore"):
             objectives = [SquaredObjective(design, graph) for graph in pairs.graphs()]
             sums = tuple((objective.matrix(), objective.rhs) for objective in objectives)
-            passed = PassedQueries(settings, sums, ids, labels.shape[0], pairs.attributes)
-            passed = passed if before is None else before.plus(passed)
+            passed = PassedQueries(settings, sums, ids, pairs.n_rows, pairs.attributes)
+            passed = passed if before is None else _sum(before, passed)
         fit = replace(fit, solver="direct") if fit.solver in {"auto", "stochastic"} else fit
         solutions = [fit.solve(objective) for objective in passed.objectives()]
-        facts = {
-            **passed.attributes,
-            "solver_": fit.solver,
-            "n_iter_": max(solution.n_iter for solution in solutions),
-            "n_samples_seen_": passed.n_rows,
-            "fitted_with_qid_": qid is not None,
-            "_passed": passed,
-        }
-        self._keep_models(
-            outputs_of([solution.coef for solution in solutions]), facts, Problem(design, pairs)
-        )
-        self._forget("n_components_", "n_unpaired_rows_")
-        say(fit.notices(solutions))
+        self._describe(passed.attributes, with_qid=qid is not None)
+        self._keep_solutions(fit, solutions, problem, n_samples_seen_=passed.n_rows, _passed=passed)
         return self
 
+    def _keep_solutions(
+        self, fit: LeastSquares, solutions: Sequence[Solution], problem: Problem, **facts: object
+    ) -> None:
+        facts |= {"solver_": fit.solver, "n_iter_": max(solution.n_iter for solution in solutions)}
+        self._keep_models(outputs_of([solution.coef for solution in solutions]), facts, problem)
+        say(fit.notices(solutions))
+
     def _least_squares(self) -> LeastSquares:
-        options = SolverOptions(
-            tol=self.tol,
-            max_iter=self.max_iter,
-            learning_rate=self.learning_rate,
-            momentum=self.momentum,
-        )
+        options = SolverOptions(self.tol, self.max_iter, self.learning_rate, self.momentum)
         restriction = self._restriction()
         if restriction is not None and self.solver in {"stochastic", "egdm-blocks"}:
             raise InvalidInputError(
@@ -312,20 +291,20 @@ class RankRLS(LinearMixin, SquaresMixin, Ranker):
             )
 
 
-def _check_continues(before: PassedQueries, settings: tuple[object, ...], queries: Queries | None) -> None:
-    """Raise unless a call of `partial_fit` fits those before it."""
-    if settings != before.settings:
+def _sum(before: PassedQueries, new: PassedQueries) -> PassedQueries:
+    """Add the queries of a call of `partial_fit` to those before it, if they fit."""
+    if new.settings != before.settings:
         raise InvalidInputError(
             "ties, cost, query_weight, the outputs of y or the presence of qid changed between calls of partial_fit.",
             "use the same in every call, or start anew with clone(model).",
         )
-    again = [] if queries is None else [query for query in queries.ids.tolist() if query in before.ids]
-    if again:
+    if again := before.ids & new.ids:
         raise InvalidInputError(
-            f"{len(again)} of the {len(queries or ())} queries came in an earlier call already, for example "
-            f"{again[0]!r}; pairs between the two calls would be missing.",
+            f"{len(again)} of the {len(new.ids)} queries came in an earlier call already, for example "
+            f"{next(iter(again))!r}; pairs between the two calls would be missing.",
             "pass all rows of a query in one call: sort the rows by qid, and cut them between queries.",
         )
+    return before.plus(new)
 
 
 @estimator(RankRLS)
@@ -436,7 +415,7 @@ class RankRLSCV(LinearMixin, SquaresMixin, Ranker):
     scoring: str | Metric = "pairwise_error"
     method: str = one_of(METHODS, default="auto")
     averaging: str = one_of(AVERAGING, default="folds")
-    penalty_power: ArrayLike = 0.0
+    penalty_power: ArrayLike = parameter(Real, "array-like", default=0.0)
     patience: int = 10
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
@@ -490,13 +469,8 @@ class RankRLSCV(LinearMixin, SquaresMixin, Ranker):
         self._keep(selection.with_facts(penalty_power_=powers[0], n_iter_=n_iter, n_products_=0), problem)
 
     def _powers(self) -> list[float]:
-        powers = np.atleast_1d(as_array("penalty_power", self.penalty_power))
-        if powers.size == 0 or powers.dtype.kind not in "iuf" or not np.isfinite(powers).all():
-            raise InvalidInputError(
-                f"penalty_power={self.penalty_power!r} is not a number or a list of numbers.",
-                "use 0 (off) or 0.25.",
-            )
-        return [float(power) for power in powers]
+        powers: list[float] = check_numbers("penalty_power", np.atleast_1d(self.penalty_power)).tolist()
+        return powers
 
     def coef_path(self, alpha: float, output: int = 0) -> Floats:
         """Return the coefficients of any alpha after every iteration, (iterations, features).

@@ -39,8 +39,6 @@ from rankwise.selection.result import Selection, one_or_all
 from rankwise.solvers.choose import MARGIN_SOLVERS
 from rankwise.solvers.solution import Solution
 
-__all__ = ["MARGIN_GRID", "MarginMixin", "RankSVM", "RankSVMCV"]
-
 MARGIN_GRID = tuple(10.0**-power for power in range(1, 7))  # the default of `alphas`
 
 
@@ -81,9 +79,6 @@ class MarginMixin(BaseEstimator):  # type: ignore[misc]
             )
         super()._require_labels(y)
 
-    def _margin_fit(self, pairs: MarginPairs, restriction: Restriction | None = None) -> MarginFit:
-        return MarginFit.of_pairs(pairs, self.loss, self.solver, float(self.tol), self.max_iter, restriction)
-
     def _fit_margins(
         self,
         problem: Problem,
@@ -93,8 +88,7 @@ class MarginMixin(BaseEstimator):  # type: ignore[misc]
     ) -> Selection:
         """Solve the problem of every output."""
         design, pairs, alpha = problem.design, problem.pairs, float(self.alpha)
-        margins, reads = self._margins(pairs), design.reads
-        fit = self._margin_fit(margins[0], restriction)
+        margins, fit, reads = *self._margins(pairs, restriction), design.reads
         solutions: list[Solution] = []
         for output, (own, start, monitor) in enumerate(zip_longest(margins, starts, monitors)):
             curvature = curvature_of(design, pairs.graph(output))
@@ -106,15 +100,16 @@ class MarginMixin(BaseEstimator):  # type: ignore[misc]
         self, problem: Problem, plan: Plan, restriction: Restriction | None = None
     ) -> Selection:
         """Walk the grid with all splits of every output, and fit all pairs with the alpha they choose."""
-        margins, reads = self._margins(problem.pairs), problem.design.reads
-        fit = self._margin_fit(margins[0], restriction)
+        margins, fit, reads = *self._margins(problem.pairs, restriction), problem.design.reads
         paths = paths_of(margin_problems(fit, problem, margins), problem, plan, self._metric)
         found, solutions = choose_on_paths(paths, check_alphas(self.alphas), MARGIN_GRID)
         self.cv_ = plan.description
         return self._described(found, fit, solutions, problem, reads)
 
-    def _margins(self, pairs: Pairs) -> list[MarginPairs]:
-        return [margins_of(pairs, self.loss, output) for output in range(pairs.n_outputs)]
+    def _margins(self, pairs: Pairs, known: Restriction | None) -> tuple[list[MarginPairs], MarginFit]:
+        margins = [margins_of(pairs, self.loss, output) for output in range(pairs.n_outputs)]
+        options = (self.loss, self.solver, float(self.tol), self.max_iter, known)
+        return margins, MarginFit.of_pairs(margins[0], *options)
 
     def _described(
         self, found: Selection, fit: MarginFit, solutions: Sequence[Solution], problem: Problem, reads: int

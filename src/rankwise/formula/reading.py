@@ -22,7 +22,7 @@ from rankwise.additive.shapes import FittedCurve, FittedSurface
 from rankwise.arrays import AnyArray, ArrayLike, Floats, MatrixLike, is_sparse
 from rankwise.data.summary import how_many
 from rankwise.estimators.additive import AdditiveMixin
-from rankwise.estimators.kernel_rls import KernelMixin
+from rankwise.estimators.kernel import KernelMixin
 from rankwise.exceptions import InvalidInputError
 from rankwise.formula.formula import Column, Formula, KernelSum, Surface, Term, sum_of, weighted_sum
 from rankwise.formula.steps import (

@@ -12,8 +12,6 @@ import numpy as np
 from rankwise.arrays import AnyArray, Floats, Ints
 from rankwise.exceptions import InvalidInputError
 
-__all__ = ["Battles", "Column", "column_names", "read_battles", "read_features", "sides_of"]
-
 Column = str | AnyArray | Sequence[Hashable]
 
 _SIDES = (("model_a", "model_b"), ("item_a", "item_b"))

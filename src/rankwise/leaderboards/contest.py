@@ -25,8 +25,6 @@ from rankwise.arrays import Bools, Floats, Ints
 from rankwise.exceptions import InvalidInputError
 from rankwise.leaderboards.battles import Battles
 
-__all__ = ["Contest", "Fit", "FlipSearch", "Rates"]
-
 _STEPS = 100
 _SMALL = 1e-7  # the last step of Newton's method; the error after it is about its square
 _FEW = 5  # points won or lost; with fewer, the sandwich of an item covers too little (0 % if it never lost)

@@ -46,8 +46,6 @@ from rankwise.persistence import save
 from rankwise.runtime.memory import fits
 from rankwise.runtime.progress import ShareProgress
 
-__all__ = ["BradleyTerry"]
-
 _ELO = 400 / np.log(10)
 _PENALTIES = (100.0, 10.0, 1.0, 0.1, 0.01)  # for predict_proba; the log-loss is flat around its minimum
 

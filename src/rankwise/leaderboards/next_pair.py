@@ -12,8 +12,6 @@ from rankwise.arrays import ArrayLike, Floats, Ints, MatrixLike
 from rankwise.data.containers import as_array
 from rankwise.exceptions import InvalidInputError
 
-__all__ = ["choose_pairs", "suggest"]
-
 _MOST = 2_000_000  # candidate pairs
 
 

@@ -15,8 +15,6 @@ from rankwise.report.evidence import reliability, reliability_table
 if TYPE_CHECKING:
     from rankwise.leaderboards.estimator import BradleyTerry
 
-__all__ = ["board_page"]
-
 _ITEMS = 200  # rows of the board, and neighbours
 _PAIRS = 15
 _NAMED = 12  # battles of two neighbours, or items, that are named

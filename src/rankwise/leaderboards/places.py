@@ -7,19 +7,9 @@ import scipy.linalg as la
 from scipy.optimize import minimize_scalar
 from scipy.special import stdtr
 
-from rankwise.arrays import Bools, Floats, Ints
+from rankwise.arrays import Floats, Ints
 from rankwise.leaderboards.contest import Contest, Fit
-
-__all__ = [
-    "draw_places",
-    "guaranteed_places",
-    "p_values",
-    "rank_in",
-    "satterthwaite",
-    "shrink",
-    "tiers",
-    "variances",
-]
+from rankwise.metrics import holm
 
 _DRAWS = 1000
 _PENALTIES = (1e-3, 1e5)
@@ -97,21 +87,12 @@ def p_values(
     return p
 
 
-def _holm(p: Floats, error: float) -> Bools:
-    """Tell which hypotheses Holm's procedure rejects."""
-    order = np.argsort(p)
-    rejected = np.logical_and.accumulate(p[order] <= error / np.arange(p.size, 0, -1))
-    found = np.zeros(p.size, bool)
-    found[order] = rejected
-    return found
-
-
 def guaranteed_places(strength: Floats, p: Floats, component: Ints, error: float) -> tuple[Ints, Ints]:
     """Return the first and last place of each item by Holm's procedure over its own differences."""
     low, high = np.ones(strength.size, np.int64), np.bincount(component)[component]
     for item in range(strength.size):
         others = np.flatnonzero((component == component[item]) & (np.arange(strength.size) != item))
-        different = others[_holm(p[item, others], error)]
+        different = others[holm(p[item, others]) <= error]
         low[item] += (strength[different] > strength[item]).sum()
         high[item] -= (strength[different] < strength[item]).sum()
     return low, high
@@ -123,7 +104,7 @@ def tiers(strength: Floats, p: Floats, component: Ints, error: float) -> Ints:
     inside = component[a] == component[b]
     a, b = a[inside], b[inside]
     different = np.zeros(p.shape, bool)
-    different[a, b] = _holm(p[a, b], error)
+    different[a, b] = holm(p[a, b]) <= error
     different |= different.T
     tier = np.ones(strength.size, np.int64)
     for item in np.argsort(-strength, kind="stable"):

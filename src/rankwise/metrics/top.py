@@ -10,7 +10,7 @@ import numpy as np
 from rankwise import _core
 from rankwise.arrays import Bools
 from rankwise.data.queries import Queries
-from rankwise.data.validation import check_choice, check_number
+from rankwise.data.validation import check_choice, check_count, check_number
 from rankwise.exceptions import InvalidInputError, UndefinedMetricError
 from rankwise.metrics.metric import METRICS, Doubles, Evaluator, Given, Kind, Options, metric
 
@@ -39,14 +39,8 @@ _CONVENTIONS = ("letor3", "letor4")
 
 def _check(name: str, options: dict[str, Any]) -> None:
     """Check options, and set those that a convention fixes."""
-    k, convention = options.get("k"), options.get("convention")
-    if k is not None and (isinstance(k, bool) or not isinstance(k, (int, np.integer)) or not 1 <= k < 2**63):
-        raise InvalidInputError(
-            f"{name}: the cutoff must be at least 1, got k={k!r}.",
-            "use a whole number, or leave it out for the whole list.",
-        )
-    if name == "precision" and k is None:
-        raise InvalidInputError("precision needs a cutoff.", "pass k, for example k=10.")
+    convention = options.get("convention")
+    check_count("k", options.get("k"), optional=name != "precision")
     for option, choices in _CHOICES.items():
         if option in options:
             check_choice(option, options[option], choices)

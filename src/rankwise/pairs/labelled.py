@@ -146,10 +146,6 @@ class LabelPairs(Pairs):
             n_threads=self.n_threads,
         )
 
-    def near_ties(self) -> tuple[list[Floats], tuple[str, str, str]]:
-        gaps = [np.diff(one.value)[one.query[1:] == one.query[:-1]] for one in self._levels]
-        return gaps, ("Labels that differ by", "difference", "labels")
-
     def draw_rows(self, at_most: int) -> Rows | None:
         # Drawn at random: steps of equal length may meet the same place of every query.
         rng, queries = np.random.default_rng(0), self.queries

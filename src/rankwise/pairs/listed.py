@@ -99,11 +99,6 @@ class PreferencePairs(Pairs):
     def has_magnitudes(self) -> bool:  # type: ignore[override]
         return bool(np.any(self.whole.difference != 1))
 
-    def near_ties(self) -> tuple[list[Floats], tuple[str, str, str]]:
-        magnitude = self.preferences.magnitude
-        found = [] if magnitude is None else [magnitude[magnitude > 0]]
-        return found, ("Pairs of a magnitude of", "magnitude", "magnitudes")
-
     # --- held-out pairs ---
 
     def units(self, cv: object = "auto", *, whole_components: bool = False) -> Units:

@@ -184,9 +184,6 @@ class Pairs(Protocol):
     def margins(self, output: int = 0) -> MarginPairs:
         """Return the pairs of an output with their margins."""
 
-    def near_ties(self) -> tuple[list[Floats], tuple[str, str, str]]:
-        """Return wanted differences, output by output, and the words for them, their size and their source."""
-
     def draw_rows(self, at_most: int) -> Rows | None:
         """Draw about `at_most` rows, in whole queries; None where the sample would not be representative."""
         return None

@@ -20,8 +20,6 @@ from rankwise.arrays import Floats, Ints
 from rankwise.metrics import Evaluator, Metric
 from rankwise.two_sided.sides import Basis, find_basis
 
-__all__ = ["Table", "held_out_values"]
-
 _ROUNDING = 1e-13  # of the largest label
 _DOMINANT = 0.9  # alpha / (alpha + the largest eigenvalue), above which scores are a small part of the labels
 _TIE = 1e-11  # of the largest score of a row: smaller differences are rounding errors

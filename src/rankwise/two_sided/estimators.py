@@ -26,8 +26,6 @@ from rankwise.two_sided.complete import Table, held_out_values
 from rankwise.two_sided.gaps import Edges, Run, figures, make_folds, surface
 from rankwise.two_sided.sides import Side, find_basis, read_matrix, require_memory
 
-__all__ = ["TwoSidedRankRLS", "TwoSidedRankRLSCV"]
-
 Kernel = str | Callable[..., Any]
 _EQUAL = 1e-12  # held-out values that differ by less are equally good
 _KINDS = {

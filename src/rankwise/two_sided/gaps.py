@@ -25,8 +25,6 @@ from rankwise.exceptions import InvalidInputError, NoPairsError
 from rankwise.metrics import Evaluator, Metric
 from rankwise.two_sided.sides import require_memory
 
-__all__ = ["Edges", "Fold", "Run", "figures", "known_scores", "make_folds", "surface"]
-
 _BLOCK = 256  # edges whose features are copied at a time: 0.2 s for 10⁶ edges, 0.6 s with blocks of 16,384
 _LONG = (
     32  # edges of a row from which a product for each row is faster: 0.14 s for 10⁶ edges, 100 in each row

@@ -21,8 +21,6 @@ from rankwise.exceptions import InvalidInputError, MemoryLimitError
 from rankwise.runtime.decompositions import diagonalise, singular
 from rankwise.runtime.memory import available_memory, fits
 
-__all__ = ["Basis", "Side", "find_basis", "read_matrix", "require_memory"]
-
 _ROUNDING = 1e-13  # of one: leverages and pivots below it are rounding errors
 _ASYMMETRY = 1e-8  # of the largest kernel value
 
