@@ -129,6 +129,29 @@ def test_columns_without_a_penalty_are_fitted_freely():
     np.testing.assert_allclose(found[:2], wanted[0] / 2, atol=1e-6)
 
 
+@pytest.mark.parametrize("solver", ["direct", "eigen", "cg", "gdm", "egdm"])
+def test_free_columns_that_resemble_each_other_are_as_exact_as_others(solver):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 6))
+    X[:, 1] = X[:, 0] + 0.03 * X[:, 1]
+    y = X @ rng.normal(size=6) + rng.normal(size=300)
+    penalty = np.array([0, 0, 1, 1, 1, 1.0])
+    centred = np.vstack([X - X.mean(axis=0), np.diag(np.sqrt(2 * penalty))])
+    wanted = np.linalg.lstsq(centred, np.append(y - y.mean(), np.zeros(6)))[0]
+    found = RankRLS(2.0, column_penalty=penalty, solver=solver, tol=1e-12).fit(X, y).coef_
+    np.testing.assert_allclose(found, wanted, rtol=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore:solver='bounded' stopped")  # no gap can be proved with such an alpha
+def test_equal_columns_that_lose_their_penalty_beside_their_size():
+    rng = np.random.default_rng(0)
+    X, y = 1e6 * rng.normal(size=(100, 3)), rng.normal(size=100)
+    repeated, signs = np.column_stack([X, X[:, 0], X[:, 1], np.ones(100)]), [1, 0, 0, 1, 0, 0]
+    found = RankRLS(1e-10, positive=signs).fit(repeated, y).coef_
+    wanted = RankRLS(1.0, positive=signs).fit(repeated, y).coef_
+    np.testing.assert_allclose(repeated[:, :5] @ found[:5], repeated[:, :5] @ wanted[:5], rtol=1e-6)
+
+
 def fit_svm(X, y, qid, loss, penalty, alpha=0.1, tol=1e-3):
     """Fit pairs of labels; the logistic loss wants them listed."""
     return RankSVM(alpha, loss=loss, tol=tol, column_penalty=penalty).fit_pairs(X, listed(X, y, qid))

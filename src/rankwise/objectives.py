@@ -66,6 +66,7 @@ __all__ = [
     "MarginObjective",
     "MarginPoint",
     "MatrixQuadratic",
+    "MinimisedObjective",
     "PassedQueries",
     "QuadraticObjective",
     "ScaledObjective",
@@ -308,6 +309,61 @@ class BalancedObjective(ScaledObjective):
         penalty = alpha * column_scale**2
         self.floor = float(penalty.min(initial=np.inf))
         super().__init__(objective, column_scale, origin, penalty - self.floor)
+
+
+class MinimisedObjective(QuadraticObjective):
+    """An objective of the other columns, minimised over some: ``H - H_·U H_UU⁺ H_U·``, which is 0 in the columns U.
+
+    The constructor computes a product for each column of U; later products cost as much as those of the objective.
+    """
+
+    def __init__(self, objective: QuadraticObjective, columns: Ints) -> None:
+        self._objective, self._columns = objective, columns
+        self._joined = objective.product(_units(objective.n_features, columns))
+        inner = self._joined[columns]
+        # Each in its own units, for what is small beside another column need not be rounding.
+        units = np.sqrt(np.multiply.outer(np.diagonal(inner), np.diagonal(inner)))
+        self._inverse = np.linalg.pinv((inner + inner.T) / (2 * units), rcond=1e-13, hermitian=True) / units
+        self._shares = self._inverse @ self._joined.T
+
+    @cached_property
+    def rhs(self) -> Floats:
+        """``b - H_·U H_UU⁺ b_U``."""
+        return self._reduced(self._objective.rhs)
+
+    def _product(self, v: Floats) -> Floats:
+        return self._reduced(self._objective.product(v))
+
+    def _reduced(self, image: Floats) -> Floats:
+        reduced: Floats = image - self._shares.T @ image[self._columns]
+        reduced[self._columns] = 0.0
+        return reduced
+
+    def matrix(self) -> Floats:
+        """Return the matrix."""
+        matrix = self._objective.matrix() - self._joined @ self._shares
+        matrix[self._columns] = matrix[:, self._columns] = 0.0
+        return np.asarray((matrix + matrix.T) / 2)
+
+    def diagonal(self) -> Floats:
+        """Return its diagonal; entries that rounding makes negative are set to 0."""
+        lost = np.einsum("ij,ji->i", self._joined, self._shares)
+        return np.maximum(self._without(self._objective.diagonal() - lost), 0.0)
+
+    def sizes(self) -> Floats | None:
+        """Return an upper estimate of the diagonal."""
+        sizes = self._objective.sizes()
+        return None if sizes is None else self._without(sizes)
+
+    def _without(self, diagonal: Floats) -> Floats:
+        return np.where(np.isin(np.arange(diagonal.size), self._columns), 0.0, diagonal)
+
+    def completed(self, coef: Floats) -> Floats:
+        """Return the coefficients of all columns, given those of the others."""
+        whole: Floats = coef.copy()
+        whole[self._columns] = 0.0
+        whole[self._columns] = self._inverse @ self._objective.rhs[self._columns] - self._shares @ whole
+        return whole
 
 
 class MatrixQuadratic(QuadraticObjective):

@@ -132,7 +132,7 @@ class MarginFit:
         if known is not None and known.has_free_columns:
             zeros = np.zeros(pairs.n_rows)  # where every margin is missed
             inside = pairs.at(zeros)
-            known = known.with_penalties(design, lambda v: inside.laplacian(v) / total, alpha)
+            known, _ = known.with_penalties(design, lambda v: inside.laplacian(v) / total, alpha)
         remote = None if self.solver == "bounded" else design.counting(pairs)
         products, pairs = remote or (design, pairs)
         overflows = np.errstate(over="ignore", invalid="ignore")  # looked at below

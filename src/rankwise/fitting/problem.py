@@ -156,7 +156,7 @@ class KernelProblem:
         return feature_map.transform(self.X[:, self.basis] if self.kernel.is_precomputed else self.X)
 
 
-_FREE = 1e-10  # of the curvature of a column without a penalty
+_FREE = 1e-12  # of the curvature of a column without a penalty
 _CONSTANT = 1e-8  # a column that differs by less inside pairs, in units of its size, is constant there
 
 
@@ -192,23 +192,25 @@ class Restriction:
 
     def with_penalties(
         self, design: Design, laplacian: Callable[[Floats], Floats], alpha: float
-    ) -> Restriction:
-        """Return the same with a penalty for every column: of a column without one, next to nothing of its curvature.
+    ) -> tuple[Restriction, Ints]:
+        """Return the same with a penalty for every column, and those that had none and differ inside pairs.
 
-        It does not move the model by more than rounding, but gives every direction a minimum, units and a gap. Columns
-        that differ inside pairs by rounding alone say nothing, and get an ordinary penalty.
+        They get next to nothing of their curvature, which gives every direction a minimum, units and a gap. Columns
+        that differ by rounding alone say nothing, and get an ordinary penalty.
         """
+        free: list[int] = []
         if self.penalty is None or not self.has_free_columns:
-            return self
+            return self, np.array(free, dtype=np.int64)
         noise = np.random.default_rng(0).normal(size=design.shape[0])
         typical = np.linalg.norm(laplacian(noise)) / np.linalg.norm(noise)
         penalty = np.where(self.penalty > 0, self.penalty, 1.0)
-        for column in np.flatnonzero(self.penalty == 0) if alpha > 0 else ():
+        for column in np.flatnonzero(self.penalty == 0).tolist() if alpha > 0 else ():
             values = design.dot((np.arange(penalty.size) == column).astype(np.float64))
             pulled = laplacian(values)
             if np.linalg.norm(pulled) > _CONSTANT * typical * np.linalg.norm(values):
                 penalty[column] = _FREE * float(values @ pulled) / alpha
-        return replace(self, penalty=penalty)
+                free.append(column)
+        return replace(self, penalty=penalty), np.array(free, dtype=np.int64)
 
     def origin(self, n_features: int) -> Floats:
         """Return ``w₀``."""

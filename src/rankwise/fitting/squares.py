@@ -22,6 +22,7 @@ from rankwise.fitting.problem import KernelProblem, Restriction
 from rankwise.kernels import Kernel
 from rankwise.objectives import (
     MatrixQuadratic,
+    MinimisedObjective,
     QuadraticObjective,
     ScaledObjective,
     SquaredObjective,
@@ -100,25 +101,34 @@ class LeastSquares:
     def solve(self, objective: QuadraticObjective) -> Solution:
         """Find the minimum of an objective plus the penalty; `notices` reports solutions that miss the tolerance."""
         moved, known = self.scaled(objective), self.restriction
+        inner, bounds = moved, None
         if known is not None:  # in coordinates in which the penalty is ``α‖u‖²``
-            if isinstance(objective, SquaredObjective):
-                known = known.with_penalties(objective.design, objective.graph.laplacian, self.alpha)
+            assert isinstance(objective, SquaredObjective)
+            known, free = known.with_penalties(objective.design, objective.graph.laplacian, self.alpha)
             origin, scale = known.origin(objective.n_features), known.scale(objective.n_features)
             if isinstance(moved, ScaledObjective):
                 scale = scale * moved.column_scale
-            moved = ScaledObjective(objective, scale, origin)
-            if self.solver in {BOUNDED, BOUNDED_MATRIX}:
-                solution = self._solve_bounded(moved, known.bounds(origin, scale))
-                return replace(solution, coef=known.signed(moved.to_coef(solution.coef)))
-        with np.errstate(over="ignore", invalid="ignore"):  # the solvers notice, and say so by their status
-            solution = SOLVERS[self.solver](moved, self.alpha, self.options)
-        require_range(solution)
-        # What a minimum gained over u = 0 is b'u.
-        gain = float(np.abs((moved.rhs * solution.coef).sum()))
-        coef = moved.to_coef(solution.coef) if isinstance(moved, ScaledObjective) else solution.coef
-        return replace(solution, coef=coef, gain=gain)
+            inner = moved = ScaledObjective(objective, scale, origin)
+            if known.is_signed:
+                bounds = known.bounds(origin, scale)
+                free = free[np.isinf(bounds.lower[free]) & np.isinf(bounds.upper[free])]
+            if free.size:
+                inner = MinimisedObjective(moved, free)
+        if bounds is not None:
+            solution = self._solve_bounded(inner, bounds)
+        else:
+            with np.errstate(
+                over="ignore", invalid="ignore"
+            ):  # the solvers notice, and say so by their status
+                solution = SOLVERS[self.solver](inner, self.alpha, self.options)
+            require_range(solution)
+        coef = inner.completed(solution.coef) if isinstance(inner, MinimisedObjective) else solution.coef
+        if bounds is None:  # what a minimum gained over u = 0 is b'u
+            solution = replace(solution, gain=float(np.abs((moved.rhs * coef).sum())))
+        coef = moved.to_coef(coef) if isinstance(moved, ScaledObjective) else coef
+        return replace(solution, coef=coef if known is None else known.signed(coef))
 
-    def _solve_bounded(self, moved: ScaledObjective, bounds: Bounds) -> Solution:
+    def _solve_bounded(self, moved: QuadraticObjective, bounds: Bounds) -> Solution:
         """Solve output by output; `tol` bounds the residual, and the gap falls with its square."""
         rhs = moved.rhs if moved.rhs.ndim == 2 else moved.rhs[:, None]
         matrix = moved.matrix() if self.solver == BOUNDED_MATRIX else None
@@ -128,7 +138,7 @@ class LeastSquares:
         for column in rhs.T:
             own: QuadraticObjective
             if matrix is None:
-                own = ScaledObjective(moved, np.ones_like(moved.column_scale))
+                own = ScaledObjective(moved, np.ones(moved.n_features))
                 own.rhs = column
             else:
                 own = MatrixQuadratic(matrix, column)

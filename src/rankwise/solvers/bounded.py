@@ -15,8 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import Floats
-from rankwise.objectives import MarginObjective, MarginPoint, QuadraticObjective, QuadraticPoint
-from rankwise.runtime.threads import large_algebra
+from rankwise.objectives import (
+    MarginObjective,
+    MarginPoint,
+    MatrixQuadratic,
+    QuadraticObjective,
+    QuadraticPoint,
+)
+from rankwise.solvers.direct import DirectFactor
 from rankwise.solvers.krylov import newton_step
 from rankwise.solvers.solution import Monitor, Solution, Status
 
@@ -154,10 +160,10 @@ def polished(solution: Solution, objective: QuadraticObjective, alpha: float, bo
     is_free = (coef > bounds.lower) & (coef < bounds.upper)
     fixed = np.where(is_free, 0.0, coef)
     matrix = objective.matrix()
-    system = matrix[np.ix_(is_free, is_free)] + alpha * np.eye(int(is_free.sum()))
     exact = fixed.copy()
-    with large_algebra(len(system)):
-        exact[is_free] = np.linalg.solve(system, (objective.rhs - matrix @ fixed)[is_free])
+    if is_free.any():
+        inner = MatrixQuadratic(matrix[np.ix_(is_free, is_free)], (objective.rhs - matrix @ fixed)[is_free])
+        exact[is_free] = DirectFactor(inner).solve(alpha).coef
     gap = bounded_gap(exact, objective.at(exact).gradient + 2 * alpha * exact, alpha, bounds)
     if not np.array_equal(bounds.projected(exact), exact) or not gap <= solution.certificate:
         return solution
