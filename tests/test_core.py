@@ -199,6 +199,13 @@ def test_blocks_of_more_rows_than_the_matrix_are_refused(calls):
         call("csr_gram_diagonal", {**calls["csr_gram_diagonal"], **fewer})
 
 
+def test_chunks_that_runs_do_not_fill_are_refused(calls):
+    """Kernels read and write sixteen rows at a time."""
+    columns = calls["Additive"]["codes"].shape[1]
+    with pytest.raises(ValueError, match="runs"):
+        call("Additive", calls["Additive"], codes=np.zeros((99, columns, 8), dtype=np.uint32))
+
+
 def test_an_output_that_would_be_converted_stays_as_it_is(calls):
     out = np.full(61, -1.0, dtype=np.float32)
     with pytest.raises(TypeError):

@@ -73,7 +73,6 @@ def minimise_bounded(
     start: Floats | None = None,
     monitor: Monitor | None = None,
     diagonal: Floats | None = None,
-    enough: float = 0.0,
 ) -> Solution:
     """Minimise ``loss + α‖w‖²`` inside bounds until the gap is at most `tol` times the gain.
 
@@ -81,8 +80,6 @@ def minimise_bounded(
     ----------
     diagonal : (features,) float64, optional
         Of the Hessian of the loss, where it is known: conjugate gradients are preconditioned by it.
-    enough : float
-        A gap that is small enough, whatever the gain.
     """
     limit = _MAX_ITER if max_iter is None else max_iter
     reads = objective.n_reads
@@ -100,7 +97,7 @@ def minimise_bounded(
         gap = bounded_gap(coef, gradient, alpha, bounds)
         history.append(gap)
         rounding = _ROUNDING * max(abs(loss), abs(at_origin))
-        if gap <= max(tol * (gap + max(decrease, 0.0)), rounding, enough):
+        if gap <= max(tol * (gap + max(decrease, 0.0)), rounding):
             status = Status.CONVERGED
         elif monitor is not None and monitor(coef, gap, len(history) - 1):
             status = Status.STOPPED

@@ -41,7 +41,7 @@ __all__ = [
     "solve_by_eigenvalues",
 ]
 
-_UNLIKE = 1e6  # diagonal entries of H + αI: columns that differ by 1e4 leave the small eigenvalues half of their digits
+_UNLIKE = 1e6  # diagonal entries of H + αI: beside so large ones the small eigenvalues keep ten digits
 
 
 def solve_by_eigenvalues(objective: QuadraticObjective, alpha: float) -> Solution:

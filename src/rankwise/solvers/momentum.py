@@ -26,7 +26,7 @@ slower than it need be, under a bound of the spectrum that takes no iteration: i
 κ₁ and κ_n of the spectrum, equation 11.
 
 Departs from the paper's Algorithm 2 as printed, which does not converge: the step starts from ``w`` (missing there),
-and the spectrum is that of ``X'LX + αI`` (see `rankwise.solvers.momentum`). Added to it:
+and the spectrum is that of ``X'LX + αI``. Added to it:
 
 - A step that is too long makes the residual grow without end. Its growth from one iteration to the next tells
   the eigenvalue to blame (equation 10, with its sign corrected), and the descent starts again from its best
@@ -51,7 +51,7 @@ from rankwise.objectives import QuadraticObjective, parts_of
 from rankwise.runtime.memory import fits
 from rankwise.solvers.krylov import Lanczos, basis_bytes, dots, relative_residual
 from rankwise.solvers.scales import column_norms, is_out_of_range, powers_of_two
-from rankwise.solvers.solution import Monitor, Solution, Spectrum, Status
+from rankwise.solvers.solution import Monitor, Solution, Status
 
 __all__ = [
     "MOMENTUM",
@@ -63,6 +63,14 @@ __all__ = [
 ]
 
 Product = Callable[[Floats], Floats]
+
+
+class Spectrum(NamedTuple):
+    """Estimates of the extreme eigenvalues of ``H + αI``."""
+
+    largest: float
+    smallest: float
+
 
 _POWER_STEPS = 20  # as the paper prints
 _MOST_STEPS = 200
@@ -107,14 +115,12 @@ def lanczos_estimate(
         start = rhs / column_norms(rhs) + start / sqrt(n_features)
         share = 1 / float(column_norms(start))
     run = _started(start, _MOST_STEPS)
-    history: list[tuple[float, float]] = []
     for ends in _grow(run, product, _MOST_STEPS):
         allowed = ends.largest + accuracy * (ends.largest + alpha)
         bound = allowed if ends.is_last else _bound(run, ends.largest, allowed, share)
-        history.append((bound + alpha, ends.smallest + alpha))
         if bound <= allowed:
             break
-    return _spectrum(history), run
+    return Spectrum(bound + alpha, ends.smallest + alpha), run
 
 
 def power_spectrum(
@@ -123,20 +129,18 @@ def power_spectrum(
     """Estimate both ends by power iteration, the smallest on the spectrum shifted by the largest."""
     pair = _random(product, (n_features, 2), alpha, seed)
     pair /= column_norms(pair)
-    history: list[tuple[float, float]] = []
     for _ in range(n_iter):
         image = product(pair) + alpha * pair
         if not np.isfinite(image).all():
             return Spectrum(inf, inf)
         largest = float(column_norms(image[:, 0]))
         smallest = float(pair[:, 1] @ image[:, 1])  # the Rayleigh quotient
-        history.append((largest, smallest))
         image[:, 1] -= largest * pair[:, 1]
         norm = column_norms(image)
         if not norm.all():
             break  # H + αI is a multiple of the identity, or the largest is the smallest already
         pair = image / norm
-    return _spectrum(history)
+    return Spectrum(largest, smallest)
 
 
 def block_spectrum(
@@ -149,7 +153,6 @@ def block_spectrum(
     """
     rng, top = np.random.default_rng(seed), np.zeros(n_features)
     largest = smallest = alpha
-    history: list[tuple[float, float]] = []
     for part in parts:
         fresh = rng.normal(size=n_features)
         run = _started(top + _FRESH * fresh / np.linalg.norm(fresh), _LOCAL_STEPS)
@@ -158,14 +161,9 @@ def block_spectrum(
                 break
         largest += ends.largest + ends.residual
         smallest += max(ends.smallest, 0.0)
-        history.append((largest, smallest))
         if run.keep_basis:
             top = run.combine(0, ends.top)
-    return _spectrum(history)
-
-
-def _spectrum(history: list[tuple[float, float]]) -> Spectrum:
-    return Spectrum(*history[-1], len(history), history)
+    return Spectrum(largest, smallest)
 
 
 class _Ends(NamedTuple):
@@ -357,12 +355,11 @@ class _Descent:
         self._unit = powers_of_two(objective.rhs)  # the squares of residuals are then in range
         self._rhs = objective.rhs / self._unit
         self.history: list[float] = []
-        self.n_restarts = 0
+        self._n_restarts = 0
         self._spectrum: Spectrum | None = None
         if spectrum is not None:
             is_known = spectrum.smallest > _VANISHING * spectrum.largest
-            guess = spectrum if is_known else replace(spectrum, smallest=_GUESS * spectrum.largest)
-            self._set_spectrum(guess)
+            self._set_spectrum(spectrum.largest, spectrum.smallest if is_known else _GUESS * spectrum.largest)
         if pace is not None:
             self._pace = pace
 
@@ -401,7 +398,7 @@ class _Descent:
                 status = Status.CONVERGED
             # An eigenvalue just beyond the pace may neither grow nor fall.
             elif self._diverges(error, best_error, since) or (is_idle and best_error > self._rounding(best)):
-                if self.n_restarts >= _MOST_RESTARTS:
+                if self._n_restarts >= _MOST_RESTARTS:
                     status = Status.STAGNATED if isfinite(error) else Status.OUT_OF_RANGE
                     break
                 self._slow_down(best_error, since)
@@ -419,8 +416,6 @@ class _Descent:
             n_products=self._objective.n_products - before,
             certificate=best_error,
             history=self.history,
-            spectrum=self._spectrum,
-            n_restarts=self.n_restarts,
         )
 
     def _gradient(self, coef: Floats) -> Floats:
@@ -448,11 +443,11 @@ class _Descent:
         shown = coef * np.where(is_worse, np.maximum(best, 0.0), 1.0)
         return np.nan_to_num(shown * self._unit, nan=0.0, posinf=0.0, neginf=0.0)
 
-    def _set_spectrum(self, spectrum: Spectrum) -> None:
+    def _set_spectrum(self, largest: float, smallest: float) -> None:
         # H = 0, or nothing but rounding, which may even be negative: any pace will do.
-        largest = spectrum.largest if spectrum.largest > 0 else 1.0
-        smallest = spectrum.smallest if 0 < spectrum.smallest <= largest else largest
-        self._spectrum = replace(spectrum, largest=largest, smallest=smallest)
+        largest = largest if largest > 0 else 1.0
+        smallest = smallest if 0 < smallest <= largest else largest
+        self._spectrum = Spectrum(largest, smallest)
         self._pace = _best_pace(largest, smallest)
 
     @property
@@ -473,14 +468,13 @@ class _Descent:
 
     def _slow_down(self, best_error: float, since: int) -> None:
         before = self.history[-2] if since > 1 else best_error
-        self.n_restarts += 1
+        self._n_restarts += 1
         slower = self._pace.slower(self.history[-1] / before)
         if self._spectrum is None:
             self._pace = slower
             return
         # (1 + √μ)² = step κ₁ at the best pace: what the step may be says what κ₁ is.
-        largest = (1 + slower.rate) ** 2 / slower.step
-        self._set_spectrum(replace(self._spectrum, largest=largest))
+        self._set_spectrum((1 + slower.rate) ** 2 / slower.step, self._spectrum.smallest)
 
     def _lags_behind(self) -> bool:
         """Tell whether the pace was changed because the last window fell far behind the plan."""
@@ -493,5 +487,5 @@ class _Descent:
             return False
         left = self._pace.eigenvalue_of(exp(fall))
         smallest = max(floor, min(0.8 * left, 0.5 * self._spectrum.smallest), 0.05 * self._spectrum.smallest)
-        self._set_spectrum(replace(self._spectrum, smallest=smallest))
+        self._set_spectrum(self._spectrum.largest, smallest)
         return True

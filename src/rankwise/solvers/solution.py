@@ -8,7 +8,7 @@ from typing import Protocol
 
 from rankwise.arrays import Floats
 
-__all__ = ["Monitor", "Solution", "Spectrum", "Status"]
+__all__ = ["Monitor", "Solution", "Status"]
 
 
 class Monitor(Protocol):
@@ -39,25 +39,6 @@ class Status(Enum):
 
 
 @dataclass(frozen=True)
-class Spectrum:
-    """Estimates of the extreme eigenvalues of ``H + αI``.
-
-    Attributes
-    ----------
-    largest, smallest : float
-    n_iter : int
-        Steps of the estimator.
-    history : list of (float, float)
-        Both estimates after each step.
-    """
-
-    largest: float
-    smallest: float
-    n_iter: int = 0
-    history: list[tuple[float, float]] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
 class Solution:
     """The minimum as a solver found it.
 
@@ -80,10 +61,6 @@ class Solution:
         The certificate after each iteration.
     rank : int or None
         The rank that was found, where the system is singular.
-    spectrum : Spectrum or None
-        The extreme eigenvalues that a gradient method set its pace by, as they were in the end.
-    n_restarts : int
-        How often a gradient method diverged, and started again from its best point at a slower pace.
     """
 
     coef: Floats
@@ -95,8 +72,6 @@ class Solution:
     gain: float = 0.0
     history: list[float] = field(default_factory=list)
     rank: int | None = None
-    spectrum: Spectrum | None = None
-    n_restarts: int = 0
 
     @classmethod
     def proved(
