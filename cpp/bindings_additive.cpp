@@ -117,7 +117,7 @@ public:
         view_.surface_start = surface_start.data();
         view_.instructions = by_name(instruction_names, instructions);
         sides_ = length(side_column);
-        require(length(codes, 2) > 0, "chunks without rows");
+        require(length(codes, 2) > 0 && length(codes, 2) % run_unit == 0, "chunks that runs do not fill");
         require(0 <= first && 0 <= rows && first + rows <= length(codes) * length(codes, 2), "more rows than codes");
         require(view_.instructions <= widest_instructions(), "instructions that this processor has not");
         const int64_t coded = length(codes, 1), side_cells_total = length(side_cell);
