@@ -17,6 +17,8 @@ def pair_out_differences(decomposition, ranking, pairs, alphas):
     found = []
     for alpha in alphas:
         at_nodes = leave_pair_out._AtNodes(terms, alpha * interpolation.nodes)
-        signed = terms.of_block(rows, rows, at_nodes, shares)[0] * terms.sign(rows[:, None], rows)
+        block = slice(0, rows.size), slice(0, rows.size)
+        sign = np.sign(ranking.level[:, None] - ranking.level)
+        signed = terms.of_block(block, at_nodes, shares)[0] * sign
         found.append(np.where(factor > 0, signed, 0.0)[pairs])
     return np.stack(found)

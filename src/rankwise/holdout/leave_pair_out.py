@@ -24,17 +24,15 @@ hundred times as much as all others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from math import asinh, ceil, log, pi
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 from numpy.polynomial.chebyshev import chebvander
-from threadpoolctl import threadpool_limits
 
 from rankwise import _core
 from rankwise.arrays import Floats, Rows
@@ -63,7 +61,8 @@ _NODES = 6  # alphas between which those of pairs of different weight are interp
 _PRECISION = 1e-14  # of the interpolation
 _BLOCK = 1 << 16  # pairs scored at a time: half a MiB an array
 
-Block = TypeVar("Block")
+# Some rows, and all rows from the first of them on.
+Block = tuple[slice, slice]
 
 
 def refusal(
@@ -161,13 +160,13 @@ def leave_pair_out_error(
     diagonals = np.ascontiguousarray(decomposition.diagonals(alphas))
     is_weighted = bool(np.ptp(root_share) > 0)
     labels = np.ascontiguousarray(y.T)
-    levels = [_level(column) for column in labels]
+    levels = [np.unique(column, return_inverse=True)[1].astype(np.int64) for column in labels]
     has_equal_rows = code is not None and np.unique(code).size < n_rows
 
-    def scorer(block: tuple[slice, slice]) -> Floats:
+    def scorer(block: Block) -> Floats:
         rows, columns = block
         counts = np.zeros((2, alphas.size, n_outputs))
-        i, j = np.arange(rows.start, rows.stop)[:, None], np.arange(columns.start, columns.stop)[None, :]
+        i, j = _indices(block)
         is_tie = [leaves_one_level(level, i, j) for level in levels]
         if has_equal_rows:
             assert code is not None
@@ -192,27 +191,29 @@ def leave_pair_out_error(
 
     # Whole blocks in threads of their own: the library's threads would wait for each other at every product.
     with blas_held():
-        wrong, right = sum_over_blocks(scorer, _upper_blocks(n_rows), n_rows, n_threads)
-    total = np.array([_weight_of_pairs(column, root_share if is_weighted else None) for column in labels])
+        wrong, right = sum_over_blocks(scorer, n_rows, _PAIR_BLOCK, n_threads)
+    total = np.array([_weight_of_pairs(level, root_share**2 if is_weighted else None) for level in levels])
     # What rounding cannot tell from a tie, such as twin rows, is half wrong.
     return np.asarray(0.5 * (1.0 + (wrong - right) / total))
 
 
-def _weight_of_pairs(labels: Floats, root_share: Floats | None) -> float:
+def _weight_of_pairs(level: Rows, weight: Floats | None) -> float:
     """Return the total weight of the pairs with different labels."""
-    share = None if root_share is None else root_share**2
-    level = np.bincount(_level(labels), weights=share)
-    return float(level.sum() ** 2 - (level.astype(np.float64) ** 2).sum()) / 2
+    of_level = np.bincount(level, weights=weight).astype(np.float64)
+    return float(of_level @ (of_level.sum() - of_level)) / 2
 
 
-def _level(labels: Floats) -> Rows:
-    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
-
-
-def _upper_blocks(n_rows: int) -> Iterator[tuple[slice, slice]]:
-    step = max(1, _PAIR_BLOCK // n_rows)
+def _blocks(n_rows: int, size: int) -> Iterator[Block]:
+    """Yield blocks of about so many pairs."""
+    step = max(1, size // n_rows)
     for first in range(0, n_rows, step):
         yield slice(first, min(first + step, n_rows)), slice(first, n_rows)
+
+
+def _indices(block: Block) -> tuple[Rows, Rows]:
+    """Return the rows of all pairs of a block, as a column and a row of indices."""
+    rows, columns = block
+    return np.arange(rows.start, rows.stop)[:, None], np.arange(columns.start, columns.stop)[None, :]
 
 
 @dataclass(frozen=True)
@@ -265,21 +266,19 @@ def compared_pair_out_error(
     interpolation = _interpolation(ranking)
     at_nodes = [_AtNodes(terms, float(alpha) * interpolation.nodes) for alpha in alphas]
 
-    def scorer(block: tuple[Rows, Rows]) -> Floats:
-        i, j = block[0][:, None], block[1][None, :]
+    def scorer(block: Block) -> Floats:
+        i, j = _indices(block)
         factor = ranking.alpha_factor(i, j)
         counts = (ranking.level[i] != ranking.level[j]) & (i < j) & (factor > 0)
         counts &= code[i] != code[j]
         weight = np.where(counts, ranking.weight[i] * ranking.weight[j], 0.0)
         shares = interpolation.weights(np.clip(factor, interpolation.low, interpolation.high))
-        return np.array([_balance(*terms.of_block(*block, own, shares), weight) for own in at_nodes])
+        return np.array([_balance(*terms.of_block(block, own, shares), weight) for own in at_nodes])
 
     # Whole blocks in threads of their own: the library's threads would wait for each other at every product.
-    with threadpool_limits(1, user_api="blas"):
-        balance = sum_over_blocks(scorer, _blocks(ranking.y.size), ranking.y.size, n_threads)
-    of_level = np.bincount(ranking.level, weights=ranking.weight)
-    total = float(of_level @ (of_level.sum() - of_level)) / 2
-    return np.asarray(0.5 * (1.0 - balance / total))
+    with blas_held():
+        balance = sum_over_blocks(scorer, ranking.y.size, _BLOCK, n_threads)
+    return np.asarray(0.5 * (1.0 - balance / _weight_of_pairs(ranking.level, ranking.weight)))
 
 
 class _Terms:
@@ -303,10 +302,11 @@ class _Terms:
         below = np.cumsum(sums, axis=0) - sums
         return np.asarray((sums.sum(axis=0) - sums - 2 * below)[level])
 
-    def of_block(self, i: Rows, j: Rows, at: _AtNodes, shares: Floats) -> tuple[Floats, Floats]:
-        """Return the differences of all pairs of rows i and rows j, and how far rounding reaches."""
+    def of_block(self, block: Block, at: _AtNodes, shares: Floats) -> tuple[Floats, Floats]:
+        """Return the differences of all pairs of a block, and how far rounding reaches."""
+        i, j = block
         w_i, w_j = self.ranking.weight[i][:, None], self.ranking.weight[j]
-        across, d_i, d_j, e_i, e_j = (np.zeros((i.size, j.size)) for _ in range(5))
+        across, d_i, d_j, e_i, e_j = np.zeros((5, *shares.shape[1:]))
         for node, share in enumerate(shares):
             spectral = at.spectral[node]
             left, right = self.coordinates[i] * spectral, self.coordinates[j]
@@ -319,18 +319,14 @@ class _Terms:
             else:
                 e_i += share * (at.residual[node, i][:, None] - w_j * (left @ self.steps[j].T))
                 e_j += share * (at.residual[node, j] - w_i * ((self.steps[i] * spectral) @ right.T))
-        return self._difference(i[:, None], j[None, :], across, d_i, d_j, e_i, e_j)
-
-    def sign(self, i: Rows, j: Rows) -> Floats:
-        """Return the sign of ``y_i - y_j``."""
-        return np.asarray(np.sign(self.ranking.level[i] - self.ranking.level[j]), dtype=np.float64)
+        return self._difference(*_indices(block), across, d_i, d_j, e_i, e_j)
 
     def _difference(
         self, i: Rows, j: Rows, across: Floats, d_i: Floats, d_j: Floats, e_i: Floats, e_j: Floats
     ) -> tuple[Floats, Floats]:
         """Return ``f(i) - f(j)`` times the labels' sign, from the entries of T and of ``T q``, and its rounding."""
         ranking, u, q = self.ranking, self.u, self.ranking.labels
-        sign, both = self.sign(i, j), ranking.weight[i] + ranking.weight[j]
+        sign, both = np.sign(ranking.level[i] - ranking.level[j]), ranking.weight[i] + ranking.weight[j]
         gap = q[i] - q[j]
         size = np.abs(gap)
         if self.steps is not None:
@@ -369,18 +365,12 @@ def _balance(difference: Floats, bound: Floats, weight: Floats) -> float:
 def _interpolation(ranking: ComparedRows) -> Interpolation:
     """Return the interpolation between the alphas of the pairs without which something is left to learn."""
     low, high = np.inf, 0.0
-    for rows, columns in _blocks(1 if ranking.query_weight == "size" else ranking.y.size):
-        factor = ranking.alpha_factor(rows[:, None], columns[None, :])
-        counts = (ranking.level[rows][:, None] != ranking.level[columns]) & (rows[:, None] < columns)
-        learns = factor[counts & (factor > 0)]
+    for block in _blocks(1 if ranking.query_weight == "size" else ranking.y.size, _BLOCK):
+        i, j = _indices(block)
+        factor = ranking.alpha_factor(i, j)
+        learns = factor[(ranking.level[i] != ranking.level[j]) & (i < j) & (factor > 0)]
         low, high = min(low, float(learns.min(initial=np.inf))), max(high, float(learns.max(initial=0.0)))
     return Interpolation(low, high) if low <= high else Interpolation(1.0, 1.0)
-
-
-def _blocks(n_rows: int) -> Iterator[tuple[Rows, Rows]]:
-    step = max(1, _BLOCK // n_rows)
-    for first in range(0, n_rows, step):
-        yield np.arange(first, min(first + step, n_rows)), np.arange(first, n_rows)
 
 
 def leaves_one_level(level: Rows, i: Rows, j: Rows) -> npt.NDArray[np.bool_]:
@@ -394,11 +384,9 @@ def leaves_one_level(level: Rows, i: Rows, j: Rows) -> npt.NDArray[np.bool_]:
     return np.asarray(opponents[i] + opponents[j] - 1 == n_ordered)
 
 
-def sum_over_blocks(
-    score: Callable[[Block], Floats], blocks: Iterable[Block], n_rows: int, n_threads: int
-) -> Floats:
-    """Add up the results of `score` for blocks, each of as many rows with all rows from its first one on."""
-    listed = list(blocks)
+def sum_over_blocks(score: Callable[[Block], Floats], n_rows: int, size: int, n_threads: int) -> Floats:
+    """Add up the results of `score` for blocks of about so many pairs."""
+    listed = list(_blocks(n_rows, size))
     total: Floats = np.zeros(())
     progress = ShareProgress("leave-pair-out", f"{n_rows * (n_rows - 1) // 2:,} pairs")
     with progress, ThreadPoolExecutor(n_threads) as pool:
