@@ -78,9 +78,8 @@ __all__ = [
 _MOST_ROWS = 20_000  # of a part
 _MOST_VALUES = 1 << 24  # stored values of a part: 64 to 128 MiB of them
 _PROBES = 8  # random vectors that estimate the sizes of columns known only by their products
-_TOGETHER = (
-    64  # columns of a matrix that are made by products at once: bounds the (rows, columns) block of scores
-)
+# Columns of a matrix that are made by products at once: bounds the (rows, columns) block of scores.
+_TOGETHER = 64
 
 
 class QuadraticPoint:
@@ -202,7 +201,11 @@ class SquaredObjective(QuadraticObjective):
         return self.design.tdot(self.graph.laplacian(self.design.dot(v)))
 
     def matrix(self) -> Floats:
-        """Return ``X'LX``; where reading X once gives ``X'r`` as well, that is kept."""
+        """Return ``X'LX``, which is formed once; where reading X gives ``X'r`` as well, that is kept too."""
+        return self._matrix
+
+    @cached_property
+    def _matrix(self) -> Floats:
         blocks = self.graph.blocks
         if blocks is not None:
             system = None if "rhs" in self.__dict__ else self.design.gram_system(blocks, self.graph.pull)
@@ -346,17 +349,17 @@ class MinimisedObjective(QuadraticObjective):
         return np.asarray((matrix + matrix.T) / 2)
 
     def diagonal(self) -> Floats:
-        """Return its diagonal; entries that rounding makes negative are set to 0."""
-        lost = np.einsum("ij,ji->i", self._joined, self._shares)
-        return np.maximum(self._without(self._objective.diagonal() - lost), 0.0)
+        """Return an upper estimate of the diagonal: that of H."""
+        diagonal = self._objective.diagonal()
+        diagonal[self._columns] = 0.0
+        return diagonal
 
     def sizes(self) -> Floats | None:
-        """Return an upper estimate of the diagonal."""
+        """Return an upper estimate of the approximate diagonal."""
         sizes = self._objective.sizes()
-        return None if sizes is None else self._without(sizes)
-
-    def _without(self, diagonal: Floats) -> Floats:
-        return np.where(np.isin(np.arange(diagonal.size), self._columns), 0.0, diagonal)
+        if sizes is not None:
+            sizes[self._columns] = 0.0
+        return sizes
 
     def completed(self, coef: Floats) -> Floats:
         """Return the coefficients of all columns, given those of the others."""
@@ -451,16 +454,12 @@ def parts_of(objective: QuadraticObjective, n_rows: int | None = None) -> Iterat
         yield objective
         return
     design, pull = objective.design, objective.graph.pull
-    n_rows = part_rows(design) if n_rows is None else n_rows
+    if n_rows is None:  # of a part, of which many fit in memory
+        per_row = design.nnz / max(design.shape[0], 1)
+        n_rows = int(np.clip(_MOST_VALUES / max(per_row, 1.0), 1, _MOST_ROWS))
     is_whole = blocks.scale.size > 1 or blocks.coupling != "all" or design.shape[0] <= n_rows
     yield from (query_parts if is_whole else row_parts)(design, blocks, pull, n_rows)
     design.reads += 1
-
-
-def part_rows(design: Design) -> int:
-    """Return the number of rows of a part, of which many fit in memory."""
-    per_row = design.nnz / max(design.shape[0], 1)
-    return int(np.clip(_MOST_VALUES / max(per_row, 1.0), 1, _MOST_ROWS))
 
 
 def query_parts(design: Design, blocks: QueryBlocks, pull: Floats, n_rows: int) -> Iterator[BlockPart]:

@@ -11,8 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from typing import Protocol
+from functools import partial
 
 import numpy as np
 
@@ -56,13 +55,8 @@ _HOPELESS_RANGE = 99.0
 _LINEAR = 0.1
 
 
-class Solve(Protocol):
-    """Finds the minimum of one problem at an alpha, from wherever it starts."""
-
-    def __call__(self, alpha: float, *, start: Floats | None = None, title: str = "fitting") -> Solution:
-        """Find it; `title` is shown meanwhile."""
-
-
+# Finds the minimum of one problem: ``(alpha, *, start=None, title="fitting") -> Solution``.
+Solve = Callable[..., Solution]
 # Gets an output and the pairs that are trained on.
 Problems = Callable[[int, Pairs], Solve]
 
@@ -74,7 +68,6 @@ class PathSplit:
     solve: Solve
     scored: Design
     scorer: Scorer
-    share: float = 1.0
 
 
 @dataclass
@@ -131,7 +124,7 @@ class AlphaPath:
         self.tried[alpha], self.solutions[alpha] = np.array(errors), solutions
 
     def _mean(self, alpha: float) -> float:
-        return float(np.average(self.tried[alpha], weights=[split.share for split in self.splits]))
+        return float(np.average(self.tried[alpha], weights=[split.scorer.share for split in self.splits]))
 
     @property
     def is_hopeless(self) -> bool:
@@ -177,7 +170,7 @@ def squared_problems(fit: LeastSquares, problem: Problem) -> Problems:
     """Return the problems of least squares; there is nothing to start from."""
 
     def prepared(output: int, trained: Pairs) -> Solve:
-        objective = _Squares(problem.design, trained.graph(output))
+        objective = SquaredObjective(problem.design, trained.graph(output))
 
         def solve(alpha: float, **_: object) -> Solution:
             return replace(fit, alpha=alpha).solve(objective)
@@ -185,17 +178,6 @@ def squared_problems(fit: LeastSquares, problem: Problem) -> Problems:
         return solve
 
     return prepared
-
-
-class _Squares(SquaredObjective):
-    """An objective that forms its matrix once, for all alphas."""
-
-    @cached_property
-    def _matrix(self) -> Floats:
-        return super().matrix()
-
-    def matrix(self) -> Floats:
-        return self._matrix
 
 
 def paths_of(prepared: Problems, problem: Problem, plan: Plan, metric: Metric) -> list[AlphaPath]:
@@ -208,7 +190,7 @@ def paths_of(prepared: Problems, problem: Problem, plan: Plan, metric: Metric) -
             if fold not in scored:
                 own = design if scorer.rows is None else design.rows(scorer.rows)
                 scored[fold] = plan.eval_rows if plan.has_eval_set else own
-            splits.append(PathSplit(prepared(output, trained), scored[fold], scorer, scorer.share))
+            splits.append(PathSplit(prepared(output, trained), scored[fold], scorer))
         paths.append(AlphaPath(splits, None if plan.has_eval_set else prepared(output, pairs)))
     return paths
 
