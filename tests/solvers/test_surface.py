@@ -82,7 +82,7 @@ def test_residuals_are_the_true_ones():
         w = run.coefficients(0, alpha, 5)
         residual = np.linalg.norm(objective.rhs - objective.product(w) - alpha * w)
         relative = residual / np.linalg.norm(objective.rhs)
-        assert run._row_scores[0].residual[0, index] == pytest.approx(relative, rel=1e-6)
+        assert run.tables[0].residual[0, index] == pytest.approx(relative, rel=1e-6)
 
 
 def test_validation_scores_move_with_the_coefficients():
@@ -120,7 +120,7 @@ def test_folds_in_lockstep_equal_separate_fits(storage, queries, options, penalt
     run = coordinates.surface(scored, ALPHAS, tol=1e-12, max_iter=500)
     run.advance(Rule(steps=5))
     held_out = np.empty((ALPHAS.size, 60))
-    held_out[:, plan.held] = run._row_scores[0].scores
+    held_out[:, plan.held] = run.tables[0].scores
     for c in range(3):
         train = fold != c
         qid = None if problem.qid is None else problem.qid[train]

@@ -31,10 +31,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 import scipy.linalg
 
 from rankwise.arrays import Floats, Ints
@@ -109,14 +108,15 @@ class Table:
         """Add an iteration in which nothing moved."""
         self.errors.append(self.errors[-1])
 
-    def absorb(self, other: Table) -> None:
-        """Take over the alphas of another one, of the same rows after the same steps."""
+    def absorb(self, other: Self) -> Ints:
+        """Take over the alphas of another one, of the same rows after the same steps; return the order of all."""
         order = np.argsort(np.concatenate([self.alphas, other.alphas]))
         self.alphas = np.concatenate([self.alphas, other.alphas])[order]
         self.converged_at = np.concatenate([self.converged_at, other.converged_at])[order]
         self.errors = [
             np.concatenate([own, more])[order] for own, more in zip(self.errors, other.errors, strict=True)
         ]
+        return order
 
     def best_cell(self, candidates: Sequence[int] | None = None) -> Choice:
         """Return the cell of least error: of equals the earliest, then the largest alpha."""
@@ -136,6 +136,74 @@ class Table:
         ]
         least = min(cell.error for cell in cells)
         return [cell for cell in cells if cell.error <= least + EQUAL][-1]
+
+
+class RowTable(Table):
+    """A table, and the scores of some rows for every alpha, moved along as the Krylov spaces grow.
+
+    Parameters
+    ----------
+    row_column : (rows,) int64
+        The column that scores each row; rows of one column stand together.
+    n_columns : int
+    """
+
+    def __init__(self, alphas: Floats, tol: float, row_column: Ints, n_columns: int) -> None:
+        super().__init__(alphas, tol)
+        shape = (alphas.size, row_column.size)
+        self.scores = np.zeros(shape)
+        self._direction = np.zeros(shape)
+        bounds = np.searchsorted(row_column, np.arange(n_columns + 1))
+        self._rows = [slice(int(a), int(b)) for a, b in pairwise(bounds)]
+        self._pivot = np.ones((n_columns, alphas.size))
+        self._zeta = np.zeros((n_columns, alphas.size))
+        self.residual = np.ones((n_columns, alphas.size))  # ‖b - (H + αI)w‖ / ‖b‖
+
+    def move(self, space: Lanczos, step: int, row_scores: Floats) -> None:
+        """Take in a step that `space` has completed, in the scores of active alphas.
+
+        Parameters
+        ----------
+        step : int
+            From 1.
+        row_scores : (rows,) float64
+            The rows' inner products with the basis vectors of that step, each with its own column's.
+        """
+        active = self.n_active
+        a, beta_next = space.diagonal[step - 1], space.off_diagonal[step - 1]
+        beta = space.off_diagonal[step - 2] if step > 1 else np.zeros_like(a)
+        for column, rows in enumerate(self._rows):
+            pivot, zeta = self._pivot[column, :active], self._zeta[column, :active]
+            if step == 1:
+                pivot[:] = a[column] + self.alphas[:active]
+                zeta[:] = space.start_norm[column]
+            else:
+                ratio = beta[column] / pivot
+                pivot[:] = a[column] + self.alphas[:active] - ratio * beta[column]
+                zeta *= -ratio
+            # A pivot that is not positive is rounding after the column has ended: nothing is left to add.
+            usable = (pivot > 0) & (zeta != 0)
+            inverse = np.divide(1.0, pivot, out=np.zeros_like(pivot), where=usable)
+            zeta[~usable] = 0.0
+            pivot[~usable] = 1.0
+            direction = self._direction[:active, rows]
+            direction *= -beta[column]
+            direction += row_scores[rows]
+            direction *= inverse[:, None]
+            self.scores[:active, rows] += zeta[:, None] * direction
+            start = space.start_norm[column]
+            self.residual[column, :active] = (
+                beta_next[column] * np.abs(zeta * inverse) / start if start > 0 else 0.0
+            )
+
+    def absorb(self, other: Self) -> Ints:
+        order = super().absorb(other)
+        self.scores = np.concatenate([self.scores, other.scores])[order]
+        self._direction = np.concatenate([self._direction, other._direction])[order]
+        self._pivot = np.concatenate([self._pivot, other._pivot], axis=1)[:, order]
+        self._zeta = np.concatenate([self._zeta, other._zeta], axis=1)[:, order]
+        self.residual = np.concatenate([self.residual, other.residual], axis=1)[:, order]
+        return order
 
 
 class Rule(NamedTuple):
@@ -165,78 +233,6 @@ class Rule(NamedTuple):
             bool(table.errors) and len(table.errors) - table.best_cell(self.candidates).step >= self.patience
             for table in tables
         )
-
-
-class RowScores:
-    """The scores of some rows for every alpha, moved along as the Krylov spaces grow.
-
-    Parameters
-    ----------
-    alphas : (alphas,) float64
-        In increasing order.
-    row_column : (rows,) int64
-        The column that scores each row; rows of one column stand together.
-    n_columns : int
-    """
-
-    def __init__(self, alphas: Floats, row_column: npt.NDArray[np.int64], n_columns: int) -> None:
-        self.alphas = alphas
-        shape = (alphas.size, row_column.size)
-        self.scores = np.zeros(shape)
-        self._direction = np.zeros(shape)
-        bounds = np.searchsorted(row_column, np.arange(n_columns + 1))
-        self._rows = [slice(int(a), int(b)) for a, b in pairwise(bounds)]
-        self._pivot = np.ones((n_columns, alphas.size))
-        self._zeta = np.zeros((n_columns, alphas.size))
-        self.residual = np.ones((n_columns, alphas.size))  # ‖b - (H + αI)w‖ / ‖b‖
-
-    def move(self, space: Lanczos, step: int, row_scores: Floats, active: int) -> None:
-        """Take in a step that `space` has completed.
-
-        Parameters
-        ----------
-        step : int
-            From 1.
-        row_scores : (rows,) float64
-            The rows' inner products with the basis vectors of that step, each with its own column's.
-        active : int
-            The number of leading alphas that still move; the others have converged.
-        """
-        a, beta_next = space.diagonal[step - 1], space.off_diagonal[step - 1]
-        beta = space.off_diagonal[step - 2] if step > 1 else np.zeros_like(a)
-        for column, rows in enumerate(self._rows):
-            pivot, zeta = self._pivot[column, :active], self._zeta[column, :active]
-            if step == 1:
-                pivot[:] = a[column] + self.alphas[:active]
-                zeta[:] = space.start_norm[column]
-            else:
-                ratio = beta[column] / pivot
-                pivot[:] = a[column] + self.alphas[:active] - ratio * beta[column]
-                zeta *= -ratio
-            # A pivot that is not positive is rounding after the column has ended: nothing is left to add.
-            usable = (pivot > 0) & (zeta != 0)
-            inverse = np.divide(1.0, pivot, out=np.zeros_like(pivot), where=usable)
-            zeta[~usable] = 0.0
-            pivot[~usable] = 1.0
-            direction = self._direction[:active, rows]
-            direction *= -beta[column]
-            direction += row_scores[rows]
-            direction *= inverse[:, None]
-            self.scores[:active, rows] += zeta[:, None] * direction
-            start = space.start_norm[column]
-            self.residual[column, :active] = (
-                beta_next[column] * np.abs(zeta * inverse) / start if start > 0 else 0.0
-            )
-
-    def absorb(self, other: RowScores) -> None:
-        """Take over the alphas of another one, of the same rows after the same steps."""
-        order = np.argsort(np.concatenate([self.alphas, other.alphas]))
-        self.alphas = np.concatenate([self.alphas, other.alphas])[order]
-        self.scores = np.concatenate([self.scores, other.scores])[order]
-        self._direction = np.concatenate([self._direction, other._direction])[order]
-        self._pivot = np.concatenate([self._pivot, other._pivot], axis=1)[:, order]
-        self._zeta = np.concatenate([self._zeta, other._zeta], axis=1)[:, order]
-        self.residual = np.concatenate([self.residual, other.residual], axis=1)[:, order]
 
 
 @dataclass(frozen=True)
@@ -350,8 +346,8 @@ class Surface(ABC):
 
     def _start(self, alphas: Floats, *, keep_basis: bool) -> None:
         self.space = Lanczos(self._rhs, keep_basis=keep_basis)
-        self.tables = [Table(alphas, self._tol) for _ in self._row_columns]
-        self._begin(alphas)
+        self.tables = [self._table(output, alphas) for output in range(len(self._row_columns))]
+        self._values: list[list[Floats]] = []  # of the entries, by step, then by output
 
     @property
     def n_steps(self) -> int:
@@ -384,7 +380,11 @@ class Surface(ABC):
                 image, models, scores = self._multiply(self.space.vectors)
                 values = self._scored.values(models, scores, len(self.tables))
                 self.space.advance(image)
-                self._record_step(values)
+                self._values.append([np.array(own) for own in values])
+                for output, table in enumerate(self.tables):
+                    self._record(output, self.space.n_steps, table)
+                if not self._keeps_values:
+                    self._values[-1] = []
                 if progress.is_shown:
                     self._show(progress, metric)
         return True
@@ -415,9 +415,30 @@ class Surface(ABC):
         """Return the models of an alpha after every step, (steps, features)."""
         return np.array([self.coefficients(column, alpha, step) for step in range(1, self.n_steps + 1)])
 
-    @abstractmethod
     def widen(self, alphas: Floats) -> None:
         """Add alphas to the tables, as if they had been there from the start; needs `widens`."""
+        for output, table in enumerate(self.tables):
+            added = self._table(output, alphas)
+            for step in range(1, self.space.n_steps + 1):
+                self._record(output, step, added)
+            table.absorb(added)
+
+    def _record(self, output: int, step: int, table: Table) -> None:
+        """Score an output after some steps."""
+        if table.n_active == 0:
+            table.repeat()
+        else:
+            scores, residual = self._scores(output, step, table)
+            table.record(self._scored.errors(output, scores), residual)
+
+    @property
+    def _keeps_values(self) -> bool:
+        """Whether the values of earlier steps are needed."""
+        return self.widens
+
+    def _table(self, output: int, alphas: Floats) -> Table:
+        """Return the empty table of an output."""
+        return Table(alphas, self._tol)
 
     @abstractmethod
     def _multiply(self, vectors: Floats) -> tuple[Floats, Floats, Floats | None]:
@@ -432,12 +453,8 @@ class Surface(ABC):
         """Return the coefficients that a solution of a column stands for."""
 
     @abstractmethod
-    def _begin(self, alphas: Floats) -> None:
-        """Prepare for the first step."""
-
-    @abstractmethod
-    def _record_step(self, values: Sequence[Floats]) -> None:
-        """Record a step of the space in every table."""
+    def _scores(self, output: int, step: int, table: Any) -> tuple[Floats, Floats]:
+        """Return the scores of an output's entries after a step, (active alphas, entries), and all residuals."""
 
     @abstractmethod
     def _weights(self, column: int, alpha: float, steps: int) -> Floats:
@@ -504,58 +521,36 @@ class ColumnSurface(Surface):
     def _model(self, column: int, solution: Floats) -> Floats:
         return solution if self._units is None else solution * self._units
 
-    def _begin(self, alphas: Floats) -> None:
-        self._kept: list[Sequence[Floats]] | None = [] if self.widens else None
-        columns = self.space.n_columns
-        self._row_scores = [RowScores(alphas, row_column, columns) for row_column in self._row_columns]
+    def _table(self, output: int, alphas: Floats) -> RowTable:
+        return RowTable(alphas, self._tol, self._row_columns[output], self.space.n_columns)
 
     def _weights(self, column: int, alpha: float, steps: int) -> Floats:
         return self.space.projected_solution(column, alpha, steps)
 
-    def widen(self, alphas: Floats) -> None:
-        assert self._kept is not None
-        for output, (row_scores, table) in enumerate(zip(self._row_scores, self.tables, strict=True)):
-            others = RowScores(alphas, self._row_columns[output], self.space.n_columns)
-            added = Table(alphas, table.tol)
-            for step, values in enumerate(self._kept, 1):
-                self._record(output, step, values[output], others, added)
-            row_scores.absorb(others)
-            table.absorb(added)
-
-    def _record_step(self, values: Sequence[Floats]) -> None:
-        if self._kept is not None:
-            self._kept.append([np.array(own) for own in values])
-        for output, (row_scores, table) in enumerate(zip(self._row_scores, self.tables, strict=True)):
-            self._record(output, self.space.n_steps, values[output], row_scores, table)
-
-    def _record(self, output: int, step: int, values: Floats, row_scores: RowScores, table: Table) -> None:
-        active = table.n_active
-        if active == 0:
-            table.repeat()
-            return
-        row_scores.move(self.space, step, values, active)
-        residual = row_scores.residual
+    def _scores(self, output: int, step: int, table: RowTable) -> tuple[Floats, Floats]:
+        table.move(self.space, step, self._values[step - 1][output])
+        active, residual = table.n_active, table.residual
         if (residual[:, :active] <= table.tol).any() and self._column_sizes is not None:
-            residual = np.maximum(residual, self._without_units(self._column_sizes, row_scores, step))
-        table.record(self._scored.errors(output, row_scores.scores[:active]), residual)
+            residual = np.maximum(residual, self._without_units(self._column_sizes, table, step))
+        return table.scores[:active], residual
 
     @cached_property
     def _column_sizes(self) -> Floats | None:
         """The column scales in which residuals are measured; None where columns have similar scales."""
         sizes = self._objective.sizes()
         sizes = sizes if self._units is None else sizes * self._units**2
-        return sizes if differ_in_scale(sizes, float(self._row_scores[0].alphas[0])) else None
+        return sizes if differ_in_scale(sizes, float(self.tables[0].alphas[0])) else None
 
-    def _without_units(self, sizes: Floats, row_scores: RowScores, step: int) -> Floats:
+    def _without_units(self, sizes: Floats, table: RowTable, step: int) -> Floats:
         """Return the relative residuals in the norm of ``(diag(H) + α)^-1``, (columns, alphas)."""
         if step < self.space.n_steps:
-            return np.full_like(row_scores.residual, np.inf)  # the direction is gone; a later step will tell
-        found = np.zeros_like(row_scores.residual)
-        for position, alpha in enumerate(row_scores.alphas):
+            return np.full_like(table.residual, np.inf)  # the direction is gone; a later step will tell
+        found = np.zeros_like(table.residual)
+        for position, alpha in enumerate(table.alphas):
             scale = unit_free(sizes, float(alpha))[:, None]
             whole, left = column_norms(scale * self._rhs), column_norms(scale * self.space.vectors)
             units = np.divide(self.space.start_norm, whole, out=np.zeros_like(whole), where=whole > 0)
-            found[:, position] = row_scores.residual[:, position] * left * units
+            found[:, position] = table.residual[:, position] * left * units
         return found
 
 
@@ -626,8 +621,9 @@ class DualSurface(Surface):
     def _model(self, column: int, solution: Floats) -> Floats:
         return self._factor.model(column, solution)
 
-    def _begin(self, alphas: Floats) -> None:
-        self._values: list[list[Floats]] = [[] for _ in self._row_columns]  # by output, then by step
+    @property
+    def _keeps_values(self) -> bool:
+        return True
 
     @property
     def extremes(self) -> tuple[float, float]:
@@ -647,34 +643,17 @@ class DualSurface(Surface):
     def _weights(self, column: int, alpha: float, steps: int) -> Floats:
         return self._solved(column, np.array([alpha]), steps)[0][:, 0]
 
-    def _record_step(self, values: Sequence[Floats]) -> None:
-        for output, table in enumerate(self.tables):
-            self._values[output].append(values[output])
-            self._record(output, self.space.n_steps, table)
-
-    def widen(self, alphas: Floats) -> None:
-        for output, table in enumerate(self.tables):
-            added = Table(alphas, table.tol)
-            for step in range(1, self.space.n_steps + 1):
-                self._record(output, step, added)
-            table.absorb(added)
-
-    def _record(self, output: int, steps: int, table: Table) -> None:
-        """Score an output after some steps."""
-        active = table.n_active
-        if active == 0:
-            table.repeat()
-            return
+    def _scores(self, output: int, step: int, table: Table) -> tuple[Floats, Floats]:
         # Entries of an output are scored by its own column, or by the column of their fold.
         row_column = self._row_columns[output]
         columns = np.unique(row_column) if row_column.size else np.array([output])
-        solved = [self._solved(column, table.alphas, steps) for column in columns]
-        kept = np.array(self._values[output][:steps])
+        solved = [self._solved(column, table.alphas, step) for column in columns]
+        values, active = np.array([kept[output] for kept in self._values[:step]]), table.n_active
         scores = np.empty((active, row_column.size))
         for column, (weights, _) in zip(columns, solved, strict=True):
             rows = row_column == column
-            scores[:, rows] = weights[:, :active].T @ kept[:, rows]
-        table.record(self._scored.errors(output, scores), np.array([found for _, found in solved]))
+            scores[:, rows] = weights[:, :active].T @ values[:, rows]
+        return scores, np.array([found for _, found in solved])
 
 
 Coordinates = ColumnCoordinates | DualCoordinates
