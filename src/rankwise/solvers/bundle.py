@@ -47,33 +47,25 @@ _ROUNDING = 1e-16
 _STEPS_A_COORDINATE = 20
 
 
-def minimise_on_simplex(
-    H: Floats, b: Floats, start: Floats | None = None, tol: float | None = None
-) -> Floats:
-    """Return the minimiser.
+def minimise_on_simplex(H: Floats, b: Floats, start: Floats) -> Floats:
+    """Return the minimiser, near rounding.
 
     Parameters
     ----------
     H : (k, k) float64
         Symmetric, positive semidefinite.
     b : (k,) float64
-    start : (k,) float64, optional
+    start : (k,) float64
         A point of the simplex.
-    tol : float, optional
-        Stop when the value is proved to be within this of the minimum; by default near rounding.
     """
-    size = b.size
     # Shifting b by a constant and scaling both change nothing: Σx = 1.
-    offset = float(b.max(initial=0.0)) if size else 0.0
-    unit = max(float(np.max(np.diagonal(H), initial=0.0)), float(np.ptp(b)) if size else 0.0)
+    unit = max(float(np.diagonal(H).max()), float(np.ptp(b)))
     if unit <= 0 or not np.isfinite(unit):  # nothing to decide, or an overflow before
-        return np.full(size, 1.0 / size) if start is None else start
-    H, b = H / unit, (b - offset) / unit
-    target = _RELATIVE_GAP if tol is None else max(tol / unit, _RELATIVE_GAP)
-    x = _vertex(H, b) if start is None else start.copy()
+        return start
+    H, b, x = H / unit, (b - b.max()) / unit, start
     is_free = x > 0
     best, best_gap, lowest, stale = x, np.inf, np.inf, 0
-    for _ in range(_STEPS_A_COORDINATE * size + 100):
+    for _ in range(_STEPS_A_COORDINATE * b.size + 100):
         free = np.flatnonzero(is_free)
         gradient = H @ x - b
         # On a face's minimum the gradient is constant: without that constant, repeated steps refine each other.
@@ -94,16 +86,10 @@ def minimise_on_simplex(
         lowest = min(lowest, value)
         if gap < best_gap:
             best, best_gap = x, gap
-        if gap <= target or stale >= _SIMPLEX_PATIENCE:
+        if gap <= _RELATIVE_GAP or stale >= _SIMPLEX_PATIENCE:
             break
         is_free[int(np.argmin(gradient))] = True  # where the gap is widest; it may be free already
     return best
-
-
-def _vertex(H: Floats, b: Floats) -> Floats:
-    x = np.zeros(b.size)
-    x[int(np.argmin(np.diagonal(H) / 2 - b))] = 1.0
-    return x
 
 
 def _face_step(H: Floats, gradient: Floats, free: npt.NDArray[np.int64]) -> Floats:
