@@ -72,7 +72,7 @@ class HoldOut(ABC):
 
     @property
     def rank(self) -> int:
-        """The size of the systems of `without`."""
+        """The number of coordinates, and of rows in the largest system of `without`."""
         return int(self.values.size)
 
     @abstractmethod
@@ -83,9 +83,9 @@ class HoldOut(ABC):
     def centred(self, direction: Floats) -> Self:
         """Return the decomposition of ``M - uu'``, for the unit vector u that the factor sends to zero."""
 
-    @abstractmethod
     def without(self, rows: Rows, alphas: Floats, residual: Floats) -> Floats:
-        """Return ``M_UU^-1 e_U`` by a system of the size of the rank, (alphas, rows, outputs)."""
+        """Return ``M_UU^-1 e_U``, (alphas, rows, outputs)."""
+        return np.asarray(np.linalg.solve(self.inside(rows, alphas), residual))
 
     def of_rows(self, rows: Rows) -> Self:
         """Return the same for some rows, where the others weigh nothing and so have neither pairs nor leverage."""
@@ -170,7 +170,9 @@ class PrimalHoldOut(HoldOut):
         return np.divide(1.0, shifted, out=np.zeros_like(shifted), where=~is_lost)
 
     def without(self, rows: Rows, alphas: Floats, residual: Floats) -> Floats:
-        """Return ``M_UU^-1 e_U`` by Woodbury: these are the normal equations of the other rows."""
+        """Return ``M_UU^-1 e_U``, of large groups by Woodbury: these are the normal equations of the other rows."""
+        if rows.size <= self.rank:
+            return super().without(rows, alphas, residual)
         own = self.coordinates[rows]
         # Divided by the roots of what stands on the diagonal: neither large columns nor small ones are to be lost.
         root = np.sqrt(self.shrinkage(alphas))[:, :, None]
@@ -204,10 +206,6 @@ class DualHoldOut(HoldOut):
     def centred(self, direction: Floats) -> DualHoldOut:
         """Project the direction out: subtracting it later would leave its rounding errors."""
         return replace(self, coordinates=self.coordinates - np.outer(direction, direction @ self.coordinates))
-
-    def without(self, rows: Rows, alphas: Floats, residual: Floats) -> Floats:
-        """Return ``M_UU^-1 e_U``; no group is larger than the rank."""
-        return np.asarray(np.linalg.solve(self.inside(rows, alphas), residual))
 
 
 def groups_of(codes: npt.NDArray[np.integer]) -> list[Rows]:
@@ -248,11 +246,15 @@ def held_out_residuals(
     out = np.full_like(residual, np.nan)
 
     def leave_out(rows: Rows) -> None:
-        is_large = rows.size > decomposition.rank
         # A large group has one matrix for all alphas of a batch: batches of one would make it for every alpha.
-        for some in _batches(alphas.size, decomposition.rank**2 if is_large else rows.size**2):
-            own = residual[some][:, rows]
-            out[some, rows] = _without(decomposition, rows, alphas[some], own, is_large=is_large)
+        for some in _batches(alphas.size, min(rows.size, decomposition.rank) ** 2):
+            try:
+                out[some, rows] = decomposition.without(rows, alphas[some], residual[some][:, rows])
+            except np.linalg.LinAlgError as error:
+                raise InvalidInputError(
+                    "The alphas vanish by rounding beside columns as large as these.",
+                    "scale the columns, for example with sklearn.preprocessing.StandardScaler, or use larger alphas.",
+                ) from error
 
     def leave_out_batch(batch: Sequence[Rows]) -> None:
         assert isinstance(decomposition, PrimalHoldOut)
@@ -276,20 +278,6 @@ def held_out_residuals(
         else:
             _share_out(leave_out, groups, n_threads)
     return out
-
-
-def _without(
-    decomposition: HoldOut, rows: Rows, alphas: Floats, residual: Floats, *, is_large: bool
-) -> Floats:
-    try:
-        if is_large:
-            return decomposition.without(rows, alphas, residual)
-        return np.asarray(np.linalg.solve(decomposition.inside(rows, alphas), residual))
-    except np.linalg.LinAlgError as error:
-        raise InvalidInputError(
-            "The alphas vanish by rounding beside columns as large as these.",
-            "scale the columns, for example with sklearn.preprocessing.StandardScaler, or use larger alphas.",
-        ) from error
 
 
 def _share_out(work: Callable[[Task], None], tasks: Sequence[Task], n_threads: int) -> None:
