@@ -14,6 +14,7 @@ from rankwise.losses import LOSSES
 from rankwise.objectives import (
     MarginObjective,
     MatrixQuadratic,
+    MinimisedObjective,
     ScaledObjective,
     SquaredObjective,
     parts_of,
@@ -126,6 +127,31 @@ def test_other_coordinates(outputs):
     if outputs is None:
         check_point(moved, S @ H @ S, S @ (b - pulled))
         check_point(ScaledObjective(whole, scale), S @ H @ S, S @ b)
+
+
+@pytest.mark.parametrize("is_singular", [False, True])
+@pytest.mark.parametrize("outputs", [None, 2])
+def test_some_columns_at_their_best(is_singular, outputs):
+    problem = make_problem(4, features=5)
+    if is_singular:
+        problem.X[:, 3] = 2 * problem.X[:, 1]
+    H, b = explicit(problem)
+    b = b if outputs is None else np.column_stack([b, 2 * b])
+    taken, others = np.array([1, 3]), np.array([0, 2, 4])
+    inverse = np.linalg.pinv(H[np.ix_(taken, taken)], hermitian=True)
+    left, b_left = H - H[:, taken] @ inverse @ H[taken], b - H[:, taken] @ inverse @ b[taken]
+    found = MinimisedObjective(MatrixQuadratic(H, b), taken)
+    np.testing.assert_allclose(found.matrix(), left, atol=1e-9)
+    np.testing.assert_allclose(found.rhs, b_left, atol=1e-9)
+    v = np.zeros(b.shape)
+    v[others] = RNG.normal(size=v[others].shape)
+    np.testing.assert_allclose(found.product(v), left @ v, atol=1e-9)
+    for estimate in (found.diagonal(), found.sizes()):
+        assert (estimate >= np.diag(left) - 1e-9).all()
+        np.testing.assert_array_equal(estimate[taken], 0.0)
+    whole = found.completed(v)
+    np.testing.assert_array_equal(whole[others], v[others])
+    np.testing.assert_allclose((H @ whole - b)[taken], 0.0, atol=1e-9)  # they can do no better
 
 
 def test_scales_of_a_prior():
