@@ -33,12 +33,13 @@ With ``w = w₀ + s u``, a penalty on ``‖u‖²`` keeps w near w₀, in units 
 other objective, and its certificates hold.
 
 A quadratic objective is the sum of parts that are read one after the other: blocks of whole queries. One large ranking
-has no smaller queries, but where ties are compared too it can be cut between any two rows. With ``x̄`` the mean of all
-rows, ``x̄_B`` that of a block and ``n_B`` the weight of the block,
+has no smaller queries, but where ties are compared too it can be cut between any two rows. With ``N`` and ``n`` the
+weights of the rows so far and of the next ones,
 
-    scatter of all = sum over blocks of  scatter of the block + n_B δδ'      δ = x̄_B - x̄
+    scatter of all = scatter of the rows so far + scatter of the next ones + N n / (N + n) · δδ'
 
-So a block of rows is a query of its own plus one term, and the parts add up to the whole exactly, in any order.
+with ``δ`` the difference of their means, and likewise for the labels. So a block of rows is a query of its own plus one
+pair between two means, and the parts add up to the whole exactly, in any order.
 
 A solver declares which one it minimises: a `QuadraticObjective`, or the `MarginObjective` of a loss with margins.
 """
@@ -399,35 +400,28 @@ def prior_scale(objective: QuadraticObjective, power: float) -> Floats:
 
 
 class BlockPart(QuadraticObjective):
-    """``X_B'L_B X_B`` of a block of rows, and the term that joins a block of one ranking to the other rows.
+    """``X_B'L_B X_B`` of a block of rows, and the term that joins a block of one ranking to the rows before it.
 
     Parameters
     ----------
     design, blocks : Design and QueryBlocks
         The block's rows, and the pairs among them.
     pull : (rows,) or (rows, outputs) float64
-    centre : (features,) float64
-        The mean of all rows of the ranking; not needed where pulls sum to zero.
-    join : (features,) float64
-        The difference between that and the mean of the block, times the root of its weight.
+    join : (features,) and (outputs,) float64, optional
+        The differences of the means of rows and of labels, times the root of their weight.
     """
 
     def __init__(
-        self,
-        design: Design,
-        blocks: QueryBlocks,
-        pull: Floats,
-        centre: Floats | float = 0.0,
-        join: Floats | None = None,
+        self, design: Design, blocks: QueryBlocks, pull: Floats, join: tuple[Floats, Floats] | None = None
     ) -> None:
         self.design, self.blocks, self._pull = design, blocks, pull
-        self._centre, self._join = centre, np.zeros(design.shape[1]) if join is None else join
+        nothing = np.zeros(design.shape[1]), np.zeros(pull.shape[1:])
+        self._join, self._label_join = nothing if join is None else join
 
     @cached_property
     def rhs(self) -> Floats:
-        """``(X_B - 1c')'r_B``."""
-        shifted = np.multiply.outer(self._centre, self._pull.sum(axis=0))
-        return np.asarray(self.design.tdot(self._pull) - shifted)
+        """``X_B'r_B``."""
+        return np.asarray(self.design.tdot(self._pull) + np.multiply.outer(self._join, self._label_join))
 
     def _product(self, v: Floats) -> Floats:
         """Apply ``X_B'L_B X_B``: the block is read twice, while it is in memory."""
@@ -483,15 +477,19 @@ def query_parts(design: Design, blocks: QueryBlocks, pull: Floats, n_rows: int) 
 
 
 def row_parts(design: Design, blocks: QueryBlocks, pull: Floats, n_rows: int) -> Iterator[BlockPart]:
-    """Cut one ranking, in which ties are compared too, between rows; one read more finds the mean of all rows."""
+    """Cut one ranking, in which ties are compared too, between rows."""
     degree, weight = float(blocks.degree[0]), np.ones(design.shape[0])
     if blocks.row_weight is not None:
         weight[blocks.order] = blocks.row_weight
-    centre = design.tdot(weight / (weight.sum() or 1.0))
+    # L is a centering times the degree, so labels that pull like this can be read off.
+    labels = np.divide(pull.T, degree * weight, out=np.zeros_like(pull.T), where=degree * weight > 0).T
+    before, mean, label_mean = 0.0, np.zeros(design.shape[1]), np.zeros(pull.shape[1:])
     for first in range(0, design.shape[0], n_rows):
         rows = slice(first, min(first + n_rows, design.shape[0]))
         part, own = design.rows(rows), weight[rows]
         total = float(own.sum())
+        share = own / (total or 1.0)
+        gap, label_gap = part.tdot(share) - mean, share @ labels[rows] - label_mean
         whole = np.array([0, own.size], dtype=np.int64)
         pairs = QueryBlocks(
             order=np.arange(own.size, dtype=np.int64),
@@ -503,8 +501,11 @@ def row_parts(design: Design, blocks: QueryBlocks, pull: Floats, n_rows: int) ->
             coupling="all",
             row_weight=None if blocks.row_weight is None else own,
         )
-        join = sqrt(degree * total) * (part.tdot(own / (total or 1.0)) - centre)
-        yield BlockPart(part, pairs, pull[rows], centre, join)
+        moved = total / (before + total) if total > 0 else 0.0
+        root = sqrt(degree * before * moved)
+        local = laplacian(pairs, np.ascontiguousarray(labels[rows]), n_threads=part.n_threads)
+        yield BlockPart(part, pairs, local, (root * gap, root * label_gap))
+        before, mean, label_mean = before + total, mean + moved * gap, label_mean + moved * label_gap
 
 
 @dataclass(frozen=True)
