@@ -6,8 +6,8 @@ asks for the step u that minimises
     loss of the block at w + u   +   u'(D + αI)u
 
 by a few iterations of conjugate gradients on the block in memory. No step size is needed: the curvature of the block
-is exact, and the remembered curvature limits the step. Blocks are whole queries, or rows of one ranking and
-the distance of their mean from that of all rows (`rankwise.objectives`).
+is exact, and the remembered curvature limits the step. Blocks are whole queries, or rows of one ranking joined by
+their running means (`rankwise.objectives`).
 
 The choice was made by measurement: after one read of rows like RCV1 it was closer to
 the minimum than block dual coordinate ascent, which forgets the past but for αI, and than averaged stochastic
