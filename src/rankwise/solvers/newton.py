@@ -160,7 +160,9 @@ def solve_linear_limit(objective: MarginObjective, rule: StoppingRule, gradient:
 
 
 _MAX_ITER = 1000
-_FORCING = 0.3  # Newton's equation is solved to this share of the gradient
+# Newton's equation is solved to this share of the gradient, or better once little remains: the gap then falls faster
+# from step to step, and ends well below a tight tolerance. Down to 1e-3 it takes no more reads.
+_FORCING = 0.3
 _ROUNDING = 4 * np.finfo(np.float64).eps  # share of the value below which a decrease cannot be seen
 _STEADY = 0.9  # share of the gradient that may remain after a step whose decrease cannot be seen
 
@@ -206,7 +208,7 @@ def minimise_by_newton(
             partial(_product, objective, point, alpha),
             gradient,
             preconditioner.solve,
-            forcing=_FORCING,
+            forcing=min(_FORCING, (gap / (gap + decrease)) ** 0.25),  # the gap falls as the gradient's square
             most=preconditioner.n_plain,
         )
         slope, curved = float(step.step @ gradient), float(step.step @ (-gradient - step.residual))
