@@ -7,7 +7,6 @@ from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -17,7 +16,16 @@ from rankwise.data.containers import as_array
 from rankwise.data.validation import check_alphas, check_precomputed, read_seed
 from rankwise.design import DenseDesign, Design, whole_entries
 from rankwise.estimators.base import Ranker, require_finite, say
-from rankwise.estimators.parameters import POSITIVE, SPLITTERS, estimator, one_of, parameter
+from rankwise.estimators.parameters import (
+    COUNT,
+    NOT_NEGATIVE,
+    POSITIVE,
+    SPLITTERS,
+    BaseEstimator,
+    estimator,
+    one_of,
+    parameter,
+)
 from rankwise.estimators.rank_rls import RankRLS, RankRLSCV, SquaresMixin
 from rankwise.estimators.rank_svm import MARGIN_GRID, MarginMixin, RankSVM, RankSVMCV
 from rankwise.exceptions import InvalidInputError
@@ -40,7 +48,7 @@ from rankwise.solvers.choose import SOLVERS
 
 
 @estimator()
-class KernelMixin(BaseEstimator):  # type: ignore[misc]
+class KernelMixin(BaseEstimator):
     """Adds a kernel, its reduced set, and scores that are kernel values times `dual_coef_`."""
 
     _coefficients = "dual_coef_"
@@ -51,7 +59,7 @@ class KernelMixin(BaseEstimator):  # type: ignore[misc]
     gamma: str | float = "scale"
     kernel_params: Mapping[str, object] | None = parameter(Mapping, None, default=None)
     basis: Basis = None
-    memory_limit: int | None = None
+    memory_limit: int | None = parameter(COUNT, None, default=None)
 
     dual_coef_: Floats = field(init=False)
     X_fit_: Matrix | None = field(init=False)
@@ -126,7 +134,7 @@ class KernelMixin(BaseEstimator):  # type: ignore[misc]
         return solver
 
     def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         return tags
 
@@ -200,7 +208,7 @@ class KernelRankRLS(KernelMixin, SquaresMixin, Ranker):
     True
     """
 
-    alpha: float = 1.0
+    alpha: float = parameter(NOT_NEGATIVE, default=1.0)
     solver: str = one_of(SOLVERS, default="auto")
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
@@ -235,7 +243,7 @@ class KernelRankRLSCV(KernelMixin, SquaresMixin, Ranker):
         else makes 10 folds; where leave-pair-out has no closed form, or not at a fair price, `cv_` says so.
     averaging, scoring
         As in `RankRLSCV`; leave-pair-out takes metrics that count pairs.
-    kernel_params, basis, query_weight, memory_limit, random_state, n_threads
+    kernel_params, basis, query_weight
         As in `KernelRankRLS`.
     ties, cost
         As in `KernelRankRLS`. Leave-pair-out has no closed form with ties left out or ``cost="relative"``.
@@ -246,8 +254,12 @@ class KernelRankRLSCV(KernelMixin, SquaresMixin, Ranker):
         `RankRLSCV`. It takes no `basis`. "auto" is "cg" for operators only.
     method : {"auto", "hybrid", "tikhonov", "early-stopping"}, default="auto"
         As in `RankRLSCV`, for ``solver="cg"``; "auto" is "hybrid" there and else "tikhonov".
+    memory_limit
+        As in `KernelRankRLS`.
     patience, tol, max_iter
         As in `RankRLSCV`, for ``solver="cg"``.
+    random_state, n_threads
+        As in `KernelRankRLS`.
 
     Attributes
     ----------
@@ -285,7 +297,7 @@ class KernelRankRLSCV(KernelMixin, SquaresMixin, Ranker):
     gamma: Any = "scale"  # or a list
     solver: str = one_of(("eigen", "cg"), default="auto")
     method: str = one_of(METHODS, default="auto")
-    patience: int = 10
+    patience: int = parameter(COUNT, default=10)
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Choose alpha under every gamma, and keep the best."""
@@ -366,14 +378,16 @@ class KernelRankSVM(MarginMixin, KernelMixin, Ranker):
     ----------
     kernel
         As in `KernelRankRLS`; a precomputed one must be a matrix.
-    gamma, kernel_params, memory_limit, random_state, n_threads
+    gamma, kernel_params
         As in `KernelRankRLS`.
-    basis
-        As in `KernelRankRLS`. Without it all rows are one, which takes memory of a few matrices of rows × rows.
     alpha : float, default=1e-4
         The penalty, positive; larger is simpler.
+    basis
+        As in `KernelRankRLS`. Without it all rows are one, which takes memory of a few matrices of rows × rows.
     loss, query_weight, solver, tol, max_iter
         As in `RankSVM`.
+    memory_limit, random_state, n_threads
+        As in `KernelRankRLS`.
 
     Attributes
     ----------
@@ -417,18 +431,26 @@ class KernelRankSVMCV(MarginMixin, KernelMixin, Ranker):
 
     Parameters
     ----------
-    kernel, kernel_params, memory_limit, n_threads
+    kernel
         As in `KernelRankSVM`.
-    gamma, basis
-        As in `KernelRankSVM`. It is that of all rows, in every fold.
     alphas : array-like, default=1e-1, 1e-2, ..., 1e-6
         The grid; the default one goes on beyond its ends as in `RankRLSCV`.
+    gamma
+        As in `KernelRankSVM`. It is that of all rows, in every fold.
     cv, scoring
         As in `RankSVMCV`.
-    random_state : int, RandomState, Generator or None, default=0
-        Seed of the folds and of the choice of the reduced set.
+    kernel_params
+        As in `KernelRankSVM`.
+    basis
+        As in `KernelRankSVM`. It is that of all rows, in every fold.
     loss, query_weight, solver, tol, max_iter
         As in `RankSVM`.
+    memory_limit
+        As in `KernelRankSVM`.
+    random_state : int, RandomState, Generator or None, default=0
+        Seed of the folds and of the choice of the reduced set.
+    n_threads
+        As in `KernelRankSVM`.
 
     Attributes
     ----------

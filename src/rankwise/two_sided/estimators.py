@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -17,7 +16,15 @@ from sklearn.utils.validation import check_is_fitted
 from rankwise.arrays import ArrayLike, Floats, Ints, MatrixLike, RandomSource
 from rankwise.data.queries import ranks_inside
 from rankwise.data.validation import check_alphas
-from rankwise.estimators.parameters import POSITIVE, check_parameters, estimator, one_of, parameter
+from rankwise.estimators.parameters import (
+    COUNT,
+    POSITIVE,
+    BaseEstimator,
+    check_parameters,
+    estimator,
+    one_of,
+    parameter,
+)
 from rankwise.exceptions import InvalidInputError, NoPairsError, caller_level
 from rankwise.metrics import Metric, bootstrap_mean, get_metric
 from rankwise.runtime.progress import ShareProgress
@@ -50,7 +57,7 @@ class _Problem(NamedTuple):
 
 
 @estimator()
-class _TwoSided(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class _TwoSided(BaseEstimator):
     """Reading, prediction and ranking."""
 
     ranked: str = one_of(("rows", "both"), default="columns")
@@ -189,7 +196,7 @@ class TwoSidedRankRLS(_TwoSided):
     """
 
     alpha: float = parameter(POSITIVE, default=1.0, kw_only=False)
-    max_iter: int = 500
+    max_iter: int = parameter(COUNT, default=500)
 
     def fit(self, rows: MatrixLike, columns: MatrixLike | None, Y: MatrixLike) -> Self:
         """Learn from a table.
@@ -288,7 +295,7 @@ class TwoSidedRankRLSCV(_TwoSided):
     alphas: ArrayLike = parameter(default=POWERS_OF_TWO, kw_only=False)
     cv: str | tuple[Any, ...] = parameter(StrOptions(set(_KINDS)), tuple, default="leave-row-out")
     scoring: str | Metric = parameter(str, Metric, default="pairwise_error")
-    max_iter: int = 100
+    max_iter: int = parameter(COUNT, default=100)
     random_state: RandomSource = parameter("random_state", default=0)
 
     def fit(self, rows: MatrixLike, columns: MatrixLike | None, Y: MatrixLike) -> Self:
