@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from numbers import Integral
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import ArrayLike, Floats, Ints, MatrixLike, RandomSource
 from rankwise.data.queries import ranks_inside
 from rankwise.data.validation import check_alphas
+from rankwise.estimators.base import say
 from rankwise.estimators.parameters import (
     COUNT,
     POSITIVE,
@@ -25,7 +24,8 @@ from rankwise.estimators.parameters import (
     one_of,
     parameter,
 )
-from rankwise.exceptions import InvalidInputError, NoPairsError, caller_level
+from rankwise.exceptions import InvalidInputError, NoPairsError
+from rankwise.fitting.notices import Notice
 from rankwise.metrics import Metric, bootstrap_mean, get_metric
 from rankwise.runtime.progress import ShareProgress
 from rankwise.selection.grids import POWERS_OF_TWO
@@ -223,10 +223,7 @@ class TwoSidedRankRLS(_TwoSided):
             for _ in run.steps(alpha, self.tol):
                 progress.reach(run.n_steps / run.max_iter)
         if run.residual(alpha) > self.tol:
-            _warn(
-                f"{run.n_steps} iterations did not reach tol={self.tol:g}. Hint: raise max_iter.",
-                ConvergenceWarning,
-            )
+            say([Notice(f"{run.n_steps} iterations did not reach tol={self.tol:g}", "raise max_iter")])
         self.n_iter_ = run.n_steps
         self._keep(problem, run.model(alpha))
         return self
@@ -332,7 +329,7 @@ class TwoSidedRankRLSCV(_TwoSided):
         if cv in {"leave-both-out", "leave-column-out"} and m > _LARGE:
             taken = m * (10.0 * m**3 + n_alphas * 4.0 * n * m * (n + m)) / _SPEED
             needs = f"{m:,} decompositions, about {taken:,.0f} s and {n * m * n_alphas / 2**27:.1f} GiB"
-            _warn(f"{self.cv} takes {needs}. Hint: {folds}", UserWarning)
+            say([Notice(f"{self.cv} takes {needs}", folds.removesuffix("."), UserWarning)])
         with ShareProgress("choosing alpha", str(self.cv)) as progress:
             values = held_out_values(table, cv, metric, self.alphas_, progress.reach)
         counted = ~np.isnan(values[0])
@@ -382,7 +379,3 @@ class TwoSidedRankRLSCV(_TwoSided):
         """Return the place of the best value; of equally good ones the last, whose alpha is the largest."""
         errors = -values if metric.greater_is_better else values
         return int(np.flatnonzero(errors <= errors.min() + _EQUAL)[-1])
-
-
-def _warn(text: str, kind: type[Warning]) -> None:
-    warnings.warn(text, kind, stacklevel=caller_level())

@@ -132,17 +132,6 @@ class Run:
     def _theta(self, vector: Floats) -> Floats:
         return vector.reshape(self._shape) if self.is_primal else self._gathered(vector)
 
-    def step(self) -> Floats | None:
-        """Take one step, and return θ of the new basis vector; None once there are no more."""
-        vector = self._lanczos.vectors[:, 0]
-        if self.n_steps == self.max_iter or not vector.any():
-            return None
-        theta = self._theta(vector)
-        scores = self._centred(known_scores(self.rows, theta, self.columns, self.edges))
-        image = self._gathered(scores).ravel() if self.is_primal else scores
-        self._lanczos.advance(image[:, None])
-        return theta
-
     def weights(self, alphas: Floats, steps: int) -> Floats:
         """Return the coefficients of the first basis vectors, (steps, alphas)."""
         if steps == 0:
@@ -167,7 +156,11 @@ class Run:
 
     def steps(self, alpha: float, tol: float) -> Iterator[Floats]:
         """Take steps until an alpha has converged, and yield θ of each new basis vector."""
-        while (theta := self.step()) is not None:
+        while self.n_steps < self.max_iter and (vector := self._lanczos.vectors[:, 0]).any():
+            theta = self._theta(vector)
+            scores = self._centred(known_scores(self.rows, theta, self.columns, self.edges))
+            image = self._gathered(scores).ravel() if self.is_primal else scores
+            self._lanczos.advance(image[:, None])
             yield theta
             if self.residual(alpha) <= tol:
                 return
