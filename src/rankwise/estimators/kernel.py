@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from rankwise.arrays import ArrayLike, Floats, Matrix, MatrixLike, Rows
 from rankwise.data.containers import as_array
 from rankwise.data.validation import check_alphas, check_precomputed, read_seed
-from rankwise.design import DenseDesign, Design, whole_entries
+from rankwise.design import DenseDesign, Design, as_design, whole_entries
 from rankwise.estimators.base import Ranker, require_finite, say
 from rankwise.estimators.parameters import (
     COUNT,
@@ -33,7 +33,7 @@ from rankwise.fitting.notices import notices_of_extremes
 from rankwise.fitting.problem import KernelProblem, Problem
 from rankwise.fitting.squares import KernelLeastSquares
 from rankwise.holdout.spaces import KernelSpace
-from rankwise.kernels import KERNELS, Basis, Kernel, KernelDesign, basis_size, choose_basis, resolve_gamma
+from rankwise.kernels import KERNELS, Basis, Kernel, basis_size, choose_basis, kernel_scores, resolve_gamma
 from rankwise.metrics import Metric
 from rankwise.pairs.plan import Plan
 from rankwise.runtime.memory import MemoryBudget
@@ -70,20 +70,10 @@ class KernelMixin(BaseEstimator):
     @one_blas_thread
     def predict(self, X: MatrixLike) -> Floats:  # noqa: D102 - as in RankingMixin
         check_is_fitted(self)
-        checked = self._check_rows(X, reset=False)
+        rows = as_design(self._check_rows(X, reset=False), self.n_threads)
         dual = np.ascontiguousarray(self.dual_coef_.T)
         with np.errstate(over="ignore", invalid="ignore"):
-            return require_finite(self._scores(checked, dual))
-
-    def _scores(self, X: Matrix, dual: Floats) -> Floats:
-        if self.kernel_.is_precomputed:
-            if self.basis_ is None or not hasattr(X, "__getitem__"):
-                whole = np.zeros((self.n_features_in_, *dual.shape[1:]))
-                whole[slice(None) if self.basis_ is None else self.basis_] = dual
-                return np.asarray(X @ whole, dtype=np.float64)
-            return np.asarray(X[:, self.basis_] @ dual, dtype=np.float64)
-        assert self.X_fit_ is not None
-        return KernelDesign(self.kernel_, whole_entries(X), self.X_fit_).dot(dual)
+            return require_finite(kernel_scores(self.kernel_, rows, self.X_fit_, self.basis_, dual))
 
     def _kernel_problem(
         self, problem: Problem, gamma: str | float, like: KernelProblem | None = None
@@ -160,7 +150,7 @@ class KernelRankRLS(KernelMixin, SquaresMixin, Ranker):
         then the kernel matrix, or a LinearOperator that multiplies by it), or a function of two matrices that
         returns the kernel values between their rows. Columns far from zero are shifted in "linear" and "rbf", which
         changes no ranking, except by "linear" with a reduced set of no more rows than columns: that one is a
-        combination of shifted rows. In others, such as "poly", where a column is belongs to the model.
+        combination of shifted rows. Others, such as "poly", depend on the origin of the columns.
     gamma : {"scale", "auto"} or float, default="scale"
         "scale" is 1 / (the sum of the columns' variances), "auto" is 1 / columns.
     kernel_params : dict, default=None
@@ -383,7 +373,7 @@ class KernelRankSVM(MarginMixin, KernelMixin, Ranker):
     alpha : float, default=1e-4
         The penalty, positive; larger is simpler.
     basis
-        As in `KernelRankRLS`. Without it all rows are one, which takes memory of a few matrices of rows × rows.
+        As in `KernelRankRLS`. By default all rows, which takes the memory of a few matrices of rows × rows.
     loss, query_weight, solver, tol, max_iter
         As in `RankSVM`.
     memory_limit, random_state, n_threads
@@ -436,13 +426,13 @@ class KernelRankSVMCV(MarginMixin, KernelMixin, Ranker):
     alphas : array-like, default=1e-1, 1e-2, ..., 1e-6
         The grid; the default one goes on beyond its ends as in `RankRLSCV`.
     gamma
-        As in `KernelRankSVM`. It is that of all rows, in every fold.
+        As in `KernelRankSVM`. Chosen once from all rows, for every fold.
     cv, scoring
         As in `RankSVMCV`.
     kernel_params
         As in `KernelRankSVM`.
     basis
-        As in `KernelRankSVM`. It is that of all rows, in every fold.
+        As in `KernelRankSVM`. Chosen once from all rows, for every fold.
     loss, query_weight, solver, tol, max_iter
         As in `RankSVM`.
     memory_limit

@@ -11,7 +11,7 @@ import numpy as np
 from rankwise.arrays import Floats, Ints, Matrix, Rows, is_sparse
 from rankwise.design import DenseDesign, Design, matrix_rows
 from rankwise.design.offsets import find_shift, sampled_rows
-from rankwise.kernels import FeatureMap, Kernel, KernelDesign
+from rankwise.kernels import FeatureMap, Kernel, KernelDesign, kernel_scores
 from rankwise.pairs.factor import Factor
 from rankwise.pairs.known_columns import codes_of_rows
 from rankwise.pairs.pairs import Pairs
@@ -121,12 +121,8 @@ class KernelProblem:
 
     def scores(self, rows: Design, dual: Floats) -> Floats:
         """Return the scores of other rows under dual coefficients (basis, models)."""
-        if self.kernel.is_precomputed:
-            whole = np.zeros((self.n_rows, dual.shape[1]))
-            whole[slice(None) if self.basis is None else self.basis] = dual
-            return rows.dot(whole)
-        basis = self.X if self.basis is None else self.X[self.basis]
-        return KernelDesign(self.kernel, matrix_rows(rows), basis, n_threads=self.n_threads).dot(dual)
+        basis = self.X if self.basis is None or self.kernel.is_precomputed else self.X[self.basis]
+        return kernel_scores(self.kernel, rows, basis, self.basis, dual)
 
     def between(self, rows: Rows, others: Rows) -> Floats:
         """Return the kernel between some training rows and others."""
