@@ -20,8 +20,6 @@ from rankwise.solvers.bounded import Bounds
 from rankwise.solvers.direct import DualSpectrum
 from rankwise.solvers.scales import are_unlike
 
-__all__ = ["KernelProblem", "Problem", "Restriction"]
-
 
 @dataclass(frozen=True)
 class Problem:

@@ -17,7 +17,7 @@ import numpy as np
 from rankwise.arrays import Floats, Matrix, Rows
 from rankwise.design import Design, matrix_rows
 from rankwise.exceptions import MemoryLimitError
-from rankwise.fitting.notices import Notice, notices_of_extremes, notices_of_linear, notices_of_scales
+from rankwise.fitting.notices import DUAL_SCALES, Notice, notices_of_extremes, notices_of_scales
 from rankwise.fitting.problem import KernelProblem
 from rankwise.holdout.decomposition import DualHoldOut, HoldOut, PrimalHoldOut
 from rankwise.kernels import FeatureMap, Kernel
@@ -193,7 +193,8 @@ class KernelSpace:
     def notices(self) -> list[Notice]:
         """Return the notices about the kernel, which must have been decomposed."""
         kernel = self.problem.kernel
-        return [*notices_of_extremes(kernel, self.extremes), *notices_of_linear(self.problem)]
+        scales = notices_of_scales(self.problem.linear_rows, DUAL_SCALES)
+        return [*notices_of_extremes(kernel, self.extremes), *scales]
 
     def refitted(self, rows: Rows, graph: PairGraph, factor: Factor) -> Decomposition:
         """Decompose the problem of some rows alone, with the same reduced set."""
