@@ -192,6 +192,15 @@ def test_help_describes_every_parameter_in_full(name):
             assert words.endswith(f"default={shown}") or float(words.partition("default=")[2]) == default
 
 
+def test_estimators_with_many_parameters_have_a_written_reason():
+    counts = {name: len(inspect.signature(getattr(rankwise, name)).parameters) for name in rankwise._HOMES}
+    page = (ROOT / "docs" / "decisions" / "names.md").read_text(encoding="utf-8")
+    reasons = page.partition("**At most 16 parameters")[2]
+    for name, count in counts.items():
+        if name[0].isupper() and count > 16:
+            assert re.search(rf"`{name}`[^.]* {count}\b", reasons), (name, count)
+
+
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_tools_that_read_types_can_read_a_signature(name):
     """Fields of mixins have types that the module of the class may not import."""
