@@ -594,14 +594,13 @@ class Ranker(RankingMixin, BaseEstimator):
         """Pass rows to score by through validation."""
         rows, labels, qid = rows_of_eval_set(eval_set, with_qid=self.fitted_with_qid_)
         X, y = self._check_labelled(rows, labels, reset=False)
-        given = 1 if y.ndim == 1 else y.shape[1]
-        if given != problem.pairs.n_outputs:
+        columns = [y] if y.ndim == 1 else list(np.ascontiguousarray(y.T))
+        if len(columns) != problem.pairs.n_outputs:
             raise InvalidInputError(
-                f"eval_set has {given} outputs, but y has {problem.pairs.n_outputs}.",
+                f"eval_set has {len(columns)} outputs, but y has {problem.pairs.n_outputs}.",
                 "give both the same columns of labels.",
             )
         queries, threads = check_qid(qid, y.shape[0]), problem.design.n_threads
-        columns = [y] if y.ndim == 1 else list(np.ascontiguousarray(y.T))
         scorers = [row_scorer(self._metric, column, queries, threads, "eval_set") for column in columns]
         design = shifted_design(X, problem.design.shift, threads)
         return Plan.of_eval_set(design, scorers, f"an evaluation set of {y.shape[0]} rows")

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from rankwise.arrays import ArrayLike, Floats, Matrix, MatrixLike, Rows
 from rankwise.data.containers import as_array
 from rankwise.data.validation import check_alphas, check_precomputed, read_seed
-from rankwise.design import DenseDesign, Design, as_design, whole_entries
+from rankwise.design import DenseDesign, Design, as_design, matrix_rows, whole_entries
 from rankwise.estimators.base import Ranker, require_finite, say
 from rankwise.estimators.parameters import (
     COUNT,
@@ -33,7 +33,16 @@ from rankwise.fitting.notices import notices_of_extremes
 from rankwise.fitting.problem import KernelProblem, Problem
 from rankwise.fitting.squares import KernelLeastSquares
 from rankwise.holdout.spaces import KernelSpace
-from rankwise.kernels import KERNELS, Basis, Kernel, basis_size, choose_basis, kernel_scores, resolve_gamma
+from rankwise.kernels import (
+    KERNELS,
+    Basis,
+    FeatureMap,
+    Kernel,
+    basis_size,
+    choose_basis,
+    kernel_scores,
+    resolve_gamma,
+)
 from rankwise.metrics import Metric
 from rankwise.pairs.plan import Plan
 from rankwise.runtime.memory import MemoryBudget
@@ -112,6 +121,15 @@ class KernelMixin(BaseEstimator):
             self.gamma_ = problem.kernel.parameters["gamma"]
         rows = slice(None) if self.basis_ is None else self.basis_
         self.X_fit_ = None if self.kernel_.is_precomputed else _contiguous(problem.X[rows])
+
+    def _keep_mapped(
+        self, found: Selection, kernel: KernelProblem, feature_map: FeatureMap, problem: Problem
+    ) -> None:
+        """Keep models of explicit features, by their dual coefficients."""
+        models = outputs_of([feature_map.dual_coefficients(np.column_stack(found.models))])
+        notices = notices_of_extremes(kernel.kernel, {"between basis rows": feature_map.extremes})
+        self._keep_kernel(kernel)
+        self._keep(replace(found, models=models, notices=[*notices, *found.notices]), problem)
 
     def _require_matrix(self, design: Design, by_default: str) -> str:
         """Return the solver to take; operators are only multiplied by."""
@@ -347,10 +365,6 @@ class KernelRankRLSCV(KernelMixin, SquaresMixin, Ranker):
             )
         return gammas
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._gammas()
-
 
 def _is_one(gamma: object) -> bool:
     return isinstance(gamma, str) or as_array("gamma", gamma).ndim == 0
@@ -405,10 +419,10 @@ class KernelRankSVM(MarginMixin, KernelMixin, Ranker):
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Solve the problem of every output on the explicit features."""
-        mapped = _Mapped(self._kernel_problem(problem, self.gamma))
-        found = self._fit_margins(Problem(mapped.features, problem.pairs))
-        self._keep_kernel(mapped.given)
-        self._keep(mapped.dual(found), problem)
+        kernel = self._kernel_problem(problem, self.gamma)
+        feature_map, Z = kernel.mapped()
+        found = self._fit_margins(Problem(DenseDesign(Z, kernel.n_threads), problem.pairs))
+        self._keep_mapped(found, kernel, feature_map, problem)
 
 
 @estimator(KernelRankRLS, KernelRankSVM, RankSVM, RankSVMCV)
@@ -476,25 +490,10 @@ class KernelRankSVMCV(MarginMixin, KernelMixin, Ranker):
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Walk the grid on the explicit features, and fit all pairs with the alpha that the splits choose."""
         plan = self._plan(problem, eval_set)
-        mapped = _Mapped(self._kernel_problem(problem, self.gamma))
+        kernel = self._kernel_problem(problem, self.gamma)
+        feature_map, Z = kernel.mapped()
         if plan.has_eval_set:
-            rows = mapped.kernel.features_of(plan.eval_rows, mapped.feature_map)
-            plan = replace(plan, eval_rows=DenseDesign(rows, mapped.given.n_threads))
-        found = self._choose_margins(Problem(mapped.features, problem.pairs), plan)
-        self._keep_kernel(mapped.given)
-        self._keep(mapped.dual(found), problem)
-
-
-class _Mapped:
-    """The explicit features of a kernel, of the reduced set or of all rows as one."""
-
-    def __init__(self, given: KernelProblem) -> None:
-        self.given, self.kernel = given, given if given.basis is not None else given.with_all_rows()
-        self.feature_map = self.kernel.feature_map()
-        self.features = DenseDesign(self.kernel.features(self.feature_map), given.n_threads)
-
-    def dual(self, found: Selection) -> Selection:
-        """Return a selection with dual coefficients, and notices about the kernel."""
-        models = outputs_of([self.feature_map.dual_coefficients(np.column_stack(found.models))])
-        notices = notices_of_extremes(self.given.kernel, {"between basis rows": self.feature_map.extremes})
-        return replace(found, models=models, notices=[*notices, *found.notices])
+            rows = kernel.features_of(matrix_rows(plan.eval_rows), feature_map)
+            plan = replace(plan, eval_rows=DenseDesign(rows, kernel.n_threads))
+        found = self._choose_margins(Problem(DenseDesign(Z, kernel.n_threads), problem.pairs), plan)
+        self._keep_mapped(found, kernel, feature_map, problem)

@@ -426,10 +426,7 @@ class RankRLSCV(LinearMixin, SquaresMixin, Ranker):
         restriction = self._restriction()
         if restriction is not None:
             self._choose_restricted(problem, eval_set, restriction)
-        else:
-            self._choose_freely(problem, eval_set)
-
-    def _choose_freely(self, problem: Problem, eval_set: Plan | None) -> None:
+            return
         alphas, powers, metric = check_alphas(self.alphas), self._powers(), self._metric
         exact = exact_for_columns(self.cv, self.method, problem, alphas.size, self.averaging)
         plan = self._plan(problem, eval_set, exact)

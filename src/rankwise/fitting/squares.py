@@ -211,10 +211,10 @@ class KernelLeastSquares:
 
     def _solve_reduced(self, problem: KernelProblem, graphs: Sequence[PairGraph]) -> list[Floats]:
         """Solve the linear problems on the explicit features."""
-        feature_map = problem.feature_map()
+        feature_map, Z = problem.mapped()
         self.notices += notices_of_extremes(problem.kernel, {"between basis rows": feature_map.extremes})
         self.solver = "direct" if self.solver == "auto" else self.solver
-        features = DenseDesign(problem.features(feature_map), problem.n_threads)
+        features = DenseDesign(Z, problem.n_threads)
         dual = []
         for graph in graphs:
             objective = SquaredObjective(features, graph)

@@ -168,10 +168,9 @@ class KernelSpace:
     @cached_property
     def _features(self) -> tuple[FeatureMap, Floats]:
         """The features of the reduced set, or of all rows as one."""
-        problem = self.problem if self.problem.basis is not None else self.problem.with_all_rows()
-        feature_map = problem.feature_map()
+        feature_map, Z = self.problem.mapped()
         self.extremes["between basis rows"] = feature_map.extremes
-        return feature_map, problem.features(feature_map)
+        return feature_map, Z
 
     def decompose(self, graph: PairGraph, factor: Factor) -> Decomposition:
         """Decompose the dual where units are rows, else the features of all rows or of a reduced set."""
