@@ -125,7 +125,7 @@ class KernelProblem:
         return self.kernel.matrix(self.X[rows], self.X[others])
 
     def mapped(self) -> tuple[FeatureMap, Floats]:
-        """Return the explicit features of the reduced set, or of all rows as one, and those of all rows, if they fit."""
+        """Return the explicit features of the reduced set, or of all rows as one, and of all rows, if they fit."""
         basis = np.arange(self.n_rows) if self.basis is None else self.basis
         self.budget.demand(8 * 4 * basis.size**2, self.n_rows, f"A reduced set of {basis.size} rows")
         if self.kernel.is_precomputed:
