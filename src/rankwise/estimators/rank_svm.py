@@ -165,7 +165,8 @@ class RankSVM(MarginMixin, LinearMixin, Ranker):
     positive, prior
         As in `RankRLS`.
     column_penalty
-        As in `RankRLS`.
+        As in `RankRLS`. In place of 0 stands next to nothing of the curvature of the column, and `duality_gap_` is that
+        of this objective.
     random_state, n_threads
         As in `RankRLS`.
 
