@@ -9,6 +9,7 @@ from collections import Counter
 from functools import cache
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
+from typing import get_type_hints
 
 import numpy as np
 import pytest
@@ -182,13 +183,49 @@ def test_help_describes_every_parameter_in_full(name):
     section = inspect.getdoc(kind).split("Parameters\n----------\n")[1].split("\n\n")[0]
     entries = re.findall(r"^(\w+) : (.*)\n    \S", section, flags=re.MULTILINE)
     parameters = inspect.signature(kind).parameters
-    assert sorted(parameter for parameter, _ in entries) == sorted(parameters)
+    assert [parameter for parameter, _ in entries] == list(parameters)
     assert "As in `" not in inspect.getdoc(kind)
     for parameter, words in entries:
         default = parameters[parameter].default
         if isinstance(default, str | float | int | None) and "default=" in words:
             shown = f'"{default}"' if isinstance(default, str) else default
             assert words.endswith(f"default={shown}") or float(words.partition("default=")[2]) == default
+
+
+def test_estimators_with_many_parameters_have_a_written_reason():
+    counts = {name: len(inspect.signature(getattr(rankwise, name)).parameters) for name in rankwise._HOMES}
+    page = (ROOT / "docs" / "decisions" / "names.md").read_text(encoding="utf-8")
+    reasons = page.partition("**At most 16 parameters")[2]
+    for name, count in counts.items():
+        if name[0].isupper() and count > 16:
+            assert re.search(rf"`{name}`[^.]* {count}\b", reasons), (name, count)
+
+
+@pytest.mark.parametrize("name", ESTIMATORS)
+def test_tools_that_read_types_can_read_a_signature(name):
+    """Fields of mixins have types that the module of the class may not import."""
+    init = getattr(rankwise, name).__init__
+    assert get_type_hints(init) == {}
+    assert inspect.signature(init, eval_str=True) == inspect.signature(init)
+
+
+@pytest.mark.long
+def test_checkers_of_types_find_wrong_arguments(tmp_path):
+    """Under a base class without types they would accept any."""
+    api = pytest.importorskip("mypy.api")
+    (tmp_path / "user.py").write_text(
+        "from rankwise import KernelRankRLS, RankRLS\n"
+        "RankRLS(alpha=1.0, solver='cg').fit([[1.0], [2.0]], [1.0, 2.0]).coef_.shape\n"
+        "KernelRankRLS('rbf', gamma=0.1)\n"
+        "RankRLS(1.0, 'cg')\n"
+        "RankRLS(alfa=1.0)\n"
+        "RankRLS(solver=3)\n",
+        encoding="utf-8",
+    )
+    options = ["--strict", "--cache-dir", str(tmp_path / "cache")]
+    said = api.run([*options, str(tmp_path / "user.py")])[0]
+    wrong = {int(line.split(":")[1]) for line in said.splitlines() if "user.py" in line}
+    assert wrong == {4, 5, 6}, said
 
 
 def test_nothing_below_the_estimators_warns():

@@ -220,10 +220,13 @@ def test_query_ids_under_another_name(model):
         ("callbacks", "early_stopping=True"),
         ("early_stopping_rounds", "early_stopping=True"),
         ("n_jobs", "set n_threads"),
+        ("C", "set the penalty, alpha"),
+        ("lambda_", "set the penalty, alpha"),
+        ("group", "query id of each row as qid"),
     ],
 )
 @each
-def test_arguments_of_boosted_trees(model, name, hint):
+def test_arguments_of_other_packages(model, name, hint):
     with pytest.raises(InvalidInputError, match=rf"^fit has no argument '{name}'.*Hint: .*{hint}"):
         clone(model).fit(X, Y, QID, **{name: None})
     kind = type(model)
@@ -233,7 +236,7 @@ def test_arguments_of_boosted_trees(model, name, hint):
         kind(**{name: None})
 
 
-def test_a_subclass_may_have_arguments_of_boosted_trees():
+def test_a_subclass_may_have_arguments_of_other_packages():
     class Own(RankRLS):
         def __init__(self, n_jobs=1):
             super().__init__()

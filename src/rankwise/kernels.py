@@ -23,6 +23,7 @@ from sklearn.metrics.pairwise import KERNEL_PARAMS, pairwise_kernels
 from rankwise.arrays import AnyArray, ArrayLike, DType, Floats, Matrix, Rows
 from rankwise.data.containers import as_array
 from rankwise.data.validation import check_choice
+from rankwise.design import matrix_rows
 from rankwise.design.offsets import Shift, find_shift, sampled_rows, spreads
 from rankwise.design.protocol import Design, RowIndex
 from rankwise.exceptions import InvalidInputError
@@ -38,6 +39,7 @@ __all__ = [
     "KernelDesign",
     "basis_size",
     "choose_basis",
+    "kernel_scores",
     "kmeans_rows",
     "resolve_gamma",
 ]
@@ -184,6 +186,23 @@ class KernelDesign(Design):
     def matrix(self) -> Floats:
         """Return the kernel matrix."""
         return self._kernel.matrix(self._X, self._basis)
+
+
+def kernel_scores(kernel: Kernel, rows: Design, X: Any, basis: Rows | None, dual: Floats) -> Floats:
+    """Return the scores of rows under the dual coefficients of basis rows X.
+
+    Parameters
+    ----------
+    rows : Design
+        With a precomputed kernel, the kernel between the rows and all training rows.
+    basis : (b,) int64 or None
+        The numbers of the basis rows among the training rows; None for all.
+    """
+    if not kernel.is_precomputed:
+        return KernelDesign(kernel, matrix_rows(rows), X, rows.n_threads).dot(dual)
+    whole = np.zeros((rows.shape[1], *dual.shape[1:]))
+    whole[slice(None) if basis is None else basis] = dual
+    return rows.dot(whole)
 
 
 @dataclass(frozen=True)

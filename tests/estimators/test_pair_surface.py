@@ -254,8 +254,8 @@ BAD_FITS = [
     (RankRLSCV(cv=PreferenceKFold(2, by="groups")), {}, "groups"),
     (RankRLSCV(cv=SeesItsTest()), {}, "trains on pairs that it tests"),
     (RankRLSCV(cv=MakesNoFolds()), {}, "makes no folds"),
-    (RankRLSCV(cv=2), {"magnitude": [1, 0, 0, 0]}, "none to train on"),
-    (RankRLSCV(cv=KFold(2)), {"magnitude": [1, 0, 0, 0]}, "none to train on"),
+    (RankRLSCV(cv=2), {"magnitude": [1, 0, 0, 0]}, "no pair with a winner to train on"),
+    (RankRLSCV(cv=KFold(2)), {"magnitude": [1, 0, 0, 0]}, "no pair with a winner to train on"),
     (RankRLS(early_stopping=True), {"pairs": [[1, 0], [0, 1]]}, "the same two rows"),
     (RankRLSCV(), {"pairs": [[1, 0], [0, 1]]}, "pass an eval_set"),
 ]

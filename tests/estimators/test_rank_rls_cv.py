@@ -244,7 +244,7 @@ def test_a_fold_that_has_nothing_to_train_on(estimator):
     y = np.append(np.arange(30.0), 0.0)
     qid = np.append(np.zeros(30), 1)
     X = np.random.default_rng(0).normal(size=(31, 4))
-    with pytest.raises(NoPairsError, match=r"fold 0 has no two rows .* to train on.*Hint: "):
+    with pytest.raises(NoPairsError, match=r"fold 0 has no pair with a winner to train on.*Hint: "):
         estimator.fit(X, y, qid)
     assert RankRLSCV(GRID, cv=KFold(3)).fit(X, y, qid).n_queries_ == 2
 

@@ -115,14 +115,14 @@ def test_the_surface_holds_the_iterates_of_conjugate_gradients():
     B, b = explicit.T @ L @ explicit, explicit.T @ L @ edges.labels
     run = Run(rows, columns, edges, "kronecker", 4)
     krylov = b[:, None]
-    for k in range(1, 5):
-        run.step()
+    for k, _ in enumerate(run.steps(1.0, 0.0), 1):
         krylov, _ = np.linalg.qr(krylov)
         for alpha in (0.0, 0.1, 10.0):
             inner = krylov.T @ B @ krylov + alpha * np.eye(k)
             expected = krylov @ np.linalg.solve(inner, krylov.T @ b)
             np.testing.assert_allclose(run.model(alpha).ravel(), expected, atol=1e-9 * np.abs(expected).max())
         krylov = np.column_stack([krylov, B @ krylov[:, -1]])
+    assert run.n_steps == 4
 
 
 @pytest.mark.parametrize("held_out", ["rows", "columns", "entries", "both"])

@@ -264,7 +264,7 @@ def _additive(size: Size, parameters: dict[str, Any]) -> AdditiveRankerCV:
 
 def _fixed_additive(chosen: AdditiveRankerCV) -> AdditiveRanker:
     return AdditiveRanker(
-        chosen.alpha_,
+        float(chosen.alpha_),
         n_knots=chosen.n_knots_,
         surface_knots=chosen.surface_knots_,
         adaptive=chosen.adaptive_,

@@ -195,7 +195,7 @@ class AutoRanker(CalibratedRanker):
     target: str | None = parameter(StrOptions(set(TARGETS)), None, default=None)
     effort: float = parameter(POSITIVE, default=1.0)
     time_limit: float | None = parameter(NOT_NEGATIVE, None, default=None)
-    estimate: bool = True
+    estimate: bool = parameter("boolean", default=True)
     rivals: Sequence[BaseEstimator] = parameter(list, tuple, default=())
     calibration: str = one_of(("isotonic",), default="sigmoid")
     encoder: TableEncoder | str | None = "auto"

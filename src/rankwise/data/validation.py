@@ -217,7 +217,7 @@ def _looked_at(
     is_known = is_stored or (look_at_values and is_moderate(X))
     is_finite = not look_at_values or (bool(X.is_finite) if is_stored else is_known)
     found = validated(estimator, X, reset=reset, is_finite=is_finite, missing=missing, **options)
-    if reset and not (is_known or missing):
+    if (reset or "y" in options) and not (is_known or missing):
         check_magnitude(found[0] if isinstance(found, tuple) else found)
     return found
 

@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
@@ -38,10 +37,12 @@ from rankwise.design.additive import predict
 from rankwise.design.terms import Curve, Terms
 from rankwise.estimators.base import Ranker, say
 from rankwise.estimators.parameters import (
+    COUNT,
     POSITIVE,
     POSITIVE_SHARE,
     SHARE,
     SPLITTERS,
+    BaseEstimator,
     estimator,
     one_of,
     parameter,
@@ -70,7 +71,7 @@ _ROUNDS = Interval(Integral, 0, None, closed="left")
 
 
 @estimator()
-class AdditiveMixin(BaseEstimator):  # type: ignore[misc]
+class AdditiveMixin(BaseEstimator):
     """Adds curves and surfaces, missing values and categories."""
 
     _coefficients = "values_"
@@ -85,7 +86,7 @@ class AdditiveMixin(BaseEstimator):  # type: ignore[misc]
     monotone: Mapping[int | str, int] | Sequence[int] | None = None
     categorical: Sequence[int | str] | None = None
     tol: float = parameter(SHARE, default=1e-3)
-    max_iter: int | None = None
+    max_iter: int | None = parameter(COUNT, None, default=None)
 
     terms_: Terms = field(init=False)
     constant_columns_: npt.NDArray[np.int64] = field(init=False)
@@ -166,7 +167,7 @@ class AdditiveMixin(BaseEstimator):  # type: ignore[misc]
         return codes.astype(np.float64)
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()
+        super()._check_parameters()  # type: ignore[misc]
         if self.monotone is not None and self.penalty != "difference":
             raise InvalidInputError(
                 f"monotone needs steps from knot to knot, which penalty={self.penalty!r} does not have.",

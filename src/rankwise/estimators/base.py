@@ -11,7 +11,6 @@ from typing import BinaryIO, ClassVar, Never, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
@@ -34,7 +33,14 @@ from rankwise.data.validation import (
     rows_of_eval_set,
 )
 from rankwise.design import Design, as_design, shifted_design
-from rankwise.estimators.parameters import check_parameters, estimator, parameter, refuse_unknown
+from rankwise.estimators.parameters import (
+    COUNT,
+    BaseEstimator,
+    check_parameters,
+    estimator,
+    parameter,
+    refuse_unknown,
+)
 from rankwise.exceptions import InvalidInputError, MissingQueriesError, caller_level
 from rankwise.fitting.notices import Notice
 from rankwise.fitting.problem import Problem
@@ -334,7 +340,7 @@ class RankingMixin(ABC):
 
 
 @estimator()
-class Ranker(RankingMixin, BaseEstimator):  # type: ignore[misc]
+class Ranker(RankingMixin, BaseEstimator):
     """The base of the estimators: everything that does not depend on how a model is found."""
 
     # Whether solvers end by a proved gap, which takes a penalty: alpha must not be 0.
@@ -347,7 +353,7 @@ class Ranker(RankingMixin, BaseEstimator):  # type: ignore[misc]
     _grid: ClassVar[tuple[float, ...]] = POWERS_OF_TWO
 
     random_state: RandomSource = parameter("random_state", np.random.Generator, default=0)
-    n_threads: int | None = None
+    n_threads: int | None = parameter(COUNT, None, default=None)
 
     @one_blas_thread
     def fit(
@@ -588,14 +594,13 @@ class Ranker(RankingMixin, BaseEstimator):  # type: ignore[misc]
         """Pass rows to score by through validation."""
         rows, labels, qid = rows_of_eval_set(eval_set, with_qid=self.fitted_with_qid_)
         X, y = self._check_labelled(rows, labels, reset=False)
-        given = 1 if y.ndim == 1 else y.shape[1]
-        if given != problem.pairs.n_outputs:
+        columns = [y] if y.ndim == 1 else list(np.ascontiguousarray(y.T))
+        if len(columns) != problem.pairs.n_outputs:
             raise InvalidInputError(
-                f"eval_set has {given} outputs, but y has {problem.pairs.n_outputs}.",
+                f"eval_set has {len(columns)} outputs, but y has {problem.pairs.n_outputs}.",
                 "give both the same columns of labels.",
             )
         queries, threads = check_qid(qid, y.shape[0]), problem.design.n_threads
-        columns = [y] if y.ndim == 1 else list(np.ascontiguousarray(y.T))
         scorers = [row_scorer(self._metric, column, queries, threads, "eval_set") for column in columns]
         design = shifted_design(X, problem.design.shift, threads)
         return Plan.of_eval_set(design, scorers, f"an evaluation set of {y.shape[0]} rows")

@@ -7,7 +7,6 @@ from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
@@ -15,9 +14,18 @@ from sklearn.utils.validation import check_is_fitted
 from rankwise.arrays import ArrayLike, Floats, Matrix, MatrixLike, Rows
 from rankwise.data.containers import as_array
 from rankwise.data.validation import check_alphas, check_precomputed, read_seed
-from rankwise.design import DenseDesign, Design, whole_entries
+from rankwise.design import DenseDesign, Design, as_design, matrix_rows, whole_entries
 from rankwise.estimators.base import Ranker, require_finite, say
-from rankwise.estimators.parameters import POSITIVE, SPLITTERS, estimator, one_of, parameter
+from rankwise.estimators.parameters import (
+    COUNT,
+    NOT_NEGATIVE,
+    POSITIVE,
+    SPLITTERS,
+    BaseEstimator,
+    estimator,
+    one_of,
+    parameter,
+)
 from rankwise.estimators.rank_rls import RankRLS, RankRLSCV, SquaresMixin
 from rankwise.estimators.rank_svm import MARGIN_GRID, MarginMixin, RankSVM, RankSVMCV
 from rankwise.exceptions import InvalidInputError
@@ -25,7 +33,16 @@ from rankwise.fitting.notices import notices_of_extremes
 from rankwise.fitting.problem import KernelProblem, Problem
 from rankwise.fitting.squares import KernelLeastSquares
 from rankwise.holdout.spaces import KernelSpace
-from rankwise.kernels import KERNELS, Basis, Kernel, KernelDesign, basis_size, choose_basis, resolve_gamma
+from rankwise.kernels import (
+    KERNELS,
+    Basis,
+    FeatureMap,
+    Kernel,
+    basis_size,
+    choose_basis,
+    kernel_scores,
+    resolve_gamma,
+)
 from rankwise.metrics import Metric
 from rankwise.pairs.plan import Plan
 from rankwise.runtime.memory import MemoryBudget
@@ -40,7 +57,7 @@ from rankwise.solvers.choose import SOLVERS
 
 
 @estimator()
-class KernelMixin(BaseEstimator):  # type: ignore[misc]
+class KernelMixin(BaseEstimator):
     """Adds a kernel, its reduced set, and scores that are kernel values times `dual_coef_`."""
 
     _coefficients = "dual_coef_"
@@ -51,7 +68,7 @@ class KernelMixin(BaseEstimator):  # type: ignore[misc]
     gamma: str | float = "scale"
     kernel_params: Mapping[str, object] | None = parameter(Mapping, None, default=None)
     basis: Basis = None
-    memory_limit: int | None = None
+    memory_limit: int | None = parameter(COUNT, None, default=None)
 
     dual_coef_: Floats = field(init=False)
     X_fit_: Matrix | None = field(init=False)
@@ -62,20 +79,10 @@ class KernelMixin(BaseEstimator):  # type: ignore[misc]
     @one_blas_thread
     def predict(self, X: MatrixLike) -> Floats:  # noqa: D102 - as in RankingMixin
         check_is_fitted(self)
-        checked = self._check_rows(X, reset=False)
+        rows = as_design(self._check_rows(X, reset=False), self.n_threads)
         dual = np.ascontiguousarray(self.dual_coef_.T)
         with np.errstate(over="ignore", invalid="ignore"):
-            return require_finite(self._scores(checked, dual))
-
-    def _scores(self, X: Matrix, dual: Floats) -> Floats:
-        if self.kernel_.is_precomputed:
-            if self.basis_ is None or not hasattr(X, "__getitem__"):
-                whole = np.zeros((self.n_features_in_, *dual.shape[1:]))
-                whole[slice(None) if self.basis_ is None else self.basis_] = dual
-                return np.asarray(X @ whole, dtype=np.float64)
-            return np.asarray(X[:, self.basis_] @ dual, dtype=np.float64)
-        assert self.X_fit_ is not None
-        return KernelDesign(self.kernel_, whole_entries(X), self.X_fit_).dot(dual)
+            return require_finite(kernel_scores(self.kernel_, rows, self.X_fit_, self.basis_, dual))
 
     def _kernel_problem(
         self, problem: Problem, gamma: str | float, like: KernelProblem | None = None
@@ -115,6 +122,15 @@ class KernelMixin(BaseEstimator):  # type: ignore[misc]
         rows = slice(None) if self.basis_ is None else self.basis_
         self.X_fit_ = None if self.kernel_.is_precomputed else _contiguous(problem.X[rows])
 
+    def _keep_mapped(
+        self, found: Selection, kernel: KernelProblem, feature_map: FeatureMap, problem: Problem
+    ) -> None:
+        """Keep models of explicit features, by their dual coefficients."""
+        models = outputs_of([feature_map.dual_coefficients(np.column_stack(found.models))])
+        notices = notices_of_extremes(kernel.kernel, {"between basis rows": feature_map.extremes})
+        self._keep_kernel(kernel)
+        self._keep(replace(found, models=models, notices=[*notices, *found.notices]), problem)
+
     def _require_matrix(self, design: Design, by_default: str) -> str:
         """Return the solver to take; operators are only multiplied by."""
         is_operator = not design.has_rows
@@ -126,7 +142,7 @@ class KernelMixin(BaseEstimator):  # type: ignore[misc]
         return solver
 
     def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
+        tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         return tags
 
@@ -152,7 +168,7 @@ class KernelRankRLS(KernelMixin, SquaresMixin, Ranker):
         then the kernel matrix, or a LinearOperator that multiplies by it), or a function of two matrices that
         returns the kernel values between their rows. Columns far from zero are shifted in "linear" and "rbf", which
         changes no ranking, except by "linear" with a reduced set of no more rows than columns: that one is a
-        combination of shifted rows. In others, such as "poly", where a column is belongs to the model.
+        combination of shifted rows. Others, such as "poly", depend on the origin of the columns.
     gamma : {"scale", "auto"} or float, default="scale"
         "scale" is 1 / (the sum of the columns' variances), "auto" is 1 / columns.
     kernel_params : dict, default=None
@@ -200,7 +216,7 @@ class KernelRankRLS(KernelMixin, SquaresMixin, Ranker):
     True
     """
 
-    alpha: float = 1.0
+    alpha: float = parameter(NOT_NEGATIVE, default=1.0)
     solver: str = one_of(SOLVERS, default="auto")
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
@@ -235,7 +251,7 @@ class KernelRankRLSCV(KernelMixin, SquaresMixin, Ranker):
         else makes 10 folds; where leave-pair-out has no closed form, or not at a fair price, `cv_` says so.
     averaging, scoring
         As in `RankRLSCV`; leave-pair-out takes metrics that count pairs.
-    kernel_params, basis, query_weight, memory_limit, random_state, n_threads
+    kernel_params, basis, query_weight
         As in `KernelRankRLS`.
     ties, cost
         As in `KernelRankRLS`. Leave-pair-out has no closed form with ties left out or ``cost="relative"``.
@@ -246,8 +262,12 @@ class KernelRankRLSCV(KernelMixin, SquaresMixin, Ranker):
         `RankRLSCV`. It takes no `basis`. "auto" is "cg" for operators only.
     method : {"auto", "hybrid", "tikhonov", "early-stopping"}, default="auto"
         As in `RankRLSCV`, for ``solver="cg"``; "auto" is "hybrid" there and else "tikhonov".
+    memory_limit
+        As in `KernelRankRLS`.
     patience, tol, max_iter
         As in `RankRLSCV`, for ``solver="cg"``.
+    random_state, n_threads
+        As in `KernelRankRLS`.
 
     Attributes
     ----------
@@ -285,7 +305,7 @@ class KernelRankRLSCV(KernelMixin, SquaresMixin, Ranker):
     gamma: Any = "scale"  # or a list
     solver: str = one_of(("eigen", "cg"), default="auto")
     method: str = one_of(METHODS, default="auto")
-    patience: int = 10
+    patience: int = parameter(COUNT, default=10)
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Choose alpha under every gamma, and keep the best."""
@@ -345,10 +365,6 @@ class KernelRankRLSCV(KernelMixin, SquaresMixin, Ranker):
             )
         return gammas
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        self._gammas()
-
 
 def _is_one(gamma: object) -> bool:
     return isinstance(gamma, str) or as_array("gamma", gamma).ndim == 0
@@ -366,14 +382,16 @@ class KernelRankSVM(MarginMixin, KernelMixin, Ranker):
     ----------
     kernel
         As in `KernelRankRLS`; a precomputed one must be a matrix.
-    gamma, kernel_params, memory_limit, random_state, n_threads
+    gamma, kernel_params
         As in `KernelRankRLS`.
-    basis
-        As in `KernelRankRLS`. Without it all rows are one, which takes memory of a few matrices of rows × rows.
     alpha : float, default=1e-4
         The penalty, positive; larger is simpler.
+    basis
+        As in `KernelRankRLS`. By default all rows, which takes the memory of a few matrices of rows × rows.
     loss, query_weight, solver, tol, max_iter
         As in `RankSVM`.
+    memory_limit, random_state, n_threads
+        As in `KernelRankRLS`.
 
     Attributes
     ----------
@@ -401,10 +419,10 @@ class KernelRankSVM(MarginMixin, KernelMixin, Ranker):
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Solve the problem of every output on the explicit features."""
-        mapped = _Mapped(self._kernel_problem(problem, self.gamma))
-        found = self._fit_margins(Problem(mapped.features, problem.pairs))
-        self._keep_kernel(mapped.given)
-        self._keep(mapped.dual(found), problem)
+        kernel = self._kernel_problem(problem, self.gamma)
+        feature_map, Z = kernel.mapped()
+        found = self._fit_margins(Problem(DenseDesign(Z, kernel.n_threads), problem.pairs))
+        self._keep_mapped(found, kernel, feature_map, problem)
 
 
 @estimator(KernelRankRLS, KernelRankSVM, RankSVM, RankSVMCV)
@@ -417,18 +435,26 @@ class KernelRankSVMCV(MarginMixin, KernelMixin, Ranker):
 
     Parameters
     ----------
-    kernel, kernel_params, memory_limit, n_threads
+    kernel
         As in `KernelRankSVM`.
-    gamma, basis
-        As in `KernelRankSVM`. It is that of all rows, in every fold.
     alphas : array-like, default=1e-1, 1e-2, ..., 1e-6
         The grid; the default one goes on beyond its ends as in `RankRLSCV`.
+    gamma
+        As in `KernelRankSVM`. Chosen once from all rows, for every fold.
     cv, scoring
         As in `RankSVMCV`.
-    random_state : int, RandomState, Generator or None, default=0
-        Seed of the folds and of the choice of the reduced set.
+    kernel_params
+        As in `KernelRankSVM`.
+    basis
+        As in `KernelRankSVM`. Chosen once from all rows, for every fold.
     loss, query_weight, solver, tol, max_iter
         As in `RankSVM`.
+    memory_limit
+        As in `KernelRankSVM`.
+    random_state : int, RandomState, Generator or None, default=0
+        Seed of the folds and of the choice of the reduced set.
+    n_threads
+        As in `KernelRankSVM`.
 
     Attributes
     ----------
@@ -464,25 +490,10 @@ class KernelRankSVMCV(MarginMixin, KernelMixin, Ranker):
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Walk the grid on the explicit features, and fit all pairs with the alpha that the splits choose."""
         plan = self._plan(problem, eval_set)
-        mapped = _Mapped(self._kernel_problem(problem, self.gamma))
+        kernel = self._kernel_problem(problem, self.gamma)
+        feature_map, Z = kernel.mapped()
         if plan.has_eval_set:
-            rows = mapped.kernel.features_of(plan.eval_rows, mapped.feature_map)
-            plan = replace(plan, eval_rows=DenseDesign(rows, mapped.given.n_threads))
-        found = self._choose_margins(Problem(mapped.features, problem.pairs), plan)
-        self._keep_kernel(mapped.given)
-        self._keep(mapped.dual(found), problem)
-
-
-class _Mapped:
-    """The explicit features of a kernel, of the reduced set or of all rows as one."""
-
-    def __init__(self, given: KernelProblem) -> None:
-        self.given, self.kernel = given, given if given.basis is not None else given.with_all_rows()
-        self.feature_map = self.kernel.feature_map()
-        self.features = DenseDesign(self.kernel.features(self.feature_map), given.n_threads)
-
-    def dual(self, found: Selection) -> Selection:
-        """Return a selection with dual coefficients, and notices about the kernel."""
-        models = outputs_of([self.feature_map.dual_coefficients(np.column_stack(found.models))])
-        notices = notices_of_extremes(self.given.kernel, {"between basis rows": self.feature_map.extremes})
-        return replace(found, models=models, notices=[*notices, *found.notices])
+            rows = kernel.features_of(matrix_rows(plan.eval_rows), feature_map)
+            plan = replace(plan, eval_rows=DenseDesign(rows, kernel.n_threads))
+        found = self._choose_margins(Problem(DenseDesign(Z, kernel.n_threads), problem.pairs), plan)
+        self._keep_mapped(found, kernel, feature_map, problem)

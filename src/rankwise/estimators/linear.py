@@ -9,14 +9,13 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 from scipy.sparse import issparse
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import ArrayLike, Floats, Matrix, MatrixLike
 from rankwise.data.validation import check_numbers
 from rankwise.design import Design, as_design, comparing_design
 from rankwise.estimators.base import is_on_cluster, require_finite
-from rankwise.estimators.parameters import estimator
+from rankwise.estimators.parameters import BaseEstimator, estimator
 from rankwise.exceptions import InvalidInputError
 from rankwise.fitting.problem import Restriction
 from rankwise.losses import HingeLoss
@@ -27,7 +26,7 @@ _MANY_ENTRIES = 1 << 13  # below, OpenBLAS takes no second thread, and holding i
 
 
 @estimator()
-class LinearMixin(BaseEstimator):  # type: ignore[misc]
+class LinearMixin(BaseEstimator):
     """Adds scores ``X @ coef_``, and signs, a prior and penalties of coefficients."""
 
     # It needs only products with X, which workers of a cluster can do.

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import Field, dataclass, field, fields
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from functools import wraps
 from inspect import cleandoc, signature
 from numbers import Integral, Real
-from typing import Any, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, Self, TypeVar, dataclass_transform
 
+import sklearn.base
 from sklearn.utils._param_validation import (
     HasMethods,
     Interval,
@@ -21,6 +22,20 @@ from sklearn.utils._param_validation import (
 
 from rankwise.exceptions import InvalidInputError
 
+if TYPE_CHECKING:
+
+    class BaseEstimator:
+        """The types of scikit-learn's: under a base without types, checkers would accept any argument of a class."""
+
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...  # noqa: D102
+        def set_params(self, **params: Any) -> Self: ...  # noqa: D102
+        def __getstate__(self) -> dict[str, Any]: ...
+        def __getattr__(self, name: str) -> Any: ...
+
+else:
+    BaseEstimator = sklearn.base.BaseEstimator
+
+FINITE = Interval(Real, None, None, closed="neither")
 COUNT = Interval(Integral, 1, None, closed="left")
 NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
 POSITIVE = Interval(Real, 0, None, closed="neither")
@@ -28,15 +43,17 @@ POSITIVE_SHARE = Interval(Real, 0, 1, closed="neither")
 SHARE = Interval(Real, 0, 1, closed="left")
 SPLITTERS = (Interval(Integral, 2, None, closed="left"), HasMethods("split"), list, tuple)  # values of `cv`
 
-_OTHER_NAMES_OF_QID = ("group", "groups", "group_id", "query", "queries", "query_id", "query_ids", "qids")
+_QID = "pass the query id of each row as qid; sizes of groups become ids by np.repeat(np.arange(len(sizes)), sizes)."
 _EVAL_QID = "pass the query id of each row in eval_set=(X_val, y_val, qid_val)."
+_PENALTY = "set the penalty, alpha of most estimators: larger is simpler, as 1 / C is."
 _STOPPING = "leave it out; to stop early use RankSVM or RankRLS with early_stopping=True and patience=10."
-# Arguments of XGBoost and LightGBM, of `fit` or of the estimator, and the way to write them here.
+_OTHER_NAMES_OF_QID = ("group", "groups", "group_id", "query", "queries", "query_id", "query_ids", "qids")
+# Arguments of other packages, of `fit` or of the estimator, and the way to write them here.
 _ELSEWHERE = {
-    "eval_group": _EVAL_QID,
-    "eval_qid": _EVAL_QID,
-    "callbacks": _STOPPING,
-    "early_stopping_rounds": _STOPPING,
+    **dict.fromkeys(_OTHER_NAMES_OF_QID, _QID),
+    **dict.fromkeys(("eval_group", "eval_qid"), _EVAL_QID),
+    **dict.fromkeys(("C", "lambda_", "reg_lambda"), _PENALTY),
+    **dict.fromkeys(("callbacks", "early_stopping_rounds"), _STOPPING),
     "n_jobs": "set n_threads of the estimator.",
 }
 
@@ -45,15 +62,6 @@ Class = TypeVar("Class", bound=type[Any])
 # Names, maybe their type, and an indented text.
 _ENTRY = re.compile(r"^(\w+(?:, \w+)*)( : .*)?\n((?:    .*(?:\n|\Z))*)", flags=re.MULTILINE)
 _AS_IN = re.compile(r"    As in `(\w+)`[.;,:]?\s*")
-
-
-# Where a parameter has no constraint of its own.
-_BY_TYPE = {
-    "bool": ["boolean"],
-    "float": [NOT_NEGATIVE],
-    "int": [COUNT],
-    "int | None": [COUNT, None],
-}
 
 
 def parameter(*constraints: Any, default: Any, kw_only: bool = True) -> Any:
@@ -78,9 +86,8 @@ def estimator(*others: type[Any]) -> Callable[[Class], Class]:
 
     def complete(cls: Class) -> Class:
         dataclass(eq=False, repr=False, kw_only=True)(cls)
-        constrained = {one.name: _constraints(one) for one in fields(cls) if one.init}
-        cls._parameter_constraints = {name: found for name, found in constrained.items() if found}
-        cls.__init__ = _hinting(cls.__init__)
+        declared = {one.name: one.metadata.get("constraints") for one in fields(cls)}
+        cls._parameter_constraints = {name: found for name, found in declared.items() if found}
 
         def written(entry: re.Match[str]) -> str:
             names, own, text = entry.groups()
@@ -103,6 +110,7 @@ def estimator(*others: type[Any]) -> Callable[[Class], Class]:
             return "".join(parts)
 
         cls.__doc__ = cls.__doc__ and _ENTRY.sub(written, cleandoc(cls.__doc__))
+        cls.__init__ = _documented(cls)
         return cls
 
     return complete
@@ -115,20 +123,20 @@ def _entries(doc: str) -> dict[str, tuple[str, str]]:
     }
 
 
-def _constraints(declared: Field[Any]) -> list[Any]:
-    return declared.metadata.get("constraints") or _BY_TYPE.get(str(declared.type), [])
-
-
-def _hinting(init: Callable[..., None]) -> Callable[..., None]:
-    """Decorate `__init__` with hints for arguments of other packages."""
-    own = signature(init).parameters
+def _documented(cls: type[Any]) -> Callable[..., None]:
+    """Return `__init__` with its parameters in the order of the docstring, and hints for those of other packages."""
+    init = cls.__init__
+    own = signature(init)
+    place = {name: place for place, name in enumerate(_entries(cls.__doc__ or ""))}
 
     @wraps(init)
     def __init__(self: object, *args: object, **kwargs: object) -> None:  # noqa: N807
-        for name in kwargs.keys() & _ELSEWHERE.keys() - own.keys():
-            raise InvalidInputError(f"{type(self).__name__} has no argument {name!r}.", _ELSEWHERE[name])
+        refuse_unknown(type(self).__name__, kwargs.keys() - own.parameters.keys() & _ELSEWHERE.keys())
         init(self, *args, **kwargs)
 
+    in_order = sorted(own.parameters.values(), key=lambda one: (one.kind, place.get(one.name, -1)))
+    __init__.__signature__ = own.replace(parameters=in_order)  # type: ignore[attr-defined]
+    __init__.__annotations__ = {}  # names of other modules, which `typing.get_type_hints` would not find
     return __init__
 
 
@@ -147,14 +155,12 @@ def check_parameters(model: Any) -> None:
             raise InvalidInputError(str(error), f"did you mean {close[0]!r}?" if close else default) from None
 
 
-def refuse_unknown(method: str, unknown: Mapping[str, object]) -> None:
+def refuse_unknown(method: str, unknown: Iterable[str]) -> None:
     """Raise where a method got arguments that it does not have: query ids go by other names elsewhere."""
     for name in unknown:
-        if name not in {*_OTHER_NAMES_OF_QID, *_ELSEWHERE}:
-            raise TypeError(f"{method}() got an unexpected keyword argument {name!r}")
         hint = _ELSEWHERE.get(name)
-        if hint is None and method == "fit_pairs":
+        if hint is None:
+            raise TypeError(f"{method}() got an unexpected keyword argument {name!r}")
+        if hint is _QID and method == "fit_pairs":
             hint = "leave it out: pairs says which rows are compared."
-        rows = "pass the query id of each row as qid; sizes of groups become ids by "
-        hint = hint or f"{rows}np.repeat(np.arange(len(sizes)), sizes)."
         raise InvalidInputError(f"{method} has no argument {name!r}.", hint)

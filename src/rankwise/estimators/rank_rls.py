@@ -8,7 +8,6 @@ from numbers import Integral, Real
 from typing import ClassVar, Never, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike
@@ -16,10 +15,14 @@ from rankwise.data.validation import check_alphas, check_number, check_numbers
 from rankwise.estimators.base import Ranker, say
 from rankwise.estimators.linear import LinearMixin
 from rankwise.estimators.parameters import (
+    COUNT,
+    FINITE,
+    NOT_NEGATIVE,
     POSITIVE,
     POSITIVE_SHARE,
     SHARE,
     SPLITTERS,
+    BaseEstimator,
     estimator,
     one_of,
     parameter,
@@ -50,14 +53,14 @@ _FEW_COLUMNS = 2048
 
 
 @estimator()
-class SquaresMixin(BaseEstimator):  # type: ignore[misc]
+class SquaresMixin(BaseEstimator):
     """Adds the parameters of the pairwise squared loss."""
 
     query_weight: QueryWeight = one_of(QUERY_WEIGHTS, default="size")
     ties: Ties = one_of(TIES, default="include")
     cost: Cost = one_of(COSTS, default="magnitude")
-    tol: float = 1e-5
-    max_iter: int | None = None
+    tol: float = parameter(NOT_NEGATIVE, default=1e-5)
+    max_iter: int | None = parameter(COUNT, None, default=None)
 
 
 @estimator()
@@ -162,13 +165,13 @@ class RankRLS(LinearMixin, SquaresMixin, Ranker):
 
     n_samples_seen_: int = field(init=False)
 
-    alpha: float = parameter(default=1.0, kw_only=False)
+    alpha: float = parameter(NOT_NEGATIVE, default=1.0, kw_only=False)
     solver: str = one_of(SOLVERS, default="auto")
     learning_rate: float | None = parameter(POSITIVE, None, default=None)
     momentum: float = parameter(SHARE, default=MOMENTUM)
-    penalty_power: float = parameter(Real, default=0.0)
-    early_stopping: bool = False
-    patience: int = 10
+    penalty_power: float = parameter(FINITE, default=0.0)
+    early_stopping: bool = parameter("boolean", default=False)
+    patience: int = parameter(COUNT, default=10)
     scoring: str | Metric = "pairwise_error"
     validation_fraction: float = parameter(POSITIVE_SHARE, default=0.1)
 
@@ -416,17 +419,14 @@ class RankRLSCV(LinearMixin, SquaresMixin, Ranker):
     method: str = one_of(METHODS, default="auto")
     averaging: str = one_of(AVERAGING, default="folds")
     penalty_power: ArrayLike = parameter(Real, "array-like", default=0.0)
-    patience: int = 10
+    patience: int = parameter(COUNT, default=10)
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Choose by a decomposition where hold-out is exact, else on the regularisation surface."""
         restriction = self._restriction()
         if restriction is not None:
             self._choose_restricted(problem, eval_set, restriction)
-        else:
-            self._choose_freely(problem, eval_set)
-
-    def _choose_freely(self, problem: Problem, eval_set: Plan | None) -> None:
+            return
         alphas, powers, metric = check_alphas(self.alphas), self._powers(), self._metric
         exact = exact_for_columns(self.cv, self.method, problem, alphas.size, self.averaging)
         plan = self._plan(problem, eval_set, exact)

@@ -9,17 +9,18 @@ from typing import ClassVar
 
 import numpy as np
 from scipy.special import expit
-from sklearn.base import BaseEstimator
 
 from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike
 from rankwise.data.validation import check_alphas
 from rankwise.estimators.base import Ranker
 from rankwise.estimators.linear import LinearMixin
 from rankwise.estimators.parameters import (
+    COUNT,
     POSITIVE,
     POSITIVE_SHARE,
     SHARE,
     SPLITTERS,
+    BaseEstimator,
     estimator,
     one_of,
     parameter,
@@ -43,7 +44,7 @@ MARGIN_GRID = tuple(10.0**-power for power in range(1, 7))  # the default of `al
 
 
 @estimator()
-class MarginMixin(BaseEstimator):  # type: ignore[misc]
+class MarginMixin(BaseEstimator):
     """Adds pairs with margins, their solvers, and the attributes of their solutions."""
 
     # Ties have no winner, and a listed pair's magnitude is its margin.
@@ -54,16 +55,16 @@ class MarginMixin(BaseEstimator):  # type: ignore[misc]
     query_weight: QueryWeight = one_of(QUERY_WEIGHTS, default="equal")
     solver: str = one_of(MARGIN_SOLVERS, default="auto")
     tol: float = parameter(SHARE, default=1e-3)
-    max_iter: int | None = None
+    max_iter: int | None = parameter(COUNT, None, default=None)
 
     def predict_pairs(self, X: MatrixLike, pairs: ArrayLike | MatrixLike) -> Floats:  # noqa: D102 - as in RankingMixin
-        difference = super().predict_pairs(X, pairs)
+        difference = super().predict_pairs(X, pairs)  # type: ignore[misc]  # of Ranker
         return np.asarray(expit(difference)) if LOSSES[self.loss_].is_probability else difference
 
     predict_pairs.__doc__ = Ranker.predict_pairs.__doc__
 
     def _check_parameters(self) -> None:
-        super()._check_parameters()
+        super()._check_parameters()  # type: ignore[misc]
         if self.solver != "auto" and self.loss not in MARGIN_SOLVERS[self.solver].losses:
             able = [name for name, solver in MARGIN_SOLVERS.items() if self.loss in solver.losses]
             raise UnsuitableSolverError(
@@ -77,7 +78,7 @@ class MarginMixin(BaseEstimator):  # type: ignore[misc]
                 "loss='logistic' is a model of listed pairs, and labels induce too many to list.",
                 "use fit_pairs with the pairs that were observed, or loss='squared_hinge' for labels.",
             )
-        super()._require_labels(y)
+        super()._require_labels(y)  # type: ignore[misc]
 
     def _fit_margins(
         self,
@@ -164,7 +165,8 @@ class RankSVM(MarginMixin, LinearMixin, Ranker):
     positive, prior
         As in `RankRLS`.
     column_penalty
-        As in `RankRLS`.
+        As in `RankRLS`. In place of 0 stands next to nothing of the curvature of the column, and `duality_gap_` is that
+        of this objective.
     random_state, n_threads
         As in `RankRLS`.
 
@@ -202,9 +204,9 @@ class RankSVM(MarginMixin, LinearMixin, Ranker):
     """
 
     alpha: float = parameter(POSITIVE, default=1e-4, kw_only=False)
-    warm_start: bool = False
-    early_stopping: bool = False
-    patience: int = 10
+    warm_start: bool = parameter("boolean", default=False)
+    early_stopping: bool = parameter("boolean", default=False)
+    patience: int = parameter(COUNT, default=10)
     scoring: str | Metric = "pairwise_error"
     validation_fraction: float = parameter(POSITIVE_SHARE, default=0.1)
 
@@ -248,9 +250,11 @@ class RankSVMCV(MarginMixin, LinearMixin, Ranker):
     scoring : "auto", str or Metric, default="auto"
         As in `RankRLSCV`. "auto" is the pairwise error, and for ``loss="logistic"`` the log-loss of the held-out pairs:
         the order alone says nothing about the scale of the probabilities that `predict_pairs` returns.
+    loss, query_weight, solver, tol, max_iter, positive, prior, column_penalty
+        As in `RankSVM`.
     random_state
         As in `RankRLSCV`; by default all held-out rows or pairs score.
-    loss, query_weight, solver, tol, max_iter, positive, prior, column_penalty, n_threads
+    n_threads
         As in `RankSVM`.
 
     Attributes

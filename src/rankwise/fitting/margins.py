@@ -23,8 +23,6 @@ from rankwise.solvers.choose import MARGIN_SOLVERS, choose_margin_solver, matrix
 from rankwise.solvers.krylov import ROWS_A_COLUMN, Curvature
 from rankwise.solvers.solution import Monitor, Solution, Status
 
-__all__ = ["MarginFit", "curvature_of", "margins_of"]
-
 _MATRIX_READS = 20  # at most, where the whole matrix of the curvature is to pay
 _FIRST_TRY = 60  # iterations of the solver that "auto" tries first; text takes it 10 to 50
 

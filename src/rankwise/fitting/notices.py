@@ -10,23 +10,12 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankwise.arrays import Matrix
 from rankwise.exceptions import InvalidInputError
-from rankwise.fitting.problem import KernelProblem
 from rankwise.kernels import Kernel
 from rankwise.solvers.direct import indefiniteness, is_indefinite
 from rankwise.solvers.scales import squared_lengths
 from rankwise.solvers.solution import Solution, Status
 
-__all__ = [
-    "Notice",
-    "notices_of_extremes",
-    "notices_of_linear",
-    "notices_of_residual",
-    "notices_of_scales",
-    "require_range",
-]
-
-
-_DUAL_SCALES = 1e7  # 1e6 leaves six digits of a minimum, 1e8 none
+DUAL_SCALES = 1e7  # 1e6 leaves six digits of a minimum, 1e8 none
 _NAMED = 5  # so many columns are named
 
 
@@ -64,13 +53,10 @@ def notices_of_extremes(kernel: Kernel, extremes: Mapping[str, tuple[float, floa
     ]
 
 
-def notices_of_linear(problem: KernelProblem) -> list[Notice]:
-    """Return notices about a linear kernel, where large columns cost small ones their precision."""
-    return [] if problem.linear_rows is None else notices_of_scales(problem.linear_rows, _DUAL_SCALES)
-
-
-def notices_of_scales(X: Matrix, most: float = 1e14) -> list[Notice]:
+def notices_of_scales(X: Matrix | None, most: float = 1e14) -> list[Notice]:
     """Return a notice if the norms of columns differ by more than the given factor."""
+    if X is None:
+        return []
     lengths = np.sqrt(squared_lengths(X))
     shortest = float(lengths[lengths > 0].min(initial=np.inf))
     large = np.flatnonzero(lengths > most * shortest)

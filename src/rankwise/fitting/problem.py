@@ -11,7 +11,7 @@ import numpy as np
 from rankwise.arrays import Floats, Ints, Matrix, Rows, is_sparse
 from rankwise.design import DenseDesign, Design, matrix_rows
 from rankwise.design.offsets import find_shift, sampled_rows
-from rankwise.kernels import FeatureMap, Kernel, KernelDesign
+from rankwise.kernels import FeatureMap, Kernel, KernelDesign, kernel_scores
 from rankwise.pairs.factor import Factor
 from rankwise.pairs.known_columns import codes_of_rows
 from rankwise.pairs.pairs import Pairs
@@ -19,8 +19,6 @@ from rankwise.runtime.memory import MemoryBudget
 from rankwise.solvers.bounded import Bounds
 from rankwise.solvers.direct import DualSpectrum
 from rankwise.solvers.scales import are_unlike
-
-__all__ = ["KernelProblem", "Problem", "Restriction"]
 
 
 @dataclass(frozen=True)
@@ -67,10 +65,6 @@ class KernelProblem:
         """Return the problem of some rows, without a reduced set."""
         X = self.X[np.ix_(rows, rows)] if self.kernel.is_precomputed else self.X[rows]
         return KernelProblem(self.kernel, X, None, self.budget, self.n_threads)
-
-    def with_all_rows(self) -> KernelProblem:
-        """Return the problem whose reduced set is all rows: the exact feature map."""
-        return replace(self, basis=np.arange(self.n_rows))
 
     def matrix(self, copies: int) -> Floats:
         """Return the kernel of all rows as a new array, if `copies` matrices of its size fit."""
@@ -121,12 +115,8 @@ class KernelProblem:
 
     def scores(self, rows: Design, dual: Floats) -> Floats:
         """Return the scores of other rows under dual coefficients (basis, models)."""
-        if self.kernel.is_precomputed:
-            whole = np.zeros((self.n_rows, dual.shape[1]))
-            whole[slice(None) if self.basis is None else self.basis] = dual
-            return rows.dot(whole)
-        basis = self.X if self.basis is None else self.X[self.basis]
-        return KernelDesign(self.kernel, matrix_rows(rows), basis, n_threads=self.n_threads).dot(dual)
+        basis = self.X if self.basis is None or self.kernel.is_precomputed else self.X[self.basis]
+        return kernel_scores(self.kernel, rows, basis, self.basis, dual)
 
     def between(self, rows: Rows, others: Rows) -> Floats:
         """Return the kernel between some training rows and others."""
@@ -134,26 +124,22 @@ class KernelProblem:
             return np.asarray(self.X[np.ix_(rows, others)], dtype=np.float64)
         return self.kernel.matrix(self.X[rows], self.X[others])
 
-    def feature_map(self) -> FeatureMap:
-        """Return the explicit features of the reduced set."""
-        assert self.basis is not None
-        size = self.basis.size
-        self.budget.demand(8 * 4 * size**2, self.n_rows, f"A reduced set of {size} rows")
+    def mapped(self) -> tuple[FeatureMap, Floats]:
+        """Return the explicit features of the reduced set, or of all rows as one, and of all rows, if they fit."""
+        basis = np.arange(self.n_rows) if self.basis is None else self.basis
+        self.budget.demand(8 * 4 * basis.size**2, self.n_rows, f"A reduced set of {basis.size} rows")
         if self.kernel.is_precomputed:
-            return FeatureMap.of_basis(self.kernel, self.basis, self.between(self.basis, self.basis))
-        return FeatureMap.of_basis(self.kernel, self.X[self.basis])
-
-    def features_of(self, rows: Design, feature_map: FeatureMap) -> Floats:
-        """Return the features of other rows."""
-        X = matrix_rows(rows)
-        return feature_map.transform(X[:, self.basis] if self.kernel.is_precomputed else X)
-
-    def features(self, feature_map: FeatureMap) -> Floats:
-        """Return the features of all rows, if they fit."""
+            feature_map = FeatureMap.of_basis(self.kernel, basis, self.between(basis, basis))
+        else:
+            feature_map = FeatureMap.of_basis(self.kernel, self.X[basis])
         n_bytes = 8 * 2 * self.n_rows * feature_map.n_features
         self.budget.demand(n_bytes, self.n_rows, f"The features of {self.n_rows} rows")
-        # The kernel's columns of the reduced set are made of rows, or given.
-        return feature_map.transform(self.X[:, self.basis] if self.kernel.is_precomputed else self.X)
+        return feature_map, self.features_of(self.X, feature_map)
+
+    def features_of(self, X: Matrix, feature_map: FeatureMap) -> Floats:
+        """Return the features of rows; the kernel's columns of the reduced set are made of rows, or given."""
+        is_part = self.kernel.is_precomputed and self.basis is not None
+        return feature_map.transform(X[:, self.basis] if is_part else X)
 
 
 _FREE = 1e-12  # of the curvature of a column without a penalty

@@ -12,10 +12,11 @@ from rankwise.arrays import Floats
 from rankwise.design import DenseDesign, Design
 from rankwise.exceptions import UnsuitableSolverError
 from rankwise.fitting.notices import (
+    DUAL_SCALES,
     Notice,
     notices_of_extremes,
-    notices_of_linear,
     notices_of_residual,
+    notices_of_scales,
     require_range,
 )
 from rankwise.fitting.problem import KernelProblem, Restriction
@@ -42,9 +43,6 @@ from rankwise.solvers.choose import (
 from rankwise.solvers.direct import DualObjective, DualSpectrum, is_positive
 from rankwise.solvers.scales import differ_in_scale
 from rankwise.solvers.solution import Solution, Status
-
-__all__ = ["KernelLeastSquares", "LeastSquares"]
-
 
 # Names of the solver of signed coefficients, which nobody chooses: with the matrix ``X'LX``, and without.
 BOUNDED_MATRIX, BOUNDED = "bounded", "bounded-cg"
@@ -194,7 +192,7 @@ class KernelLeastSquares:
 
     def solve(self, design: Design, problem: KernelProblem, graphs: Sequence[PairGraph]) -> list[Floats]:
         """Return the dual coefficients of each graph."""
-        self.notices += notices_of_linear(problem)
+        self.notices += notices_of_scales(problem.linear_rows, DUAL_SCALES)
         if problem.basis is not None:
             return self._solve_reduced(problem, graphs)
         self.solver = "direct" if self.solver == "auto" else self.solver
@@ -223,10 +221,10 @@ class KernelLeastSquares:
 
     def _solve_reduced(self, problem: KernelProblem, graphs: Sequence[PairGraph]) -> list[Floats]:
         """Solve the linear problems on the explicit features."""
-        feature_map = problem.feature_map()
+        feature_map, Z = problem.mapped()
         self.notices += notices_of_extremes(problem.kernel, {"between basis rows": feature_map.extremes})
         self.solver = "direct" if self.solver == "auto" else self.solver
-        features = DenseDesign(problem.features(feature_map), problem.n_threads)
+        features = DenseDesign(Z, problem.n_threads)
         dual = []
         for graph in graphs:
             objective = SquaredObjective(features, graph)

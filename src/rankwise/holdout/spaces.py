@@ -17,7 +17,7 @@ import numpy as np
 from rankwise.arrays import Floats, Matrix, Rows
 from rankwise.design import Design, matrix_rows
 from rankwise.exceptions import MemoryLimitError
-from rankwise.fitting.notices import Notice, notices_of_extremes, notices_of_linear, notices_of_scales
+from rankwise.fitting.notices import DUAL_SCALES, Notice, notices_of_extremes, notices_of_scales
 from rankwise.fitting.problem import KernelProblem
 from rankwise.holdout.decomposition import DualHoldOut, HoldOut, PrimalHoldOut
 from rankwise.kernels import FeatureMap, Kernel
@@ -168,10 +168,9 @@ class KernelSpace:
     @cached_property
     def _features(self) -> tuple[FeatureMap, Floats]:
         """The features of the reduced set, or of all rows as one."""
-        problem = self.problem if self.problem.basis is not None else self.problem.with_all_rows()
-        feature_map = problem.feature_map()
+        feature_map, Z = self.problem.mapped()
         self.extremes["between basis rows"] = feature_map.extremes
-        return feature_map, problem.features(feature_map)
+        return feature_map, Z
 
     def decompose(self, graph: PairGraph, factor: Factor) -> Decomposition:
         """Decompose the dual where units are rows, else the features of all rows or of a reduced set."""
@@ -193,7 +192,8 @@ class KernelSpace:
     def notices(self) -> list[Notice]:
         """Return the notices about the kernel, which must have been decomposed."""
         kernel = self.problem.kernel
-        return [*notices_of_extremes(kernel, self.extremes), *notices_of_linear(self.problem)]
+        scales = notices_of_scales(self.problem.linear_rows, DUAL_SCALES)
+        return [*notices_of_extremes(kernel, self.extremes), *scales]
 
     def refitted(self, rows: Rows, graph: PairGraph, factor: Factor) -> Decomposition:
         """Decompose the problem of some rows alone, with the same reduced set."""

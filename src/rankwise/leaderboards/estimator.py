@@ -14,7 +14,6 @@ import scipy.sparse as sp
 from scipy import stats
 from scipy.sparse.csgraph import connected_components
 from scipy.special import expit, softmax
-from sklearn.base import BaseEstimator
 from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
@@ -22,6 +21,7 @@ from rankwise.arrays import AnyArray, Floats, Ints
 from rankwise.estimators.parameters import (
     NOT_NEGATIVE,
     POSITIVE_SHARE,
+    BaseEstimator,
     check_parameters,
     estimator,
     one_of,
@@ -51,7 +51,7 @@ _PENALTIES = (100.0, 10.0, 1.0, 0.1, 0.01)  # for predict_proba; the log-loss is
 
 
 @estimator()
-class BradleyTerry(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class BradleyTerry(BaseEstimator):
     """A leaderboard of items from battles between two of them.
 
     The probability that a beats b is ``1 / (1 + exp(-(s_a - s_b)))``. Strengths have mean zero, in every component of
@@ -114,7 +114,7 @@ class BradleyTerry(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no 
 
     penalty: float = parameter(NOT_NEGATIVE, default=0.1, kw_only=False)
     ties: str = one_of(("davidson",), default="half")
-    first_advantage: bool = False
+    first_advantage: bool = parameter("boolean", default=False)
     places: str = one_of(("guaranteed",), default="draws")
     level: float = parameter(POSITIVE_SHARE, default=0.95)
     random_state: int = parameter(Interval(Integral, 0, None, closed="left"), default=0)

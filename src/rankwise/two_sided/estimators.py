@@ -2,23 +2,30 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from numbers import Integral
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.base import BaseEstimator
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import ArrayLike, Floats, Ints, MatrixLike, RandomSource
 from rankwise.data.queries import ranks_inside
 from rankwise.data.validation import check_alphas
-from rankwise.estimators.parameters import POSITIVE, check_parameters, estimator, one_of, parameter
-from rankwise.exceptions import InvalidInputError, NoPairsError, caller_level
+from rankwise.estimators.base import say
+from rankwise.estimators.parameters import (
+    COUNT,
+    POSITIVE,
+    BaseEstimator,
+    check_parameters,
+    estimator,
+    one_of,
+    parameter,
+)
+from rankwise.exceptions import InvalidInputError, NoPairsError
+from rankwise.fitting.notices import Notice
 from rankwise.metrics import Metric, bootstrap_mean, get_metric
 from rankwise.runtime.progress import ShareProgress
 from rankwise.selection.grids import POWERS_OF_TWO
@@ -50,7 +57,7 @@ class _Problem(NamedTuple):
 
 
 @estimator()
-class _TwoSided(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class _TwoSided(BaseEstimator):
     """Reading, prediction and ranking."""
 
     ranked: str = one_of(("rows", "both"), default="columns")
@@ -189,7 +196,7 @@ class TwoSidedRankRLS(_TwoSided):
     """
 
     alpha: float = parameter(POSITIVE, default=1.0, kw_only=False)
-    max_iter: int = 500
+    max_iter: int = parameter(COUNT, default=500)
 
     def fit(self, rows: MatrixLike, columns: MatrixLike | None, Y: MatrixLike) -> Self:
         """Learn from a table.
@@ -216,10 +223,7 @@ class TwoSidedRankRLS(_TwoSided):
             for _ in run.steps(alpha, self.tol):
                 progress.reach(run.n_steps / run.max_iter)
         if run.residual(alpha) > self.tol:
-            _warn(
-                f"{run.n_steps} iterations did not reach tol={self.tol:g}. Hint: raise max_iter.",
-                ConvergenceWarning,
-            )
+            say([Notice(f"{run.n_steps} iterations did not reach tol={self.tol:g}", "raise max_iter")])
         self.n_iter_ = run.n_steps
         self._keep(problem, run.model(alpha))
         return self
@@ -288,7 +292,7 @@ class TwoSidedRankRLSCV(_TwoSided):
     alphas: ArrayLike = parameter(default=POWERS_OF_TWO, kw_only=False)
     cv: str | tuple[Any, ...] = parameter(StrOptions(set(_KINDS)), tuple, default="leave-row-out")
     scoring: str | Metric = parameter(str, Metric, default="pairwise_error")
-    max_iter: int = 100
+    max_iter: int = parameter(COUNT, default=100)
     random_state: RandomSource = parameter("random_state", default=0)
 
     def fit(self, rows: MatrixLike, columns: MatrixLike | None, Y: MatrixLike) -> Self:
@@ -325,7 +329,7 @@ class TwoSidedRankRLSCV(_TwoSided):
         if cv in {"leave-both-out", "leave-column-out"} and m > _LARGE:
             taken = m * (10.0 * m**3 + n_alphas * 4.0 * n * m * (n + m)) / _SPEED
             needs = f"{m:,} decompositions, about {taken:,.0f} s and {n * m * n_alphas / 2**27:.1f} GiB"
-            _warn(f"{self.cv} takes {needs}. Hint: {folds}", UserWarning)
+            say([Notice(f"{self.cv} takes {needs}", folds.removesuffix("."), UserWarning)])
         with ShareProgress("choosing alpha", str(self.cv)) as progress:
             values = held_out_values(table, cv, metric, self.alphas_, progress.reach)
         counted = ~np.isnan(values[0])
@@ -375,7 +379,3 @@ class TwoSidedRankRLSCV(_TwoSided):
         """Return the place of the best value; of equally good ones the last, whose alpha is the largest."""
         errors = -values if metric.greater_is_better else values
         return int(np.flatnonzero(errors <= errors.min() + _EQUAL)[-1])
-
-
-def _warn(text: str, kind: type[Warning]) -> None:
-    warnings.warn(text, kind, stacklevel=caller_level())

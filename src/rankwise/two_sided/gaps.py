@@ -23,6 +23,7 @@ from sklearn.utils import check_random_state
 from rankwise.arrays import Bools, Floats, Ints, RandomSource
 from rankwise.exceptions import InvalidInputError, NoPairsError
 from rankwise.metrics import Evaluator, Metric
+from rankwise.solvers.krylov import Lanczos
 from rankwise.two_sided.sides import require_memory
 
 _BLOCK = 256  # edges whose features are copied at a time: 0.2 s for 10⁶ edges, 0.6 s with blocks of 16,384
@@ -109,18 +110,14 @@ class Run:
         self.max_iter = min(max_iter, size)
         n_bytes = 8.0 * size * self.max_iter
         require_memory(n_bytes, f"A basis of {self.max_iter:,} vectors", "use a smaller max_iter.")
-        self._basis = np.empty((self.max_iter, size))
-        self._diagonal: list[float] = []
-        self._beside: list[float] = []
         start = self._centred(edges.labels)
-        self._next = self._gathered(start).ravel() if self.is_primal else start
-        self._size = float(np.linalg.norm(self._next))
-        self._next = self._next / (self._size or 1.0)
+        start = self._gathered(start).ravel() if self.is_primal else start
+        self._lanczos = Lanczos(start[:, None])
 
     @property
     def n_steps(self) -> int:
         """Steps taken."""
-        return len(self._diagonal)
+        return self._lanczos.n_steps
 
     def _centred(self, values: Floats) -> Floats:
         means = np.bincount(self.edges.query, values) / self._counts
@@ -135,30 +132,14 @@ class Run:
     def _theta(self, vector: Floats) -> Floats:
         return vector.reshape(self._shape) if self.is_primal else self._gathered(vector)
 
-    def step(self) -> Floats | None:
-        """Take one step, and return θ of the new basis vector; None once there are no more."""
-        k, vector = self.n_steps, self._next
-        exhausted = self._beside and self._beside[-1] <= 1e-14 * max(self._diagonal)
-        if k == self.max_iter or self._size == 0 or exhausted:
-            return None
-        theta = self._theta(vector)
-        scores = self._centred(known_scores(self.rows, theta, self.columns, self.edges))
-        image = self._gathered(scores).ravel() if self.is_primal else scores
-        self._basis[k] = vector
-        self._diagonal.append(float(vector @ image))
-        basis = self._basis[: k + 1]
-        for _ in range(2):  # twice is enough (Kahan and Parlett)
-            image = image - basis.T @ (basis @ image)
-        self._beside.append(float(np.linalg.norm(image)))
-        self._next = image / (self._beside[-1] or 1.0)
-        return theta
-
     def weights(self, alphas: Floats, steps: int) -> Floats:
         """Return the coefficients of the first basis vectors, (steps, alphas)."""
         if steps == 0:
             return np.zeros((0, alphas.size))
-        values, vectors = scipy.linalg.eigh_tridiagonal(self._diagonal[:steps], self._beside[: steps - 1])
-        filtered = self._size * vectors[0][:, None] / (np.maximum(values, 0.0)[:, None] + alphas)
+        diagonal, beside = self._lanczos.tridiagonal(0, steps)
+        values, vectors = scipy.linalg.eigh_tridiagonal(diagonal, beside[:-1])
+        start = self._lanczos.start_norm * vectors[0]
+        filtered = start[:, None] / (np.maximum(values, 0.0)[:, None] + alphas)
         return np.asarray(vectors @ filtered)
 
     def residual(self, alpha: float) -> float:
@@ -166,15 +147,20 @@ class Run:
         if not self.n_steps:  # the right-hand side is zero
             return 0.0
         last = self.weights(np.array([alpha]), self.n_steps)[-1, 0]
-        return float(abs(self._beside[-1] * last) / self._size)
+        return float(abs(self._lanczos.off_diagonal[-1] * last)[0] / self._lanczos.start_norm[0])
 
     def model(self, alpha: float) -> Floats:
         """Return θ of an alpha after the steps taken."""
-        return self._theta(self.weights(np.array([alpha]), self.n_steps)[:, 0] @ self._basis[: self.n_steps])
+        weights = self.weights(np.array([alpha]), self.n_steps)[:, 0]
+        return self._theta(self._lanczos.combine(0, weights))
 
     def steps(self, alpha: float, tol: float) -> Iterator[Floats]:
         """Take steps until an alpha has converged, and yield θ of each new basis vector."""
-        while (theta := self.step()) is not None:
+        while self.n_steps < self.max_iter and (vector := self._lanczos.vectors[:, 0]).any():
+            theta = self._theta(vector)
+            scores = self._centred(known_scores(self.rows, theta, self.columns, self.edges))
+            image = self._gathered(scores).ravel() if self.is_primal else scores
+            self._lanczos.advance(image[:, None])
             yield theta
             if self.residual(alpha) <= tol:
                 return
