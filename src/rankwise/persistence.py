@@ -36,7 +36,7 @@ from sklearn.utils.validation import check_is_fitted
 import rankwise
 from rankwise.arrays import AnyArray
 from rankwise.data.containers import check_sparse
-from rankwise.exceptions import ModelFileError
+from rankwise.exceptions import MissingQueriesError, ModelFileError
 from rankwise.files import replacing
 from rankwise.json_values import Json, json_value
 from rankwise.metrics import METRICS, Metric, get_metric
@@ -61,7 +61,8 @@ RANKERS = [
     "KernelRankSVM", "KernelRankSVMCV", "RankRLS", "RankRLSCV", "RankSVM", "RankSVMCV", "TwoSidedRankRLS",
     "TwoSidedRankRLSCV", "BradleyTerry",
 ]  # fmt: skip
-_MANY_COLUMNS = 1 << 24  # from here on a row to try a model is sparse, so that it takes no memory
+# More columns need as many bytes in the file, and a row to try the model is then sparse, so that it takes no memory.
+_MANY_COLUMNS = 1 << 24
 
 _MODULES = {
     name: module
@@ -419,6 +420,9 @@ def _read(value: Any, archive: zipfile.ZipFile, depth: int = 0) -> Any:
     if kind == "$array":
         return _array(value[kind], archive)
     parts = {key: _read(one, archive, depth + 1) for key, one in value.items()}
+    if kind == "$class":
+        n_columns = parts["attributes"].get("n_features_in_", 0)
+        _require(n_columns <= max(_MANY_COLUMNS, archive.start_dir), f"it has {n_columns} columns")
     return _KINDS[kind](*parts.values()) if kind.startswith("$") else parts
 
 
@@ -556,7 +560,11 @@ def _try(model: Any) -> None:
             sides = zip((model.row_fit_, model.column_fit_), model.coef_.shape, strict=True)
             model.predict(*(np.ones((1, size if kept is None else kept.shape[1])) for kept, size in sides))
         else:
-            predict_scores(model, _row(model), np.zeros(1))
+            row = _row(model)
+            try:  # to ask the steps whether they want query ids would take longer than all the rest
+                model.predict(row)
+            except MissingQueriesError:
+                predict_scores(model, row, np.zeros(1))
 
 
 def _row(model: Any) -> Any:

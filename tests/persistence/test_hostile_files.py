@@ -193,12 +193,28 @@ def test_sparse_rows_that_point_outside_are_refused(part, values):
     refused(put_together(header, members))
 
 
+def test_more_columns_than_the_file_has_numbers_are_refused():
+    """An export would list them all."""
+    header, members = taken_apart(linear())
+    header["model"]["attributes"]["n_features_in_"] = 2**31
+    del header["tried"]
+    refused(put_together(header, members), "2147483648 columns")
+
+
 def _curve(model):
     return model["attributes"]["terms_"]["parameters"]["curves"]["$tuple"][0]["parameters"]
 
 
 def _columns(model):
     return model["parameters"]["steps"][0]["$tuple"][1]["attributes"]["transformers_"][1]["$tuple"]
+
+
+def _first_step(model):
+    return model["parameters"]["steps"][0]["$tuple"][1]["attributes"]
+
+
+def _first_of_mean(model):
+    return model["attributes"]["rankers_"][0]["attributes"]
 
 
 @pytest.mark.parametrize(
@@ -219,12 +235,14 @@ def _columns(model):
             {"_drop_idx_after_grouping": [70]},
         ),
         ("ColumnTransformer", lambda model: _columns(model)[1]["attributes"], {"n_features_in_": 7}),
+        ("ColumnTransformer", _first_step, {"n_features_in_": 2**53}),
+        ("mean", _first_of_mean, {"coef_": {"$array": "two_outputs"}}),
         *(("ColumnTransformer", None, beyond) for beyond in (10**20, 3, [3], 2, False, ["size"], [0, ""])),
     ],
 )
 def test_parts_that_do_not_belong_together_are_refused(name, place, changes):
     header, members = whole()[name]
-    header = copied(header)
+    header, members = copied(header), {**members, "two_outputs.npy": npy((2, 3), content=bytes(48))}
     if place:
         place(header["model"]).update(changes)
     else:
