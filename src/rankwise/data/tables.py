@@ -396,7 +396,7 @@ def _header(path: Path, magic: bytes, head: bytes) -> str:
     for is_so, problem, hint in (
         (not magic, "is empty", "check that the file is the one you mean."),
         (magic.startswith(_EXCEL), "is an Excel workbook", "save it as CSV, or use pandas.read_excel."),
-        (magic.lstrip().startswith((b"{", b"[{")), "is JSON", "pass the frame of pandas.read_json."),
+        (magic.lstrip().startswith((b"{", b"[{")), "is JSON", "pass the data frame of pandas.read_json."),
         (is_odd, "is damaged, or is not text in UTF-8", "save CSV files as UTF-8."),
     ):
         if is_so:
@@ -442,21 +442,28 @@ class Batch:
         self.file.refuse(name, bad, problem, hint, self.row)
 
     def numbers(
-        self, name: str, hint: str, *, width: int = 1, missing: str = "never", dtype: Any = np.float64
+        self,
+        name: str,
+        hint: str,
+        *,
+        width: int | None = None,
+        missing: str = "never",
+        dtype: Any = np.float64,
     ) -> AnyArray:
-        """Return a column of finite numbers, or of lists of `width` numbers, of shape (rows, width).
+        """Return a column of finite numbers, of shape (rows, 1), or of lists of `width` numbers, of shape (rows, width).
 
         Null is NaN, which "nan" as `missing` keeps and "zero" turns into 0.
         """
         pa = import_pyarrow()
         column = _plain(self.data.column(name))
         kind = kind_of_type(column.type)
-        if kind not in {"number", "flag", "list"}:
+        if kind not in ({"number", "flag"} if width is None else {"list"}):
             problem = number_text_problem(self.file, name)
+            wanted = "numbers" if width is None else "lists of numbers"
             example = f"{column.type}, such as {column[0].as_py()!r:.60}"
-            plain = f"{self.file.name}, column {name!r} does not hold numbers: it holds {example}."
+            plain = f"{self.file.name}, column {name!r} does not hold {wanted}: it holds {example}."
             raise InvalidInputError(problem or plain, hint)
-        if kind == "list":
+        if width is not None:
             wrong = np.asarray(pa.compute.list_value_length(column).fill_null(-1)) != width
             problem = f"the list is missing, or does not have {width} numbers, as those before"
             self.refuse(name, wrong, problem, "make all lists of the column the same length.")
@@ -649,7 +656,7 @@ class TableReader:
         """Return the features of a batch, written into `out` where it is given."""
         hint = "correct the entry, leave the column out of features, or encode it as numbers."
         how: dict[str, Any] = {"missing": self.missing, "dtype": self.dtype}
-        parts = [batch.numbers(name, hint, width=self._lists.get(name, 1), **how) for name in self.features]
+        parts = [batch.numbers(name, hint, width=self._lists.get(name), **how) for name in self.features]
         n_rows = batch.data.num_rows
         X = np.empty((n_rows, len(self.names)), dtype=self.dtype) if out is None else out
         for tile in (
