@@ -37,6 +37,7 @@ from rankwise.files import replacing
 from rankwise.runtime.memory import fits
 
 TABLE_ENDINGS = (".parquet", ".pq", ".arrow", ".ipc", ".feather", ".arrows", ".csv", ".tsv")
+_FOREIGN = (".xlsx", ".xls", ".json", ".jsonl")  # refused as tables, in words that fit
 # Endings of compressed CSV files, with the names that pyarrow has for them, and their first bytes.
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 _PACKED = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst", b"\x04\x22\x4d\x18": ".lz4"}
@@ -241,7 +242,7 @@ class TableFile:
 def is_table(source: object) -> bool:
     """Tell whether a source is a table: a path by its ending, else a data frame or Arrow table."""
     if isinstance(source, (str, os.PathLike)):
-        return _ending(Path(os.fsdecode(source))) in TABLE_ENDINGS
+        return _ending(Path(os.fsdecode(source))) in {*TABLE_ENDINGS, *_FOREIGN}
     return isinstance(source, TableFile) or hasattr(source, "__arrow_c_stream__")
 
 
