@@ -431,6 +431,8 @@ def _object(name: str, parameters: dict[str, Any], attributes: dict[str, Any]) -
     hints = _hints(kind)
     for key, value in {**parameters, **attributes}.items():
         _require(_fits(value, hints.get(key, Any)), f"{key} of {name} is a {type(value).__name__}")
+    unknown = [key for key in _kept(parameters) if key not in _parameter_names(kind)]
+    _require(not unknown, f"{name} has no parameter {', '.join(unknown):.80}")
     made: Any = kind(**_kept(parameters))
     for key in attributes:
         _require(_is_attribute(kind, key), f"{name} has no attribute {key!r:.80}")

@@ -169,9 +169,11 @@ def test_a_file_does_not_say_how_a_computation_runs():
     assert again.memory is None
 
 
-def test_a_newer_format_is_told():
+def test_a_newer_version_is_told():
     header, members = taken_apart(linear())
     refused(put_together({**header, "format": 2}, members), "format 2, and this version reads format 1")
+    newer = change_linear(lambda model: model["parameters"].update(colour="red"))
+    refused(newer, "RankRLS has no parameter colour")
 
 
 @pytest.mark.parametrize(
