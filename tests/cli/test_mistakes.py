@@ -149,6 +149,8 @@ def files(tmp_path_factory):
         ("convert no_label.csv -o x.store", "--label"),
         ("convert wins.csv --items items.csv -o x.txt", "Preferences are not converted"),
         ("inspect folder", "folder"),
+        ("inspect rows.csv --qid \udcff", "surrogates not allowed"),
+        ("report -- m.rw --", "arguments are required: DATA"),
         ("demo -o rows.csv", "rows.csv is a file"),
     ],
 )

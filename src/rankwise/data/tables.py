@@ -410,7 +410,7 @@ def _explained(name: str) -> Iterator[None]:
     """Turn pyarrow's errors about a file into ours; errors of the system, such as a missing file, stay OSErrors."""
     try:
         yield
-    except (import_pyarrow().ArrowException, OSError, UnicodeDecodeError) as error:
+    except (import_pyarrow().ArrowException, OSError, UnicodeError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         problem = f" cannot be read: {' '.join(str(error).split()).rstrip('.')[:300]}."
