@@ -551,9 +551,10 @@ def _read_rows(tables: _Tables, *, needs_labels: bool, wants_items: bool) -> Dat
     roles = tables.roles()
     if roles.label is None and needs_labels:
         raise tables.without_labels()
-    if tables.model is None and roles.qid is None and options.command in _LEARNING:
-        likely = roles.queries[0] if roles.queries else "COLUMN"
-        remark(f"{source} has no column 'qid': all rows are one ranking (--qid {likely})")
+    wanted = tables.kept.qid or ("qid" if options.command in _LEARNING else None)
+    if roles.qid is None and wanted is not None:
+        likely = (*roles.queries, "COLUMN")[0]
+        remark(f"{source} has no column {wanted!r}: all rows are one ranking (--qid {likely})")
     X, y, qid, found = tables.reader(roles, roles.label, roles.qid).load()
     X, names = tables.features(roles, X, found)
     items = texts_of(files, roles.ids[0]) if wants_items and roles.ids else None
