@@ -2,10 +2,10 @@
 
 Nothing in a file is executed: it can only name the classes listed below. ``zipfile`` compares the CRC of each member,
 so damage is detected. A file from a stranger may still contain anything: sizes are compared with the bytes present
-before memory is allocated, parameters are checked by the constraints of their class, fitted attributes by its
-annotations, and the model scores a row as it did when it was saved. Our compiled code checks the arrays that it is
-given; the few that other compiled code takes without a look are checked here. Parameters that control how a
-computation runs are neither saved nor restored.
+before memory is allocated, parameters are checked by the constraints of their class, only fitted attributes are set,
+and the model scores a row as it did when it was saved. Our compiled code checks the arrays that it is given; the few
+that other compiled code takes without a look are checked here. Parameters that control how a computation runs are
+neither saved nor restored.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
 from inspect import signature
-from numbers import Integral, Real
-from types import SimpleNamespace, UnionType
-from typing import Any, BinaryIO, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
+from numbers import Integral
+from types import SimpleNamespace
+from typing import Any, BinaryIO
 
 import numpy as np
 import scipy.sparse as sp
@@ -319,9 +319,10 @@ def _write_object(value: Any, arrays: dict[str, AnyArray]) -> Json:
     kind: Any = type(value)
     omitted = _LEFT_OUT.get(kind.__name__, set())
     parameters = {name: getattr(value, name) for name in _parameter_names(kind) if name not in omitted}
-    if kind.__name__ == "ColumnTransformer" and hasattr(
-        value, "_columns"
-    ):  # instead of a function that chose them
+    columns = (
+        value.transformers if kind.__name__ == "ColumnTransformer" and hasattr(value, "_columns") else ()
+    )
+    if any(callable(one) for *_, one in columns):  # the columns instead of a function that chose them
         parameters["transformers"] = [
             (name, step, chosen if callable(columns) else columns)
             for (name, step, columns), chosen in zip(value.transformers, value._columns, strict=True)  # noqa: SLF001
@@ -428,9 +429,6 @@ def _read(value: Any, archive: zipfile.ZipFile, depth: int = 0) -> Any:
 
 def _object(name: str, parameters: dict[str, Any], attributes: dict[str, Any]) -> Any:
     kind = _class(name)
-    hints = _hints(kind)
-    for key, value in {**parameters, **attributes}.items():
-        _require(_fits(value, hints.get(key, Any)), f"{key} of {name} is a {type(value).__name__}")
     unknown = [key for key in _kept(parameters) if key not in _parameter_names(kind)]
     _require(not unknown, f"{name} has no parameter {', '.join(unknown):.80}")
     made: Any = kind(**_kept(parameters))
@@ -495,30 +493,6 @@ def _require(condition: object, problem: str) -> None:
             f"The model file is invalid: {problem}.",
             "upgrade rankwise if a newer version wrote it, else save the model again.",
         )
-
-
-_hints = cache(get_type_hints)
-
-
-def _fits(value: Any, hint: Any) -> bool:  # noqa: PLR0911 - one branch per kind of annotation
-    """Tell whether a value has the type of an annotation."""
-    kind, inner = get_origin(hint) or hint, get_args(hint)
-    if kind in {Any, object} or getattr(kind, "_is_protocol", False):
-        return True
-    if kind in {Union, UnionType}:
-        return any(_fits(value, one) for one in inner)
-    if kind is Literal:
-        return value in inner
-    if is_typeddict(kind):
-        hints = _hints(kind)
-        return isinstance(value, dict) and all(_fits(one, hints.get(key, Any)) for key, one in value.items())
-    if kind in {int, float}:
-        return isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)
-    if not isinstance(value, kind):
-        return False
-    if kind is np.ndarray:
-        return get_args(inner[1])[0] in {Any, value.dtype.type}
-    return kind not in {list, tuple} or all(_fits(one, inner[0]) for one in value)
 
 
 def _check_object(made: Any) -> None:

@@ -451,7 +451,7 @@ class Batch:
         missing: str = "never",
         dtype: Any = np.float64,
     ) -> AnyArray:
-        """Return a column of finite numbers, of shape (rows, 1), or of lists of `width` numbers, of shape (rows, width).
+        """Return a column of finite numbers, or of lists of `width` numbers, of shape (rows, width or 1).
 
         Null is NaN, which "nan" as `missing` keeps and "zero" turns into 0.
         """
