@@ -49,7 +49,6 @@ File = str | os.PathLike[str] | BinaryIO
 _FORMAT = 1
 _HEADER = "model.json"
 _LONGEST_HEADER = 1 << 26  # bytes; Python values take up to fifty times as much memory as their JSON
-_DEEPEST = 100
 _SCALARS = [
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
     "float64",
@@ -410,17 +409,16 @@ def _array(name: str, archive: zipfile.ZipFile) -> AnyArray:
     return found
 
 
-def _read(value: Any, archive: zipfile.ZipFile, depth: int = 0) -> Any:
+def _read(value: Any, archive: zipfile.ZipFile) -> Any:
     """Return the value that some JSON describes."""
-    _require(depth < _DEEPEST, "it is nested too deeply")
     if isinstance(value, list):
-        return [_read(one, archive, depth + 1) for one in value]
+        return [_read(one, archive) for one in value]
     if not isinstance(value, dict):
         return value
     kind = next(iter(value), "")
     if kind == "$array":
         return _array(value[kind], archive)
-    parts = {key: _read(one, archive, depth + 1) for key, one in value.items()}
+    parts = {key: _read(one, archive) for key, one in value.items()}
     if kind == "$class":
         n_columns = parts["attributes"].get("n_features_in_", 0)
         _require(n_columns <= max(_MANY_COLUMNS, archive.start_dir), f"it has {n_columns} columns")

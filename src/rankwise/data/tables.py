@@ -522,8 +522,8 @@ def arrow_table(files: Sequence[TableFile], names: Sequence[str]) -> Any:
     parts = []
     for file in files:
         file.require(names, "a column of the first table")
-        schema = pa.schema([file.schema.field(name) for name in names])
-        parts.append(pa.Table.from_batches([batch.data for batch in file.batches(names)], schema))
+        with _explained(file.name):
+            parts.append(file.dataset.to_table(columns=list(names)))
     try:
         return pa.concat_tables(parts, promote_options="permissive")
     except pa.ArrowException as error:
