@@ -2,10 +2,10 @@
 
 Nothing in a file is executed: it can only name the classes listed below. ``zipfile`` compares the CRC of each member,
 so damage is detected. A file from a stranger may still contain anything: sizes are compared with the bytes present
-before memory is allocated, parameters are checked by the constraints of their class, fitted attributes by its
-annotations, and the model scores a row as it did when it was saved. Our compiled code checks the arrays that it is
-given; the few that other compiled code takes without a look are checked here. Parameters that control how a
-computation runs are neither saved nor restored.
+before memory is allocated, parameters are checked by the constraints of their class, only fitted attributes are set,
+and the model scores a row as it did when it was saved. Our compiled code checks the arrays that it is given; the few
+that other compiled code takes without a look are checked here. Parameters that control how a computation runs are
+neither saved nor restored.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from contextlib import contextmanager, suppress
 from functools import cache
 from importlib import import_module
 from inspect import signature
-from numbers import Integral, Real
-from types import SimpleNamespace, UnionType
-from typing import Any, BinaryIO, Literal, Union, get_args, get_origin, get_type_hints, is_typeddict
+from numbers import Integral
+from types import SimpleNamespace
+from typing import Any, BinaryIO
 
 import numpy as np
 import scipy.sparse as sp
@@ -36,7 +36,7 @@ from sklearn.utils.validation import check_is_fitted
 import rankwise
 from rankwise.arrays import AnyArray
 from rankwise.data.containers import check_sparse
-from rankwise.exceptions import ModelFileError
+from rankwise.exceptions import MissingQueriesError, ModelFileError
 from rankwise.files import replacing
 from rankwise.json_values import Json, json_value
 from rankwise.metrics import METRICS, Metric, get_metric
@@ -49,7 +49,6 @@ File = str | os.PathLike[str] | BinaryIO
 _FORMAT = 1
 _HEADER = "model.json"
 _LONGEST_HEADER = 1 << 26  # bytes; Python values take up to fifty times as much memory as their JSON
-_DEEPEST = 100
 _SCALARS = [
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
     "float64",
@@ -61,7 +60,8 @@ RANKERS = [
     "KernelRankSVM", "KernelRankSVMCV", "RankRLS", "RankRLSCV", "RankSVM", "RankSVMCV", "TwoSidedRankRLS",
     "TwoSidedRankRLSCV", "BradleyTerry",
 ]  # fmt: skip
-_MANY_COLUMNS = 1 << 24  # from here on a row to try a model is sparse, so that it takes no memory
+# More columns need as many bytes in the file, and a row to try the model is then sparse, so that it takes no memory.
+_MANY_COLUMNS = 1 << 24
 
 _MODULES = {
     name: module
@@ -318,9 +318,10 @@ def _write_object(value: Any, arrays: dict[str, AnyArray]) -> Json:
     kind: Any = type(value)
     omitted = _LEFT_OUT.get(kind.__name__, set())
     parameters = {name: getattr(value, name) for name in _parameter_names(kind) if name not in omitted}
-    if kind.__name__ == "ColumnTransformer" and hasattr(
-        value, "_columns"
-    ):  # instead of a function that chose them
+    columns = (
+        value.transformers if kind.__name__ == "ColumnTransformer" and hasattr(value, "_columns") else ()
+    )
+    if any(callable(one) for *_, one in columns):  # the columns instead of a function that chose them
         parameters["transformers"] = [
             (name, step, chosen if callable(columns) else columns)
             for (name, step, columns), chosen in zip(value.transformers, value._columns, strict=True)  # noqa: SLF001
@@ -408,25 +409,26 @@ def _array(name: str, archive: zipfile.ZipFile) -> AnyArray:
     return found
 
 
-def _read(value: Any, archive: zipfile.ZipFile, depth: int = 0) -> Any:
+def _read(value: Any, archive: zipfile.ZipFile) -> Any:
     """Return the value that some JSON describes."""
-    _require(depth < _DEEPEST, "it is nested too deeply")
     if isinstance(value, list):
-        return [_read(one, archive, depth + 1) for one in value]
+        return [_read(one, archive) for one in value]
     if not isinstance(value, dict):
         return value
     kind = next(iter(value), "")
     if kind == "$array":
         return _array(value[kind], archive)
-    parts = {key: _read(one, archive, depth + 1) for key, one in value.items()}
+    parts = {key: _read(one, archive) for key, one in value.items()}
+    if kind == "$class":
+        n_columns = parts["attributes"].get("n_features_in_", 0)
+        _require(n_columns <= max(_MANY_COLUMNS, archive.start_dir), f"it has {n_columns} columns")
     return _KINDS[kind](*parts.values()) if kind.startswith("$") else parts
 
 
 def _object(name: str, parameters: dict[str, Any], attributes: dict[str, Any]) -> Any:
     kind = _class(name)
-    hints = _hints(kind)
-    for key, value in {**parameters, **attributes}.items():
-        _require(_fits(value, hints.get(key, Any)), f"{key} of {name} is a {type(value).__name__}")
+    unknown = [key for key in _kept(parameters) if key not in _parameter_names(kind)]
+    _require(not unknown, f"{name} has no parameter {', '.join(unknown):.80}")
     made: Any = kind(**_kept(parameters))
     for key in attributes:
         _require(_is_attribute(kind, key), f"{name} has no attribute {key!r:.80}")
@@ -491,30 +493,6 @@ def _require(condition: object, problem: str) -> None:
         )
 
 
-_hints = cache(get_type_hints)
-
-
-def _fits(value: Any, hint: Any) -> bool:  # noqa: PLR0911 - one branch per kind of annotation
-    """Tell whether a value has the type of an annotation."""
-    kind, inner = get_origin(hint) or hint, get_args(hint)
-    if kind in {Any, object} or getattr(kind, "_is_protocol", False):
-        return True
-    if kind in {Union, UnionType}:
-        return any(_fits(value, one) for one in inner)
-    if kind is Literal:
-        return value in inner
-    if is_typeddict(kind):
-        hints = _hints(kind)
-        return isinstance(value, dict) and all(_fits(one, hints.get(key, Any)) for key, one in value.items())
-    if kind in {int, float}:
-        return isinstance(value, Integral if kind is int else Real) and not isinstance(value, bool)
-    if not isinstance(value, kind):
-        return False
-    if kind is np.ndarray:
-        return get_args(inner[1])[0] in {Any, value.dtype.type}
-    return kind not in {list, tuple} or all(_fits(one, inner[0]) for one in value)
-
-
 def _check_object(made: Any) -> None:
     """Raise unless the parameters and attributes of an object belong together, where its trial could not tell."""
     if hasattr(made, "_parameter_constraints"):
@@ -556,7 +534,11 @@ def _try(model: Any) -> None:
             sides = zip((model.row_fit_, model.column_fit_), model.coef_.shape, strict=True)
             model.predict(*(np.ones((1, size if kept is None else kept.shape[1])) for kept, size in sides))
         else:
-            predict_scores(model, _row(model), np.zeros(1))
+            row = _row(model)
+            try:  # to ask the steps whether they want query ids would take longer than all the rest
+                model.predict(row)
+            except MissingQueriesError:
+                predict_scores(model, row, np.zeros(1))
 
 
 def _row(model: Any) -> Any:

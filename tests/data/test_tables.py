@@ -149,6 +149,18 @@ def test_embeddings_of_unequal_length_and_missing_ones():
         load_table(pa.table({**rows, "vec": [[1.0], [None], [2.0]]}), qid=None, embedding="vec")
 
 
+def test_files_whose_columns_differ_in_kind():
+    numbers, lists = (
+        pa.table({"label": [0, 1], "a": values}) for values in ([1.0, 2.0], [[1.0, 2.0], [3.0, 4.0]])
+    )
+    with pytest.raises(InvalidInputError, match=r"column 'a' does not hold numbers: it holds list"):
+        load_table([numbers, lists], qid=None)
+    with pytest.raises(
+        InvalidInputError, match=r"column 'a' does not hold lists of numbers: it holds double"
+    ):
+        load_table([lists, numbers], qid=None)
+
+
 def test_blocks_of_parquet_are_read_when_they_are_needed(tmp_path):
     columns = {f"x{column}": np.random.default_rng(column).normal(size=200_000) for column in range(20)}
     table = pa.table({"label": np.zeros(200_000), **columns})

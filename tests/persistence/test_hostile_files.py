@@ -98,11 +98,9 @@ def npy(shape, kind="<f8", content=b"", order=False):
         npy((3,), "|O", bytes(24)),
         npy((3,), "<c16", bytes(48)),
         npy((3,), "<M8[s]", bytes(24)),
-        npy((3,), "<i8", bytes(24)),
         npy((1, 1, 3), content=bytes(24)),
         npy((2,), content=bytes(16)),
         npy((3,), "<U1", bytes(12)),
-        npy((3,), "|b1", b"\xff" * 3),
         b"\x93NUMPY\x03\x00" + bytes(100),
         b"",
     ],
@@ -135,7 +133,7 @@ CHANGES = {
     "other columns": lambda model: model["attributes"].update(n_features_in_=4),
     "columns without end": lambda model: model["attributes"].update(n_features_in_=10**20),
     "columns as a number with a point": lambda model: model["attributes"].update(n_features_in_=3.0),
-    "a name for a number": lambda model: model["attributes"].update(n_pairs_="many"),
+    "a name for a number": lambda model: model["parameters"].update(alpha="much"),
     "no coefficients": lambda model: model["attributes"].pop("coef_"),
     "an array that is not there": lambda model: model["attributes"].update(coef_={"$array": "beta"}),
     "another file": lambda model: model["attributes"].update(coef_={"$array": "../../etc/passwd"}),
@@ -169,9 +167,11 @@ def test_a_file_does_not_say_how_a_computation_runs():
     assert again.memory is None
 
 
-def test_a_newer_format_is_told():
+def test_a_newer_version_is_told():
     header, members = taken_apart(linear())
     refused(put_together({**header, "format": 2}, members), "format 2, and this version reads format 1")
+    newer = change_linear(lambda model: model["parameters"].update(colour="red"))
+    refused(newer, "RankRLS has no parameter colour")
 
 
 @pytest.mark.parametrize(
@@ -193,6 +193,14 @@ def test_sparse_rows_that_point_outside_are_refused(part, values):
     refused(put_together(header, members))
 
 
+def test_more_columns_than_the_file_has_numbers_are_refused():
+    """An export would list them all."""
+    header, members = taken_apart(linear())
+    header["model"]["attributes"]["n_features_in_"] = 2**31
+    del header["tried"]
+    refused(put_together(header, members), "2147483648 columns")
+
+
 def _curve(model):
     return model["attributes"]["terms_"]["parameters"]["curves"]["$tuple"][0]["parameters"]
 
@@ -201,11 +209,18 @@ def _columns(model):
     return model["parameters"]["steps"][0]["$tuple"][1]["attributes"]["transformers_"][1]["$tuple"]
 
 
+def _first_step(model):
+    return model["parameters"]["steps"][0]["$tuple"][1]["attributes"]
+
+
+def _first_of_mean(model):
+    return model["attributes"]["rankers_"][0]["attributes"]
+
+
 @pytest.mark.parametrize(
     ("name", "place", "changes"),
     [
         ("basis", lambda model: model["attributes"], {"n_features_in_": 10**20}),
-        ("basis", lambda model: model["attributes"], {"basis_": {"$array": "dual_coef_"}}),
         ("precomputed", lambda model: model["attributes"], {"n_features_in_": 2}),
         ("sparse", lambda model: model["attributes"]["X_fit_"], {"shape": [8, 2]}),
         ("AdditiveRanker", lambda model: model["attributes"], {"n_features_in_": 2}),
@@ -219,12 +234,14 @@ def _columns(model):
             {"_drop_idx_after_grouping": [70]},
         ),
         ("ColumnTransformer", lambda model: _columns(model)[1]["attributes"], {"n_features_in_": 7}),
+        ("ColumnTransformer", _first_step, {"n_features_in_": 2**53}),
+        ("mean", _first_of_mean, {"coef_": {"$array": "two_outputs"}}),
         *(("ColumnTransformer", None, beyond) for beyond in (10**20, 3, [3], 2, False, ["size"], [0, ""])),
     ],
 )
 def test_parts_that_do_not_belong_together_are_refused(name, place, changes):
     header, members = whole()[name]
-    header = copied(header)
+    header, members = copied(header), {**members, "two_outputs.npy": npy((2, 3), content=bytes(48))}
     if place:
         place(header["model"]).update(changes)
     else:

@@ -108,8 +108,9 @@ class AverageRanker(RankingMixin, BaseEstimator):  # type: ignore[misc]
         """
         refuse_unknown("predict", unknown)
         check_is_fitted(self)
-        parts = zip(self.weights_.tolist(), self.rankers_, strict=True)
-        return require_finite(np.asarray(sum(weight * predict_scores(one, X, qid) for weight, one in parts)))
+        scores = np.stack([predict_scores(one, X, qid) for one in self.rankers_])  # of one shape
+        parts = zip(self.weights_.tolist(), scores, strict=True)
+        return require_finite(np.asarray(sum(weight * own for weight, own in parts)))
 
     def _scores_of(self, X: MatrixLike, qid: ArrayLike | None) -> Floats:
         return self.predict(X, qid)

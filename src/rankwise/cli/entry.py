@@ -138,6 +138,8 @@ def _parse(arguments: list[str]) -> argparse.Namespace:
         if word.startswith("--") and word != "--" and word not in known:  # before errors that a typo causes
             parser.error(f"{command} has no option {word}{_suggestion(word, [*known])}")
     options = parser.parse_args(arguments[1:])
+    if getattr(options, "data", None) == []:  # argparse takes a second -- for the file
+        parser.error("the following arguments are required: DATA")
     options.command, options.line = command, shlex.join(["rankwise", *arguments])
     return options
 

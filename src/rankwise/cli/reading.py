@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -514,9 +515,8 @@ class _Tables:
         if options.command not in _LEARNING or options.missing is not None:
             return False
         has_gaps = X is not None and bool(np.isnan(X).any())
-        return (
-            bool(options.categories or options.words or options.crosses) or roles.needs_encoding or has_gaps
-        )
+        declared = options.categories or options.words or options.crosses
+        return bool(declared or roles.of_kind("date", "text") or has_gaps)
 
     def reader(self, roles: Roles, label: str | None, qid: str | None) -> TableReader:
         """Return a reader of numbers; where an encoder is used, of everything but the features."""
@@ -536,14 +536,13 @@ class _Tables:
 
     def columns(self, names: list[str]) -> Any:
         """Return columns as they are; a column of numbers that one entry turned into text is an error."""
-        for file in self.files:
-            file.require(names, "a column of the first table")
-            for name in names:
-                problem = None if name in self.texts else number_text_problem(file, name)
-                if problem is not None:
-                    hint = f"correct the entry (an empty one is missing), or name {name} in categories, or in id."
-                    raise InvalidInputError(problem, hint)
-        return arrow_table(self.files, names)
+        table = arrow_table(self.files, names)
+        for file, name in product(self.files, names):
+            problem = None if name in self.texts else number_text_problem(file, name)
+            if problem is not None:
+                hint = f"correct the entry (an empty one is missing), or name {name} in categories, or in id."
+                raise InvalidInputError(problem, hint)
+        return table
 
 
 def _read_rows(tables: _Tables, *, needs_labels: bool, wants_items: bool) -> Data:
@@ -551,9 +550,10 @@ def _read_rows(tables: _Tables, *, needs_labels: bool, wants_items: bool) -> Dat
     roles = tables.roles()
     if roles.label is None and needs_labels:
         raise tables.without_labels()
-    if tables.model is None and roles.qid is None and options.command in _LEARNING:
-        likely = roles.queries[0] if roles.queries else "COLUMN"
-        remark(f"{source} has no column 'qid': all rows are one ranking (--qid {likely})")
+    wanted = tables.kept.qid or ("qid" if options.command in _LEARNING else None)
+    if roles.qid is None and wanted is not None:
+        likely = (*roles.queries, "COLUMN")[0]
+        remark(f"{source} has no column {wanted!r}: all rows are one ranking (--qid {likely})")
     X, y, qid, found = tables.reader(roles, roles.label, roles.qid).load()
     X, names = tables.features(roles, X, found)
     items = texts_of(files, roles.ids[0]) if wants_items and roles.ids else None

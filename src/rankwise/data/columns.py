@@ -118,11 +118,6 @@ class Roles:
         """Return the features of some kinds."""
         return [name for name, kind in self.features.items() if kind in kinds]
 
-    @property
-    def needs_encoding(self) -> bool:
-        """Whether a `TableEncoder` has to turn features into numbers."""
-        return bool(self.of_kind("date", "text"))
-
     def saved(self) -> dict[str, Any]:
         """Return the roles as JSON for the notes of a model."""
         return {role: value for role, value in asdict(self).items() if value and role != "unused"}

@@ -85,7 +85,7 @@ _PROBLEMS = {
     "column_zero": ("columns count from 1, and this is column 0", "pass zero_based=True"),
     "column_too_large": (
         "the column number is too large",
-        "raise n_features; numbers go up to 2,147,483,647",
+        "raise n_features; numbers go up to 2,147,483,647: hash larger ones to fewer",
     ),
     "value": ("the value is not a number", "write a decimal number such as 0.5, -3 or 1e-4"),
     "value_missing": ("the value is missing", "pass missing='nan' to read it as NaN, or missing='zero' as 0"),

@@ -37,6 +37,7 @@ from rankwise.files import replacing
 from rankwise.runtime.memory import fits
 
 TABLE_ENDINGS = (".parquet", ".pq", ".arrow", ".ipc", ".feather", ".arrows", ".csv", ".tsv")
+_FOREIGN = (".xlsx", ".xls", ".json", ".jsonl")  # refused as tables, in words that fit
 # Endings of compressed CSV files, with the names that pyarrow has for them, and their first bytes.
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd", ".lz4": "lz4"}
 _PACKED = {b"\x1f\x8b": ".gz", b"BZh": ".bz2", b"\x28\xb5\x2f\xfd": ".zst", b"\x04\x22\x4d\x18": ".lz4"}
@@ -241,7 +242,7 @@ class TableFile:
 def is_table(source: object) -> bool:
     """Tell whether a source is a table: a path by its ending, else a data frame or Arrow table."""
     if isinstance(source, (str, os.PathLike)):
-        return _ending(Path(os.fsdecode(source))) in TABLE_ENDINGS
+        return _ending(Path(os.fsdecode(source))) in {*TABLE_ENDINGS, *_FOREIGN}
     return isinstance(source, TableFile) or hasattr(source, "__arrow_c_stream__")
 
 
@@ -396,7 +397,7 @@ def _header(path: Path, magic: bytes, head: bytes) -> str:
     for is_so, problem, hint in (
         (not magic, "is empty", "check that the file is the one you mean."),
         (magic.startswith(_EXCEL), "is an Excel workbook", "save it as CSV, or use pandas.read_excel."),
-        (magic.lstrip().startswith((b"{", b"[{")), "is JSON", "pass the frame of pandas.read_json."),
+        (magic.lstrip().startswith((b"{", b"[{")), "is JSON", "pass the data frame of pandas.read_json."),
         (is_odd, "is damaged, or is not text in UTF-8", "save CSV files as UTF-8."),
     ):
         if is_so:
@@ -409,7 +410,7 @@ def _explained(name: str) -> Iterator[None]:
     """Turn pyarrow's errors about a file into ours; errors of the system, such as a missing file, stay OSErrors."""
     try:
         yield
-    except (import_pyarrow().ArrowException, OSError, UnicodeDecodeError) as error:
+    except (import_pyarrow().ArrowException, OSError, UnicodeError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         problem = f" cannot be read: {' '.join(str(error).split()).rstrip('.')[:300]}."
@@ -442,21 +443,28 @@ class Batch:
         self.file.refuse(name, bad, problem, hint, self.row)
 
     def numbers(
-        self, name: str, hint: str, *, width: int = 1, missing: str = "never", dtype: Any = np.float64
+        self,
+        name: str,
+        hint: str,
+        *,
+        width: int | None = None,
+        missing: str = "never",
+        dtype: Any = np.float64,
     ) -> AnyArray:
-        """Return a column of finite numbers, or of lists of `width` numbers, of shape (rows, width).
+        """Return a column of finite numbers, or of lists of `width` numbers, of shape (rows, width or 1).
 
         Null is NaN, which "nan" as `missing` keeps and "zero" turns into 0.
         """
         pa = import_pyarrow()
         column = _plain(self.data.column(name))
         kind = kind_of_type(column.type)
-        if kind not in {"number", "flag", "list"}:
+        if kind not in ({"number", "flag"} if width is None else {"list"}):
             problem = number_text_problem(self.file, name)
+            wanted = "numbers" if width is None else "lists of numbers"
             example = f"{column.type}, such as {column[0].as_py()!r:.60}"
-            plain = f"{self.file.name}, column {name!r} does not hold numbers: it holds {example}."
+            plain = f"{self.file.name}, column {name!r} does not hold {wanted}: it holds {example}."
             raise InvalidInputError(problem or plain, hint)
-        if kind == "list":
+        if width is not None:
             wrong = np.asarray(pa.compute.list_value_length(column).fill_null(-1)) != width
             problem = f"the list is missing, or does not have {width} numbers, as those before"
             self.refuse(name, wrong, problem, "make all lists of the column the same length.")
@@ -514,8 +522,8 @@ def arrow_table(files: Sequence[TableFile], names: Sequence[str]) -> Any:
     parts = []
     for file in files:
         file.require(names, "a column of the first table")
-        schema = pa.schema([file.schema.field(name) for name in names])
-        parts.append(pa.Table.from_batches([batch.data for batch in file.batches(names)], schema))
+        with _explained(file.name):
+            parts.append(file.dataset.to_table(columns=list(names)))
     try:
         return pa.concat_tables(parts, promote_options="permissive")
     except pa.ArrowException as error:
@@ -649,7 +657,7 @@ class TableReader:
         """Return the features of a batch, written into `out` where it is given."""
         hint = "correct the entry, leave the column out of features, or encode it as numbers."
         how: dict[str, Any] = {"missing": self.missing, "dtype": self.dtype}
-        parts = [batch.numbers(name, hint, width=self._lists.get(name, 1), **how) for name in self.features]
+        parts = [batch.numbers(name, hint, width=self._lists.get(name), **how) for name in self.features]
         n_rows = batch.data.num_rows
         X = np.empty((n_rows, len(self.names)), dtype=self.dtype) if out is None else out
         for tile in (

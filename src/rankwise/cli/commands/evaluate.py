@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from rankwise.cli.options import add_data, add_reading, names
-from rankwise.cli.printing import figure, output_stream, print_facts, print_json, print_table, remark, write
+from rankwise.cli.printing import figure, output_stream, print_facts, print_json, print_table, write
 from rankwise.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
@@ -148,10 +148,6 @@ def _read_models(options: argparse.Namespace) -> tuple[Data, dict[str, Floats]]:
         raise InvalidInputError("Standard input can be read once.", "compare models on a file.")
     models = [read_model(path) for path in (options.model, *options.against)]
     data = [read_data(options.data, options, model) for model in models]
-    if data[0].qid is None and data[0].pairs is None and models[0].roles.qid is not None:
-        remark(
-            f"{data[0].source} has no column {models[0].roles.qid!r}: all rows are one ranking (--qid COLUMN)"
-        )
     paths = [model.path for model in models]
     labels = [path if path not in paths[:at] else f"{path} ({at + 1})" for at, path in enumerate(paths)]
     scores = [score(model, rows) for model, rows in zip(models, data, strict=True)]

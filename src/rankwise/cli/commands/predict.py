@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO
 
 from rankwise.cli.options import add_data, add_output, add_reading
-from rankwise.cli.printing import output_stream, print_facts, remark
+from rankwise.cli.printing import output_stream, print_facts
 from rankwise.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
     from rankwise.arrays import AnyArray, Floats
-    from rankwise.cli.reading import Data, Model
+    from rankwise.cli.reading import Data
 
 __all__ = ["add_arguments", "run"]
 
@@ -64,7 +64,7 @@ def run(options: argparse.Namespace) -> int:
         else:
             data = read_data(options.data, options, model, needs_labels=False, wants_items=target != "scores")
             scores = score(model, data)
-            n_rows = _write(stream, data, scores, target, model, ranks=options.ranks)
+            n_rows = _write(stream, data, scores, target, ranks=options.ranks)
     if options.output != "-":
         what = "ranks" if options.ranks else "scores"
         print_facts(
@@ -95,7 +95,7 @@ def _one_per_line(data: Data, scores: Floats) -> Floats:
     return scores[data.pairs[:, 0]] - scores[data.pairs[:, 1]]
 
 
-def _write(stream: BinaryIO, data: Data, scores: Floats, target: str, model: Model, *, ranks: bool) -> int:
+def _write(stream: BinaryIO, data: Data, scores: Floats, target: str, *, ranks: bool) -> int:
     """Write scores, ranks, differences of duels, or a table; return the number of lines."""
     from rankwise.data.queries import ranks_inside
 
@@ -106,8 +106,6 @@ def _write(stream: BinaryIO, data: Data, scores: Floats, target: str, model: Mod
                 "write one number per line: -o scores.txt.",
             )
         return _write_numbers(stream, _one_per_line(data, scores))
-    if data.qid is None and model.roles.qid is not None:
-        remark(f"{data.source} has no column {model.roles.qid!r}: all rows are one ranking (--qid COLUMN)")
     if target == "scores":
         return _write_numbers(stream, ranks_inside(scores, data.queries.codes) if ranks else scores)
     return _write_table(stream, data, scores, target)
