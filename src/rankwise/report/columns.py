@@ -215,10 +215,14 @@ class Axis:
     def marks(self) -> list[tuple[float, str]]:
         """Return some places with their words."""
         shown, words, at_most = self.anchors, self.labels, 4
-        if not words:
-            if shown.size == 2:
-                shown = np.asarray(html.ticks(float(shown[0]), float(shown[1]), 3))
-            words = [as_date(x) if self.is_date else html.number(x, 3) for x in shown.tolist()]
+        if not words and shown.size == 2 and self.is_date:
+            shown, words = _round_dates(*shown.tolist())
+        elif not words:
+            shown = np.asarray(html.ticks(*shown.tolist(), 4)) if shown.size == 2 else shown
+            # Years among the numbers have no separator.
+            words = [
+                as_date(x) if self.is_date else html.number(x, 3).replace(",", "") for x in shown.tolist()
+            ]
             at_most = 3 if self.is_date else 5
         every = list(zip(self.places(shown).tolist(), words, strict=True))
         return every[:: -(-len(every) // at_most)]
@@ -228,14 +232,24 @@ class Axis:
         return Table(values[:, None]).values(Column(0, self.rest))
 
 
+def _round_dates(first: float, last: float) -> tuple[Floats, list[str]]:
+    """Return the beginnings of some years, months or days between two days, with their words."""
+    unit = next(one for one, days in (("Y", 1000), ("M", 90), ("D", 0)) if last - first >= days)
+    low, high = np.array([first, last]).astype("datetime64[D]").astype(f"datetime64[{unit}]").astype(int)
+    found = np.unique(np.ceil(html.ticks(low + 1, high, 3))).astype(int).astype(f"datetime64[{unit}]")
+    return found.astype("datetime64[D]").astype(np.float64), found.astype(str).tolist()
+
+
 def _axis(parts: Parts, column: Column) -> Axis | None:
     """Return the axis of a column; None where no value of it is known."""
     cut = max((at + 1 for at, step in enumerate(column.steps) if isinstance(step, QueryScale)), default=0)
     base, rest = Column(column.input, column.steps[:cut]), column.steps[cut:]
     values = parts.table.values(base)
     known = values[~is_missing(values)]
-    if values.dtype.kind == "O" or any(isinstance(step, Levels) for step in rest):
-        found, counts = np.unique(known, return_counts=True)
+    is_date = not cut and column.inputs[0] in parts.formula.dates
+    found, counts = np.unique(known, return_counts=True)
+    has_levels = values.dtype.kind == "O" or any(isinstance(step, Levels) for step in rest)
+    if has_levels or (found.size == 2 and not is_date):
         levels = found[np.sort(np.argsort(-counts, kind="stable")[:_LEVELS])]
         labels = [html.plain(x, 12) if isinstance(x, str) else html.number(x, 3) for x in levels.tolist()]
         return Axis(base, rest, levels, labels) if labels else None
@@ -246,7 +260,7 @@ def _axis(parts: Parts, column: Column) -> Axis | None:
     middle = (np.median(finite) - anchors[0]) / (anchors[1] - anchors[0])
     if not _SKEWED <= middle <= 1 - _SKEWED:
         anchors = np.unique(np.quantile(finite, np.linspace(0, 1, 9)))
-    return Axis(base, rest, anchors, [], not cut and column.inputs[0] in parts.formula.dates)
+    return Axis(base, rest, anchors, [], is_date)
 
 
 @dataclass(frozen=True)
