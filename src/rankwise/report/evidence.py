@@ -582,7 +582,7 @@ def duels_section(
         "Wins and losses",
         f"<p>{html.counted(fought.size, thing)} fought. Items at the top should have won more than they "
         f"lost{expectation}.</p>"
-        f"{html.columns('Wins and losses', cells)}{rest}{believed}",
+        f"{html.listing('Wins and losses', list(cells), list(zip(*cells.values(), strict=True)))}{rest}{believed}",
     )
 
 
