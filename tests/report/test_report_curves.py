@@ -7,7 +7,7 @@ import scipy.sparse as sp
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from browser import NEEDS_BROWSER, Browser, Select
+from browser import NEEDS_BROWSER, Select
 from rankwise import AdditiveRanker, RankRLS
 from rankwise.formula.formula import Column
 from rankwise.preprocessing import QueryScaler
@@ -137,13 +137,6 @@ def page(tmp_path_factory, report):
     path = tmp_path_factory.mktemp("curves") / "report.html"
     report.save(path)
     return path
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    opened = Browser(tmp_path_factory.mktemp("profile"))
-    yield opened
-    opened.close()
 
 
 @NEEDS_BROWSER
