@@ -289,7 +289,11 @@ def data_section(facts: Mapping[str, str], judge: Judge, source: str | None) -> 
     grades = [] if judge.y is None else label_counts(judge.y)
     total, most = sum(count for _, count in grades), max((count for _, count in grades), default=1)
     rows = [
-        (html.text(x), f"{html.number(count)} ({count / total:.0%})", html.bar(count / most))
+        (
+            html.text(x).replace("-", "−"),
+            f"{html.number(count)} ({count / total:.0%})",
+            html.bar(count / most),
+        )
         for x, count in grades
     ]
     drawn = (
@@ -324,7 +328,7 @@ def settings_section(view: ModelView, notes: Mapping[str, Json], command: str | 
 
 # --- two-sided models ---
 
-_RANKINGS = 200  # that the table names
+_RANKINGS, _IN_SIGHT = 200, 5  # that the table names, and of them before a fold
 
 
 class TableReport(html.Page):
@@ -459,9 +463,11 @@ def _each(evidence: Evidence, figures: Mapping[str, Interval], unit: str) -> str
     title = in_words(evidence.figures[0].name)
     words = f"The {title} of each {unit}, the worst first, with its interval: how far it depends on the known entries."
     head = [unit, "~", f"#{title}", "#interval", "#entries"]
-    return html.section(
-        "each", f"Each {unit}", f"<p>{html.text(words)}</p>{html.listing(words, head, rows, 'board')}"
-    )
+    shown = html.listing(words, head, rows[:_IN_SIGHT], "board")
+    if rows[_IN_SIGHT:]:  # folded on a phone, so that the rankings come soon
+        others = html.listing(f"More {unit}s", head, rows[_IN_SIGHT:], "board")
+        shown += html.details(html.counted(len(rows) - _IN_SIGHT, f"more {unit}"), others, "wide")
+    return html.section("each", f"Each {unit}", f"<p>{html.text(words)}</p>{shown}")
 
 
 def _held_out(view: ModelView, reading: Reading | None) -> str:
