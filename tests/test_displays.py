@@ -170,7 +170,7 @@ CHOOSING = [
     (KernelRankRLSCV(alphas=[0.5, 2.0], solver="cg", gamma=[0.1, 1.0], scoring="concordance"), False, True),
     (KernelRankRLSCV(solver="cg", method="tikhonov", alphas=[0.5, 2.0], cv=3), True, True),
     (KernelRankRLSCV(solver="cg", method="early-stopping", cv=3), False, True),
-    (RankRLSCV(alphas=[0.5, 2.0], cv=3, method="hybrid"), False, True),
+    (RankRLSCV(alphas=[0.5, 2.0], cv=3, method="hybrid", scoring="auto"), False, True),
     (RankRLS(solver="cg"), False, False),
     (RankSVM(), False, False),
     (KernelRankRLS("rbf", gamma=0.1), False, False),
@@ -224,10 +224,3 @@ def test_without_matplotlib_the_remedy_is_named(model, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(MissingPackageError, match=r"Hint: pip install 'rankwise\[report\]'"):
         SurfaceDisplay.from_estimator(model)
-
-
-def test_a_surface_whose_scoring_was_left_to_the_ranker():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(40, 3))
-    model = RankRLSCV(scoring="auto", cv=5, method="hybrid").fit(X, X[:, 0] + rng.normal(size=40))
-    assert SurfaceDisplay.from_estimator(model).mesh_.get_array().size == model.surface_.size

@@ -253,7 +253,7 @@ def _axis(parts: Parts, column: Column) -> Axis | None:
     is_date = not cut and column.inputs[0] in parts.formula.dates
     found, counts = np.unique(known, return_counts=True)
     has_levels = values.dtype.kind == "O" or any(isinstance(step, Levels) for step in rest)
-    if has_levels or (found.size == 2 and not is_date):
+    if has_levels or (found.size == 2 and np.isfinite(found).all() and not is_date):
         levels = found[np.sort(np.argsort(-counts, kind="stable")[:_LEVELS])]
         labels = [html.plain(x, 12) if isinstance(x, str) else html.number(x, 3) for x in levels.tolist()]
         return Axis(base, rest, levels, labels) if labels else None

@@ -476,7 +476,6 @@ def _held_out(view: ModelView, reading: Reading | None) -> str:
         return ""
     figures, (low, high) = view.held_out
     value = reading.choice[2]
-    metric = html.text(reading.metric)
-    words = f"Held-out {metric} {html.decimals(value)} {html.brackets(low, high)}, by {html.text(reading.judged_by)}."
-    drawn = html.histogram(figures[~np.isnan(figures)], value, f"held-out {metric}", of="rankings")
-    return html.section("held-out", "Held out", f"<p>{words}</p>{drawn}")
+    words = f"Held-out {reading.metric} {html.decimals(value)} {html.brackets(low, high)}, by {reading.judged_by}."
+    drawn = html.histogram(figures[~np.isnan(figures)], value, f"held-out {reading.metric}", of="rankings")
+    return html.section("held-out", "Held out", f"<p>{html.text(words)}</p>{drawn}")
