@@ -4,7 +4,10 @@ import gc
 import os
 import signal
 
+import pytest
 from hypothesis import settings
+
+from browser import Browser
 
 # Before NumPy is imported: the matrices of tests are small, and two processes share the cores.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -19,6 +22,13 @@ settings.load_profile(os.environ.get("RANKWISE_EXAMPLES", "same"))
 # A job in the background is started with Ctrl-C ignored, and so would be the processes that the tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory):
+    opened = Browser(tmp_path_factory.mktemp("profile"))
+    yield opened
+    opened.close()
 
 
 def pytest_collection_finish():

@@ -13,10 +13,11 @@ from matplotlib import pyplot as plt
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 
-from rankwise import KernelRankRLSCV, KernelRankSVM, RankRLS, RankRLSCV, RankSVMCV
+from rankwise import KernelRankRLS, KernelRankRLSCV, KernelRankSVM, RankRLS, RankRLSCV, RankSVM, RankSVMCV
 from rankwise.displays import ConvergenceDisplay, SurfaceDisplay
 from rankwise.exceptions import InvalidInputError, MissingPackageError
 from rankwise.report import Report
+from report.test_report import balanced
 
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 10))
@@ -169,7 +170,10 @@ CHOOSING = [
     (KernelRankRLSCV(alphas=[0.5, 2.0], solver="cg", gamma=[0.1, 1.0], scoring="concordance"), False, True),
     (KernelRankRLSCV(solver="cg", method="tikhonov", alphas=[0.5, 2.0], cv=3), True, True),
     (KernelRankRLSCV(solver="cg", method="early-stopping", cv=3), False, True),
+    (RankRLSCV(alphas=[0.5, 2.0], cv=3, method="hybrid", scoring="auto"), False, True),
     (RankRLS(solver="cg"), False, False),
+    (RankSVM(), False, False),
+    (KernelRankRLS("rbf", gamma=0.1), False, False),
     (KernelRankSVM("rbf", loss="squared_hinge"), False, False),
 ]
 
@@ -186,6 +190,8 @@ def test_pages_and_pictures_read_every_model(model, of_pairs, has_surface):
             page = Report(fitted.fit_pairs(rows, pairs), rows, pairs=pairs).html()
         else:
             page = Report(fitted.fit(rows, labels, qid=qid), rows, labels, qid).html()
+    balanced(page)
+    assert 'id="pick-query"' in page
     assert ('id="surface"' in page) == has_surface
     if has_surface:
         title = SurfaceDisplay.from_estimator(fitted).legend_.get_title().get_text()
@@ -218,10 +224,3 @@ def test_without_matplotlib_the_remedy_is_named(model, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(MissingPackageError, match=r"Hint: pip install 'rankwise\[report\]'"):
         SurfaceDisplay.from_estimator(model)
-
-
-def test_a_surface_whose_scoring_was_left_to_the_ranker():
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(40, 3))
-    model = RankRLSCV(scoring="auto", cv=5, method="hybrid").fit(X, X[:, 0] + rng.normal(size=40))
-    assert SurfaceDisplay.from_estimator(model).mesh_.get_array().size == model.surface_.size

@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 
 import rankwise
-from browser import Browser, WebDriverWait
+from browser import WebDriverWait
 
 pytestmark = pytest.mark.long
 
@@ -45,13 +45,6 @@ def site():
     )
     assert done.returncode == 0, done.stderr
     return target
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    browser = Browser(tmp_path_factory.mktemp("profile"))
-    yield browser
-    browser.close()
 
 
 class Page(HTMLParser):

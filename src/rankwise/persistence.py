@@ -529,7 +529,9 @@ def _try(model: Any) -> None:
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
         if type(model).__name__ == "BradleyTerry":
-            model.predict_proba(model.items_[:1], model.items_[-1:])
+            ends = model.items_[:1], model.items_[-1:]
+            model.predict_proba(*ends)
+            model.difference(*ends)
         elif type(model).__name__.startswith("TwoSided"):
             sides = zip((model.row_fit_, model.column_fit_), model.coef_.shape, strict=True)
             model.predict(*(np.ones((1, size if kept is None else kept.shape[1])) for kept, size in sides))

@@ -11,7 +11,8 @@ from sklearn.preprocessing import StandardScaler
 
 import rankwise
 from exported import insert_statements, run, run_all
-from exporters.test_tables import needs_queries
+from exporters import test_tables
+from exporters.test_tables import as_given, needs_queries
 from rankwise import AdditiveRanker, AutoRanker, AverageRanker, KernelRankRLS, RankRLS
 from rankwise.exceptions import InvalidInputError
 from rankwise.exporters import TARGETS
@@ -24,51 +25,27 @@ from rankwise.report import Report
 
 GENERAL = ["python", "javascript", "c", "onnx", "sqlite", "duckdb", "json"]
 ENGINES = ["solr", "elasticsearch-ltr", "opensearch-ltr"]
-LISTS = [f"vector[{at}]" for at in range(2)]
+COLUMNS = ["price", "season", "budget", "colour", "stock", "new", "postcode", "vector"]
 
 
-def shop(seed=0, n_rows=240):
-    """Return a table with a column that is constant inside queries, labels and queries."""
-    rng = np.random.default_rng(seed)
-    qid = np.arange(n_rows) // 12
-    table = pd.DataFrame(
-        {
-            "price": np.where(rng.random(n_rows) < 0.2, np.nan, 3 + rng.lognormal(size=n_rows)),
-            "season": np.array(["summer", "winter", "spring"])[qid % 3],
-            "budget": (qid % 5) * 10.0,
-            "colour": rng.choice(["red", "dark 'blue'", "rare one", None], n_rows, p=[0.5, 0.39, 0.02, 0.09]),
-            "stock": rng.integers(0, 9, n_rows).astype(float),
-            "new": rng.random(n_rows) < 0.5,
-            "postcode": rng.choice([1010.0, 2020.0, 3030.0], n_rows),
-        }
-    )
-    table["vector"] = list(rng.normal(size=(n_rows, 2)))
-    sign = np.where(table["season"] == "winter", 1, -1)
-    worth = sign * np.nan_to_num(table["price"], nan=4) + (table["colour"] == "red") * table["stock"] / 4
-    return table, np.digitize(worth + rng.normal(size=n_rows), [-5, 0, 4]), qid
+def shop():
+    """Return a table with columns that are constant inside queries, labels and queries."""
+    table, y, qid = test_tables.shop()
+    table["season"] = np.array(["summer", "winter", "spring"])[qid % 3]
+    return table.assign(budget=qid % 5 * 10.0)[COLUMNS], y, qid
 
 
 def fresh():
     """Return rows of the same shop, with levels that training did not have and other gaps."""
-    table, _, qid = shop(1, 60)
-    table.loc[:11, "season"] = "monsoon"
-    table.loc[12:23, "season"] = None
-    table.loc[:3, "colour"] = ["pink", "null", "NaN", None]
-    table.loc[4, "postcode"] = 9999.0
-    table.loc[5:6, "stock"] = np.nan
-    return table, qid
+    table, qid = test_tables.fresh()
+    table["season"] = np.array(["monsoon", None, "spring"], dtype=object)[np.minimum(qid, 2)]
+    return table.assign(budget=qid % 5 * 10.0)[COLUMNS], qid
 
 
 def known_and_fresh():
     """Return rows of training and fresh ones, in queries of their own."""
     (known, _, qid), (new, other) = shop(), fresh()
     return pd.concat([known[:120], new], ignore_index=True), np.append(qid[:120], 1000 + other)
-
-
-def as_given(table):
-    """Return the rows as whoever runs the model has them."""
-    out = table.drop(columns="vector").assign(new=table["new"].astype(float))
-    return out.assign(**{name: [row[at] for row in table["vector"]] for at, name in enumerate(LISTS)})
 
 
 def encoder():
@@ -99,7 +76,7 @@ MODELS = {
     "query min-max": [QueryScaler("minmax"), RankRLS()],
     "query standard": [QueryScaler("standard"), RankRLS()],
     "query rank": [StandardScaler(), QueryScaler("rank"), RankRLS()],
-    "curves": [AdditiveRanker(interactions=[(0, 13), (15, 16)], alpha=0.01)],
+    "curves": [AdditiveRanker(interactions=[(0, 15), (17, 18)], alpha=0.01)],
     "curves inside queries": [QueryScaler("minmax"), AdditiveRanker(alpha=0.01)],
     "kernel": [StandardScaler(), KernelRankRLS("rbf", basis=12)],
 }
@@ -257,10 +234,11 @@ def test_levels_of_a_crossed_category_become_one_table(models):
     assert crossed == {
         "price:stock": 2,  # and the mark of what is missing
         "price:season": 2,
-        "colour:season": 4,
+        "colour:season": 5,
         "postcode:colour": 3,
         "vector[0]:new": 1,
         "vector[1]:new": 1,
+        "vector[2]:new": 1,
         "budget:price": 2,
         "season:stock": 1,
         "stock:stock": 1,

@@ -29,7 +29,7 @@ def shop(seed=0, n_rows=240):
             "price": np.where(rng.random(n_rows) < 0.2, np.nan, rng.lognormal(size=n_rows)),
             "sku": [f"S{at}" for at in range(n_rows)],
             "colour": rng.choice(
-                ["red", "dark 'blue'", "grün", "rare one", None], n_rows, p=[0.4, 0.3, 0.2, 0.01, 0.09]
+                ["red", "dark 'blue'", "grün", "rare one", None], n_rows, p=[0.4, 0.29, 0.2, 0.02, 0.09]
             ),
             "size": rng.choice(["s", "m", "l", "NA", ""], n_rows),
             "stock": rng.integers(0, 9, n_rows),
@@ -62,8 +62,11 @@ def as_given(table, model=None):
     """Return the rows as whoever runs the model has them: dates as days, truth values as 1 and 0, lists apart."""
     if isinstance(model, AdditiveRanker):  # which leaves out names alone
         return as_given(table).drop(columns=[f"vector[{at}]" for at in range(3)]).assign(constant="one")
-    out = table.drop(columns=["sku", "constant", "vector", "added"]).assign(new=table["new"].astype(float))
-    out["added"] = (table["added"] - pd.Timestamp(0)) / pd.Timedelta(days=1)
+    out = table.drop(columns=["sku", "constant", "vector"], errors="ignore").assign(
+        new=table["new"].astype(float)
+    )
+    if "added" in table:
+        out["added"] = (out.pop("added") - pd.Timestamp(0)) / pd.Timedelta(days=1)
     for at in range(3):
         out[f"vector[{at}]"] = [row[at] for row in table["vector"]]
     return out.astype({"postcode": float, "stock": float})

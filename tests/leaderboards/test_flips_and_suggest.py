@@ -128,3 +128,5 @@ def test_davidson_is_refused():
     for method in (model.find_flips, model.suggest):
         with pytest.raises(InvalidInputError, match="ties='half'"):
             method()
+    with pytest.raises(InvalidInputError, match="ties='half'"):
+        model.fit(board(), items={item: [item] for item in range(8)})

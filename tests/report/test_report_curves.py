@@ -7,11 +7,12 @@ import scipy.sparse as sp
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from browser import NEEDS_BROWSER, Browser, Select
+from browser import NEEDS_BROWSER, Select
 from rankwise import AdditiveRanker, RankRLS
+from rankwise.formula.formula import Column
 from rankwise.preprocessing import QueryScaler
 from rankwise.report import Report
-from rankwise.report.columns import marks_of
+from rankwise.report.columns import Axis, marks_of
 
 HOSTILE = "</script><img src=x onerror=\"document.title='taken'\">"
 
@@ -83,6 +84,28 @@ def test_pictures_agree_with_the_model(fitted, report):
             np.testing.assert_allclose(drawn, added[known, one.part], atol=0.02 * (high - low))
 
 
+@pytest.mark.parametrize(
+    ("ends", "is_date", "words"),
+    [
+        ((11000.0, 19000.0), True, ["2010", "2020"]),
+        ((19723.0, 19922.0), True, ["2024-03", "2024-05", "2024-07"]),
+        ((0.0, 10.0), True, ["1970-01-06", "1970-01-11"]),
+        ((5.25, 5.75), True, ["1970-01-06"]),
+        ((1900.0, 2023.0), False, ["1900", "1950", "2000"]),
+        ((25.0, 400.0), False, ["100", "200", "300", "400"]),
+    ],
+)
+def test_ticks_are_round_dates_years_and_numbers(ends, is_date, words):
+    assert [word for _, word in Axis(Column(0), (), np.array(ends), [], is_date).marks()] == words
+
+
+def test_two_values_are_drawn_as_levels():
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    X[:, 1] = X[:, 1] > 0
+    report = Report(AdditiveRanker(interactions=0).fit(X, X.sum(axis=1)), X, X.sum(axis=1))
+    assert {one.part: one.axes[0].labels for one in report.pictures} == {0: [], 1: ["0", "1"]}
+
+
 def test_columns_scaled_beside_themselves_add_up():
     rng = np.random.default_rng(1)
     X, qid = rng.normal(size=(300, 2)), np.arange(300) // 10
@@ -114,13 +137,6 @@ def page(tmp_path_factory, report):
     path = tmp_path_factory.mktemp("curves") / "report.html"
     report.save(path)
     return path
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    opened = Browser(tmp_path_factory.mktemp("profile"))
-    yield opened
-    opened.close()
 
 
 @NEEDS_BROWSER

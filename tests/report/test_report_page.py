@@ -8,8 +8,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rankwise
-from browser import NEEDS_BROWSER, Browser, Select, WebDriverWait
-from rankwise import RankRLSCV
+from browser import NEEDS_BROWSER, Select, WebDriverWait
+from rankwise import RankRLS, RankRLSCV, RankSVM
 from rankwise.report import Report
 
 pytestmark = [NEEDS_BROWSER, pytest.mark.long]
@@ -18,13 +18,6 @@ HOSTILE = "</script><script>document.title='taken'</script><img src=x onerror=\"
 
 
 NOTES = {"metric": HOSTILE, "train": HOSTILE}
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory):
-    opened = Browser(tmp_path_factory.mktemp("profile"))
-    yield opened
-    opened.close()
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +39,25 @@ def page(tmp_path_factory, fitted):
         model, X, y, qid, feature_names=names, title=HOSTILE, command=HOSTILE, source=HOSTILE, notes=NOTES
     ).save(path)
     return path
+
+
+LONG = "a name of a model that somebody made rather long, for no good reason.rw"
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory, page):
+    """Return the page, one of two models and one of duels."""
+    folder, rng = tmp_path_factory.mktemp("pages"), np.random.default_rng(0)
+    X, qid = rng.normal(size=(300, 5)), np.arange(300) // 10
+    y = np.digitize(X[:, 0] + rng.normal(size=300), [0, 1]).astype(float)
+    model, other = RankRLS().fit(X, y, qid=qid), RankRLS().fit(X, -y, qid=qid)
+    Report(model, X, y, qid, against=other, against_name=LONG).save(folder / "two.html")
+    pairs = np.array([rng.choice(40, 2, replace=False) for _ in range(200)])
+    duels = RankSVM(loss="logistic", alpha=0.01).fit_pairs(X[:40], pairs)
+    names = [f"{LONG} {row}" for row in range(40)]
+    rls = RankRLS().fit_pairs(X[:40], pairs)
+    Report(duels, X[:40], pairs=pairs, row_names=names, against=rls).save(folder / "duels.html")
+    return {"one": page, "two": folder / "two.html", "duels": folder / "duels.html"}
 
 
 def test_it_opens_without_a_complaint_and_runs_nothing_from_the_data(browser, page):
@@ -277,13 +289,31 @@ return found
 """
 
 
+@pytest.mark.parametrize("name", ["one", "two", "duels"])
 @pytest.mark.parametrize("width", WIDTHS)
-def test_it_fits_into_windows_of_every_width(browser, page, width):
-    browser.open(page, width=width)
+def test_it_fits_into_windows_of_every_width(browser, pages, name, width):
+    browser.open(pages[name], width=width)
+    assert browser.messages() == []
+    for link in browser.all("nav a"):
+        place = browser.find("#" + link.get_attribute("href").rpartition("#")[2])
+        assert place.is_displayed()
+        assert place.size["height"] > 60  # no empty cards
     browser.run("document.querySelectorAll('details').forEach(e => { e.open = true; })")
     assert browser.run("return document.documentElement.scrollWidth") <= width
     assert browser.run(STICKING_OUT) == []
     assert browser.run(OVERLAPPING) == []
+
+
+@pytest.mark.parametrize("width", [360, 1300])
+def test_words_of_two_models_are_not_broken_into_letters(browser, pages, width):
+    browser.open(pages["two"], width=width)
+    heads = browser.all("table.beside tbody th")
+    assert len(heads) > 2
+    assert max(head.size["height"] for head in heads) < 60  # two lines at most
+    labels = browser.run(
+        "return getComputedStyle(document.querySelector('table.beside td'), '::before').content"
+    )
+    assert ("RankRLS" in labels) == (width == 360)  # where there is no head, each figure says whose it is
 
 
 @pytest.mark.parametrize("width", [320, 1100])

@@ -57,6 +57,7 @@ def test_names_and_held_out_figures_are_shown(tmp_path):
     assert f"{model.best_score_:.4f} [{low:.3f}, {high:.3f}], by {model.cv_}." in words
     assert "drug &lt;7&gt;" in page
     assert "column 3" in page
+    assert "Worst rows" in words
     assert 'href="#held-out"' in page
     report.save(tmp_path / "page.html")
     assert (tmp_path / "page.html").read_text("utf-8") == page

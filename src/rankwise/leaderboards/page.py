@@ -169,4 +169,4 @@ def _data(model: BradleyTerry) -> str:
 def _shown(value: Any) -> str:
     if isinstance(value, list | np.ndarray):
         return ", ".join(map(str, value[:_NAMED])) + ("…" if len(value) > _NAMED else "")
-    return html.number(value) if isinstance(value, float) else str(value)
+    return str(value) if isinstance(value, bool | str) else html.number(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -12,16 +13,24 @@ from rankwise.displays.regularisation import Reading
 from rankwise.formula.view import ModelView
 from rankwise.json_values import Json
 from rankwise.report import markup as html
+from rankwise.report.evidence import in_words
 
 # From best to worst; distinct in lightness, so that it survives printing and colour blindness.
 _ANCHORS = "fde725 b5de2b 6ece58 35b779 1f9e89 26828e 31688e 3e4989 482878 440154"
 _SHADES = 24
 _SIGNS = {"hybrid": "★", "tikhonov": "◆", "early-stopping": "●"}
+_STEPS = 90  # iterations that a table shows at most
 _LINES = 5  # beside alpha = 0: as many as can be told apart by colour and by dashes
 _GAP = 0.35  # sets alpha = 0 apart from the grid, in rows
 
 
 alpha_name = partial(html.number, digits=3)  # the same way everywhere
+
+
+def reading_of(view: ModelView) -> Reading | None:
+    """Return how the regularisation was chosen, with the metric in words."""
+    found = Reading.of(view.ranker)
+    return None if found is None else replace(found.thinned(_STEPS), metric=in_words(found.metric))
 
 
 def alpha_of(view: ModelView) -> tuple[float | None, int | None, bool]:
@@ -44,7 +53,7 @@ def choice_section(table: Reading | None, view: ModelView) -> str:
 
 def _candidates(found: CandidateTable) -> str:
     """Show the candidates of an automatic choice."""
-    of_value = f"#{found.metric} ± standard error"
+    of_value = f"#{in_words(found.metric)} ± standard error"
     rows = [
         (
             html.name(one.description, 200) + " <small>★ chosen</small>" * one.is_chosen,

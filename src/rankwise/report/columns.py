@@ -19,7 +19,7 @@ from rankwise.formula.formula import Column, Formula, Surface, Table, Term
 from rankwise.formula.steps import Affine, Levels, QueryScale, Step, is_missing
 from rankwise.report import markup as html
 
-_SHOWN, _FIRST, _OTHERS = 20, slice(5), slice(5, None)  # columns in the table, in sight, and folded
+_SHOWN, _FIRST = 20, 5  # columns in the table, and of them in sight
 _CURVES, _SURFACES, _LEVELS = 12, 4, 12
 _NUMBERS = 20_000_000  # contributions that are held at once
 # In percent of a picture: where a curve ends if a place for missing values follows, and where that place is.
@@ -151,21 +151,23 @@ def columns_section(parts: Parts | None) -> str:
     order = [at for at in parts.order[:_SHOWN].tolist() if parts.spread[at] > 0]
     spreads, weights = parts.spread[order], parts.weights
     shares = spreads / spreads.max(initial=1e-300)
-    cells: dict[str, Sequence[str]] = {"Column": [html.name(parts.names[at]) for at in order]}
-    cells["#spread"] = html.alike(spreads.tolist())
+    head = ["Column", "#spread"]
+    cells = [[html.name(parts.names[at]) for at in order], html.alike(spreads.tolist())]
     if weights is None:
-        cells["~"] = list(map(html.bar, shares))
+        head.append("~")
+        cells.append(list(map(html.bar, shares)))
     else:
-        cells["#weight"] = html.alike(weights[order].tolist(), with_sign=True)
-        cells["~lowers ← → raises the score"] = [
+        head += ["#weight", "~lowers ← → raises the score"]
+        drawn = [
             f'<div class="pull"><i class="{"up" if weights[at] > 0 else "down"}" style="width:{50 * s:.1f}%"></i></div>'
             for at, s in zip(order, shares, strict=True)
         ]
-    first, others = ({key: own[part] for key, own in cells.items()} for part in (_FIRST, _OTHERS))
-    shown = html.columns("Columns", first, "weights")
-    if others["Column"]:
-        more = html.columns("More columns", others, "weights")
-        shown += html.details(f"{len(others['Column'])} more", more)
+        cells += [html.alike(weights[order].tolist(), with_sign=True), drawn]
+    rows = list(zip(*cells, strict=True))
+    shown = html.listing("Columns", head, rows[:_FIRST], "weights")
+    if rows[_FIRST:]:
+        more = html.listing("More columns", head, rows[_FIRST:], "weights")
+        shown += html.details(f"{len(rows) - _FIRST} more", more)
     rest = len(parts.inputs) - len(order)
     note = "Spread: the standard deviation of scores that a column causes inside queries, on these rows."
     note += " Weight: of the column in its own units." if weights is not None else ""
@@ -215,10 +217,14 @@ class Axis:
     def marks(self) -> list[tuple[float, str]]:
         """Return some places with their words."""
         shown, words, at_most = self.anchors, self.labels, 4
-        if not words:
-            if shown.size == 2:
-                shown = np.asarray(html.ticks(float(shown[0]), float(shown[1]), 3))
-            words = [as_date(x) if self.is_date else html.number(x, 3) for x in shown.tolist()]
+        if not words and shown.size == 2 and self.is_date:
+            shown, words = _round_dates(shown)
+        elif not words:
+            shown = np.asarray(html.ticks(shown[0], shown[1], 4)) if shown.size == 2 else shown
+            # Years among the numbers have no separator.
+            words = [
+                as_date(x) if self.is_date else html.number(x, 3).replace(",", "") for x in shown.tolist()
+            ]
             at_most = 3 if self.is_date else 5
         every = list(zip(self.places(shown).tolist(), words, strict=True))
         return every[:: -(-len(every) // at_most)]
@@ -228,14 +234,26 @@ class Axis:
         return Table(values[:, None]).values(Column(0, self.rest))
 
 
+def _round_dates(ends: Floats) -> tuple[Floats, list[str]]:
+    """Return the beginnings of some years, months or days between two days, with their words."""
+    unit = next(one for one, days in (("Y", 1000), ("M", 90), ("D", 0)) if ends[1] - ends[0] >= days)
+    low, high = ends.astype("datetime64[D]").astype(f"datetime64[{unit}]").astype(int)
+    found = (
+        np.unique(np.ceil(html.ticks(min(low + 1, high), high, 3))).astype(int).astype(f"datetime64[{unit}]")
+    )
+    return found.astype("datetime64[D]").astype(np.float64), found.astype(str).tolist()
+
+
 def _axis(parts: Parts, column: Column) -> Axis | None:
     """Return the axis of a column; None where no value of it is known."""
     cut = max((at + 1 for at, step in enumerate(column.steps) if isinstance(step, QueryScale)), default=0)
     base, rest = Column(column.input, column.steps[:cut]), column.steps[cut:]
     values = parts.table.values(base)
     known = values[~is_missing(values)]
-    if values.dtype.kind == "O" or any(isinstance(step, Levels) for step in rest):
-        found, counts = np.unique(known, return_counts=True)
+    is_date = not cut and column.inputs[0] in parts.formula.dates
+    found, counts = np.unique(known, return_counts=True)
+    has_levels = values.dtype.kind == "O" or any(isinstance(step, Levels) for step in rest)
+    if has_levels or (found.size == 2 and np.isfinite(found).all() and not is_date):
         levels = found[np.sort(np.argsort(-counts, kind="stable")[:_LEVELS])]
         labels = [html.plain(x, 12) if isinstance(x, str) else html.number(x, 3) for x in levels.tolist()]
         return Axis(base, rest, levels, labels) if labels else None
@@ -246,7 +264,7 @@ def _axis(parts: Parts, column: Column) -> Axis | None:
     middle = (np.median(finite) - anchors[0]) / (anchors[1] - anchors[0])
     if not _SKEWED <= middle <= 1 - _SKEWED:
         anchors = np.unique(np.quantile(finite, np.linspace(0, 1, 9)))
-    return Axis(base, rest, anchors, [], not cut and column.inputs[0] in parts.formula.dates)
+    return Axis(base, rest, anchors, [], is_date)
 
 
 @dataclass(frozen=True)
@@ -425,7 +443,5 @@ def _as_table(parts: Parts, curves: Sequence[Picture]) -> str:
         written += [] if one.missing is None else [f"missing: {html.signed(one.missing)}"]
         spread = html.number(float(parts.spread[one.part]), 3)
         rows.append((html.name(parts.names[one.part]), spread, html.text(" · ".join(written))))
-    cells = dict(
-        zip(("Column", "#spread", "value: contribution"), zip(*rows, strict=True), strict=bool(rows))
-    )
-    return html.details("Curves as a table", html.columns("Curves as a table", cells)) if rows else ""
+    head, title = ["Column", "#spread", "value: contribution"], "Curves as a table"
+    return html.details(title, html.listing(title, head, rows)) if rows else ""

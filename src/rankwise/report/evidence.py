@@ -580,22 +580,22 @@ def duels_section(
     return html.section(
         "duels",
         "Wins and losses",
-        f"<p>{html.counted(fought.size, thing)} fought. Who stands high should have won more than "
+        f"<p>{html.counted(fought.size, thing)} fought. Items at the top should have won more than they "
         f"lost{expectation}.</p>"
-        f"{html.columns('Wins and losses', cells)}{rest}{believed}",
+        f"{html.listing('Wins and losses', list(cells), list(zip(*cells.values(), strict=True)))}{rest}{believed}",
     )
 
 
 def reliability_table(bins: Sequence[Bin], log_loss: float) -> str:
     """Show the probabilities of favourites beside the shares of their wins."""
-    head = ["chance of the favourite", "#duels", "#said", "#won", "~"]
+    head = ["chance of the favourite", "#duels", "#predicted", "#won", "~"]
     rows = [
         (f"{low:.0%} to {high:.0%}", html.number(count), f"{said:.0%}", f"{right:.0%}", html.bar(right))
         for low, high, count, said, right in bins
     ]
     return (
-        "<h3>Can its probabilities be believed?</h3><p>Of the duels whose favourite it gave such a chance, so many "
-        "were won by the favourite. The two shares should agree. "
+        "<h3>Can its probabilities be believed?</h3><p>The mean chance that the model gave to the favourites, and "
+        "the share of these duels that they won. The two should agree. "
         f"Log-loss {html.decimals(log_loss)}; a coin has {html.decimals(float(np.log(2)))}.</p>"
-        + html.listing("Probabilities", head, rows)
+        + html.listing("Probabilities", head, rows, "weights")
     )

@@ -158,11 +158,6 @@ def without_folders(line: str) -> str:
     return re.sub(r"(?<![\w./])/(?:[^\s/'\"]+/)+(?=[^\s/'\"])", "…/", line)
 
 
-def columns(label: str, cells: Mapping[str, Iterable[str]], kind: str = "") -> str:
-    """Set a table of columns by their heads; see `listing`."""
-    return listing(label, list(cells), list(zip(*cells.values(), strict=True)), kind)
-
-
 # --- charts ---
 
 _BINS = 20  # of a histogram
@@ -323,7 +318,8 @@ def whole_page(title: str, head: str, sections: Mapping[str, str], data: dict[st
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     # Only our own script runs, whatever a file's feature names hold, and nothing is fetched.
     policy = f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'; img-src data:"
-    anchors = "".join(f'<a href="#{one.split(chr(34))[1]}">{label}</a>' for label, one in sections.items())
+    places = ((re.findall('id="(.*?)"', one)[0], label) for label, one in sections.items())
+    anchors = "".join(f'<a href="#{place}">{label}</a>' for place, label in places)
     written = datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC")
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'

@@ -11,14 +11,15 @@
   const write = (value, digits = 4) => {
     if (typeof value === "string") return value;
     if (value === null || value === undefined) return "–";
-    const words = Number.isInteger(value) ? value.toLocaleString("en-US") : String(Number(value.toPrecision(digits)));
+    const words = Number.isInteger(value) ? value.toLocaleString("en-US", { useGrouping: "min2" }) : String(Number(value.toPrecision(digits)));
     return words.replace("-", "−");
   };
   // The numbers of a column with the same decimals: as many as give the largest four digits.
   const alike = (values) => {
     const largest = Math.max(...values.map(Math.abs));
     const places = largest >= 1e-3 && largest < 1e5 ? Math.max(0, 3 - Math.floor(Math.log10(largest))) : null;
-    return values.map((value) =>
+    const rounded = places === null ? values : values.map((value) => Number(value.toFixed(places)) + 0);  // never −0
+    return rounded.map((value) =>
       (value > 0 ? "+" : "") + (places === null ? write(value) : value.toFixed(places).replace("-", "−")));
   };
 

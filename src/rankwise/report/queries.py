@@ -147,12 +147,15 @@ class RowNaming:
     has_names : bool
     lowest, highest : float
         Labels between which the others stand.
+    ranking : str
+        "query", or "row" or "column" of a table.
     """
 
     thing: str = "row"
     has_names: bool = False
     lowest: float = 0.0
     highest: float = 0.0
+    ranking: str = "query"
 
     def badge(self, label: float) -> str:
         """Show a label: the better, the darker, so that relevant rows stand out without colour too."""
@@ -169,24 +172,25 @@ def queries_section(evidence: Evidence, opened: Sequence[OpenQuery], naming: Row
         rows = "".join(_open_query(query, i, naming) for i, query in enumerate(opened))
         words = f"<p>One ranking; its first {naming.thing}s:</p>"
         return html.section("queries", "The ranking", f"{words}{rows}{order}")
-    title = title_of(evidence.figures[0].name)
+    title, one = title_of(evidence.figures[0].name), naming.ranking
+    several = "queries" if one == "query" else f"{one}s"
     values = per_query.values[per_query.counted]
     left = len(per_query) - values.size
     have = "has no value and does" if left == 1 else "have no value and do"
-    note = f" {how_many(left, 'queries')} {have} not count." if left else ""
+    note = f" {how_many(left, several)} {have} not count." if left else ""
     quartiles = np.quantile(values, [0.25, 0.5, 0.75])
     body = '<div class="columns">'
-    for kind, heading in (("worst", "Worst queries"), ("best", "Best queries")):
+    for kind, heading in (("worst", f"Worst {several}"), ("best", f"Best {several}")):
         own = "".join(_open_query(query, i, naming) for i, query in enumerate(opened) if query.kind == kind)
         body += f"<div><h3>{heading}</h3>{own}</div>"
     body += (
-        f"</div>{order}<h3>All queries</h3>"
-        f"<p>{title} of {how_many(values.size, 'queries')}: a quarter lie below {html.decimals(quartiles[0], 3)}, half "
+        f"</div>{order}<h3>All {several}</h3>"
+        f"<p>{title} of {how_many(values.size, several)}: a quarter lie below {html.decimals(quartiles[0], 3)}, half "
         f"below {html.decimals(quartiles[1], 3)}, three quarters below {html.decimals(quartiles[2], 3)}.{note}</p>"
-        + html.histogram(values, float(values.mean()), f"{title} of a query")
+        + html.histogram(values, float(values.mean()), f"{title} of a {one}", of=several)
         + top
     )
-    return html.section("queries", "Query by query", body)
+    return html.section("queries", f"{one.capitalize()} by {one}", body)
 
 
 def _open_query(query: OpenQuery, position: int, naming: RowNaming) -> str:
@@ -214,9 +218,12 @@ def _open_query(query: OpenQuery, position: int, naming: RowNaming) -> str:
     more = query.size - len(query.rows)
     rest = f"<small>{html.counted(more, f'more {naming.thing}')} not shown.</small>" if more else ""
     is_only = query.kind == "only"
+    called = f"All {naming.thing}s"
+    if not is_only:
+        called = "query " * (naming.ranking == "query") + html.name(query.name)
     return (
         f'<details data-opened="{position}"{" open" if is_only else ""}><summary>{value}'
-        f"{f'All {naming.thing}s' if is_only else f'query {html.name(query.name)}'} "
+        f"{called} "
         f"<small>{html.counted(query.size, naming.thing)}</small></summary>"
         f"<div>{html.table('Ranked rows', head + '<th class=noprint></th>', lines)}{rest}</div></details>"
     )

@@ -21,7 +21,7 @@ from rankwise.formula.view import ModelView
 from rankwise.json_values import Json
 from rankwise.metrics import Interval, Metric, bootstrap_interval
 from rankwise.report import markup as html
-from rankwise.report.choice import alpha_name, alpha_of, choice_section, embedded_surface
+from rankwise.report.choice import alpha_name, alpha_of, choice_section, embedded_surface, reading_of
 from rankwise.report.columns import Parts, columns_section, marks_of, pictures_of, pictures_section
 from rankwise.report.evidence import (
     ByLabels,
@@ -41,8 +41,6 @@ from rankwise.report.queries import RowNaming, embedded_query, open_queries, que
 from rankwise.two_sided.estimators import TwoSidedRankRLS, TwoSidedRankRLSCV
 from rankwise.two_sided.gaps import Edges
 from rankwise.two_sided.sides import read_matrix
-
-_STEPS = 90  # iterations that a table shows at most
 
 
 class Report(html.Page):
@@ -144,8 +142,7 @@ class Report(html.Page):
         self.parts = parts = _parts(view, X, numbers, names, qid, judge.queries)
         self.opened = opened = open_queries(parts, scores, judge, evidence, called)
         self.pictures = [] if parts is None else pictures_of(parts)
-        table, naming = Reading.of(view.ranker), RowNaming(thing, called is not None, *range_of(judge.y))
-        table = None if table is None else table.thinned(_STEPS)
+        table, naming = reading_of(view), RowNaming(thing, called is not None, *range_of(judge.y))
         facts = _data_facts(numbers, judge, thing)
         best = None if evidence.best_column is None else names[evidence.best_column[0]]
         top = top_pictures(judge, scores)
@@ -247,7 +244,9 @@ def _data_facts(X: MatrixLike, judge: Judge, thing: str) -> dict[str, str]:
     """Count the rows, queries and pairs of the evaluation."""
     summary = summarise(X if is_sparse(X) else np.asarray(X), judge.y, judge.queries)
     facts = {f"{thing.capitalize()}s": html.number(summary.rows), "Columns": html.number(summary.columns)}
-    facts["Filled cells"] = f"{summary.filled:.1%}" if summary.filled > 0.001 else f"{summary.filled:.2g}"
+    facts["Cells that are not 0"] = (
+        f"{summary.filled:.1%}" if summary.filled > 0.001 else f"{summary.filled:.2g}"
+    )
     if isinstance(judge, ByPairs):
         facts["Preferences"] = html.number(len(judge.pairs))
     elif summary.queries > 1:
@@ -290,7 +289,11 @@ def data_section(facts: Mapping[str, str], judge: Judge, source: str | None) -> 
     grades = [] if judge.y is None else label_counts(judge.y)
     total, most = sum(count for _, count in grades), max((count for _, count in grades), default=1)
     rows = [
-        (html.text(x), f"{html.number(count)} ({count / total:.0%})", html.bar(count / most))
+        (
+            html.text(x).replace("-", "−"),
+            f"{html.number(count)} ({count / total:.0%})",
+            html.bar(count / most),
+        )
         for x, count in grades
     ]
     drawn = (
@@ -325,7 +328,7 @@ def settings_section(view: ModelView, notes: Mapping[str, Json], command: str | 
 
 # --- two-sided models ---
 
-_RANKINGS = 200  # that the table names
+_RANKINGS, _IN_SIGHT = 200, 5  # that the table names, and of them before a fold
 
 
 class TableReport(html.Page):
@@ -377,7 +380,8 @@ class TableReport(html.Page):
         title: str | None = None,
         random_state: RandomSource = 0,
     ) -> None:
-        view, reading = ModelView.of(model), Reading.of(model)
+        view = ModelView.of(model)
+        reading = reading_of(view)
         predicted = model.predict(rows, columns)
         table = read_matrix(Y, "Y", gaps=True)
         if table.shape != predicted.shape:
@@ -398,10 +402,10 @@ class TableReport(html.Page):
         self.evidence = evidence = evaluate(judge, np.zeros((y.size, 0)), scores)
         self.figures = _figures(judge, evidence, scores)
         opened = open_queries(None, scores, judge, evidence, ranked)
-        naming = RowNaming("item", True, *range_of(y))
         facts = {"Rows": html.number(table.shape[0]), "Columns": html.number(table.shape[1])}
         facts["Known entries"] = f"{html.number(y.size)} ({y.size / table.size:.1%})"
         unit = {"columns": "row", "rows": "column"}.get(model.ranked, "table")
+        naming = RowNaming("item", True, *range_of(y), unit)
         sections = {
             "How good": metrics_section(evidence, None),
             f"Each {unit}": _each(evidence, self.figures, unit),
@@ -459,9 +463,11 @@ def _each(evidence: Evidence, figures: Mapping[str, Interval], unit: str) -> str
     title = in_words(evidence.figures[0].name)
     words = f"The {title} of each {unit}, the worst first, with its interval: how far it depends on the known entries."
     head = [unit, "~", f"#{title}", "#interval", "#entries"]
-    return html.section(
-        "each", f"Each {unit}", f"<p>{html.text(words)}</p>{html.listing(words, head, rows, 'board')}"
-    )
+    shown = html.listing(words, head, rows[:_IN_SIGHT], "board")
+    if rows[_IN_SIGHT:]:  # folded on a phone, so that the rankings come soon
+        others = html.listing(f"More {unit}s", head, rows[_IN_SIGHT:], "board")
+        shown += html.details(html.counted(len(rows) - _IN_SIGHT, f"more {unit}"), others, "wide")
+    return html.section("each", f"Each {unit}", f"<p>{html.text(words)}</p>{shown}")
 
 
 def _held_out(view: ModelView, reading: Reading | None) -> str:
@@ -470,6 +476,6 @@ def _held_out(view: ModelView, reading: Reading | None) -> str:
         return ""
     figures, (low, high) = view.held_out
     value = reading.choice[2]
-    words = f"<p>{html.decimals(value)} {html.brackets(low, high)}, by {html.text(reading.judged_by)}.</p>"
-    drawn = html.histogram(figures[~np.isnan(figures)], value, "held-out value", of="rankings")
-    return html.section("held-out", "Held out", words + drawn)
+    words = f"Held-out {reading.metric} {html.decimals(value)} {html.brackets(low, high)}, by {reading.judged_by}."
+    drawn = html.histogram(figures[~np.isnan(figures)], value, f"held-out {reading.metric}", of="rankings")
+    return html.section("held-out", "Held out", f"<p>{html.text(words)}</p>{drawn}")
