@@ -250,7 +250,7 @@ def test_what_no_cluster_can_do_is_refused(client):
     with pytest.raises(InvalidInputError, match="AutoRanker needs its rows in the memory of one machine"):
         AutoRanker().fit(table, y, qid=qid)
     wide = da.zeros((10, 5000), chunks=(5, 5000))
-    with pytest.raises(UnsuitableSolverError, match=r"matrix of 5000 × 5000 from every worker"):
+    with pytest.raises(UnsuitableSolverError, match=r"matrix of 5000 × 5000, added up from every worker"):
         RankRLS(solver="direct").fit(wide, np.arange(10))
     X[3, 3] = np.nan
     with pytest.raises(InvalidInputError, match="X contains NaN"):
