@@ -159,6 +159,7 @@ def test_scores_and_ranks_are_lazy(client):
         split.compute()
     whole = RankRLS().fit(X, y)
     assert np.array_equal(whole.rank(lazy).compute(), whole.rank(X))
+    assert whole.rank(lazy).chunks == model.predict(lazy).chunks  # a block for each block of rows
 
 
 def test_an_evaluation_set_may_be_here_or_there(client):

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise, starmap
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +41,7 @@ __all__ = ["ColumnFactor", "Factor", "IncidenceFactor", "LabelFactor", "factor_o
 _ROUNDING = 1e-13
 
 
-class Factor:
+class Factor(Protocol):
     """A factor of one graph.
 
     Attributes
@@ -54,19 +54,15 @@ class Factor:
 
     def apply(self, v: Floats) -> Floats:
         """Return ``F v`` for a vector, or for the columns of a block."""
-        raise NotImplementedError
 
     def transposed(self, v: Floats) -> Floats:
         """Return ``F' v``."""
-        raise NotImplementedError
 
     def target(self, pull: Floats) -> Floats:
         """Return ``t`` with ``F't = r``, in the range of ``F``."""
-        raise NotImplementedError
 
     def values(self, predicted: Floats) -> Floats:
         """Return the values of entries, scores of rows or differences of pairs, that have the image `predicted`."""
-        raise NotImplementedError
 
     def sandwich(self, kernel: Floats) -> Floats:
         """Return ``F K F'``: a square matrix is overwritten, a few columns at a time."""

@@ -250,7 +250,6 @@ class LabelPairs(Pairs):
         return np.column_stack([self.columns[output] for output in outputs]), weight
 
     def ties_without(self, plan: Plan, code: Ints | None, X: Matrix | None) -> Ints:
-        """Return for each scored row the first of those that equal it and are scored by the same model."""
         group = plan.groups
         is_whole = not self._divides(plan)
         if X is not None:
@@ -275,9 +274,6 @@ class LabelPairs(Pairs):
         return codes_of_groups(
             X, np.median(rows.toarray() if is_sparse(rows) else rows, axis=0), group, trains
         )
-
-    def settled(self, values: Floats, ties: AnyArray, entries: Rows) -> Floats:
-        return np.asarray(values[:, ties])
 
 
 class LabelFolds(FoldGraphs):

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from rankwise.arrays import AnyArray, Bools, Floats, Ints, Matrix, Rows
+from rankwise.arrays import AnyArray, Bools, Floats, Ints, Matrix
 from rankwise.data.queries import Queries, one_query
 from rankwise.data.validation import Preferences
 from rankwise.exceptions import InvalidInputError, NoPairsError
@@ -167,18 +167,14 @@ class PreferencePairs(Pairs):
     def has_closed_form(self) -> bool:
         return True
 
-    def ties_without(self, plan: Plan, code: Ints | None, X: Matrix | None) -> Bools:
-        """Tell which scored pairs compare rows that tie."""
+    def ties_without(self, plan: Plan, code: Ints | None, X: Matrix | None) -> Ints:
         winner, loser = self.whole.winner, self.whole.loser
         if X is not None:
             differs = differing_pairs(X, winner, loser, plan.groups, self.whole.pair_weight > 0)
         else:
             assert code is not None
             differs = np.asarray(code[winner] != code[loser])
-        return ~differs[plan.scored]
-
-    def settled(self, values: Floats, ties: AnyArray, entries: Rows) -> Floats:
-        return np.where(ties, 0.0, values[:, entries])
+        return np.where(differs, np.arange(differs.size), -1)[plan.scored]
 
 
 class PreferenceFolds(FoldGraphs):
