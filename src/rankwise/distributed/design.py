@@ -63,7 +63,7 @@ class DaskDesign(Design):
 
     def tdot(self, u: Floats) -> Floats:
         self.cluster.count(u)
-        return self.cluster.total(WorkerRows.tdot, [(part,) for part in self.cluster.shares.split(u)])
+        return self.cluster.total(Design.tdot, [(part,) for part in self.cluster.shares.split(u)])
 
     def gram_product(self, blocks: QueryBlocks, folds: Folds | None = None) -> GramProduct | None:
         """Return a product of one round; None where one ranking leaves out ties: scores come to the client then."""
@@ -155,7 +155,7 @@ class DaskDesign(Design):
         return self.gathered(np.arange(self.shape[0])).matrix()
 
     def expect_products(self) -> None:
-        self.cluster.set_up(WorkerRows.expect_products, [()] * len(self.cluster.shares))
+        self.cluster.set_up(Design.expect_products, [()] * len(self.cluster.shares))
 
     def counting(self, pairs: MarginPairs) -> tuple[Products, MarginPairs] | None:
         """Return products and pairs that evaluate a loss on the workers; None where queries are not whole there."""

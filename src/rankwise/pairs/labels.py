@@ -213,7 +213,7 @@ def pair_scale(levels: Levels, query_weight: QueryWeight, query_importance: Floa
     # A query of total weight 0, or without an ordered pair where those are counted, takes no part.
     own = total[query_weight]
     scale = np.divide(1.0, own, out=np.zeros_like(own), where=own > 0)
-    return scale if query_importance is None else scale * query_importance
+    return np.asarray(scale if query_importance is None else scale * query_importance)
 
 
 def _blocks(
