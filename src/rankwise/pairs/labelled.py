@@ -196,12 +196,9 @@ class LabelPairs(Pairs):
 
     def one_pair(self, output: int) -> Ints:
         levels = self._levels[output]
-        level = np.repeat(np.arange(levels.query.size), np.diff(levels.start))
-        weighs = np.ones(self.n_rows, dtype=np.bool_) if self.row_weight is None else self.row_weight > 0
-        rows, level = levels.order[weighs[levels.order]], level[weighs[levels.order]]
-        is_higher = (np.diff(level) > 0) & (np.diff(levels.query[level]) == 0)
-        lower = int(np.argmax(is_higher))
-        return rows[lower : lower + 2]
+        of_query = levels.order[self.queries.codes[levels.order] == np.argmax(levels.ordered)]
+        rows = of_query if self.row_weight is None else of_query[self.row_weight[of_query] > 0]
+        return rows[[0, -1]]  # the lowest and the highest label
 
     def in_lockstep(self, plan: Plan, output: int) -> LabelFolds:
         return LabelFolds(self, plan, output)
