@@ -198,7 +198,7 @@ class LabelPairs(Pairs):
         levels = self._levels[output]
         of_query = levels.order[self.queries.codes[levels.order] == np.argmax(levels.ordered)]
         rows = of_query if self.row_weight is None else of_query[self.row_weight[of_query] > 0]
-        return rows[[0, -1]]  # the lowest and the highest label
+        return np.asarray(rows[[0, -1]])  # the lowest and the highest label
 
     def in_lockstep(self, plan: Plan, output: int) -> LabelFolds:
         return LabelFolds(self, plan, output)

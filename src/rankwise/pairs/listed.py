@@ -73,12 +73,13 @@ class PreferencePairs(Pairs):
     @property
     def attributes(self) -> dict[str, object]:  # type: ignore[override]
         """The attributes that describe the pairs in a fitted estimator."""
+        sizes = self.whole.component_sizes
         return {
             "n_queries_": 1,
             "n_pairs_": self.whole.n_pairs,
             "n_ignored_queries_": 0,
-            "n_components_": self.whole.n_components,
-            "n_unpaired_rows_": self.whole.n_unpaired_rows,
+            "n_components_": sizes.size,
+            "n_unpaired_rows_": self.n_rows - int(sizes.sum()),
         }
 
     # --- what trains ---
@@ -107,7 +108,9 @@ class PreferencePairs(Pairs):
         if self.groups is not None and not by_pairs:
             return self._units(self.groups.codes, "groups")
         by_query = isinstance(cv, str) and cv == "leave-query-out"
-        several = isinstance(cv, str) and cv == "auto" and whole_components and self.whole.n_components > 1
+        several = (
+            isinstance(cv, str) and cv == "auto" and whole_components and self.whole.component_sizes.size > 1
+        )
         if self.groups is None and (several or by_query):
             return self._units(self._components, "connected components")
         winner, loser, n_rows = self.whole.winner, self.whole.loser, np.int64(self.n_rows)
