@@ -174,7 +174,8 @@ def test_counts_of_ten_thousand_rows(levels, scores):
 
 
 @pairwise(method=METHODS, factor=[1e-3, 0.2, 1.4, 1e3], delta=[1e-3, 0.5, 3.0])
-def test_spreads_of_scores_and_smoothing_widths(method, factor, delta):
+def test_margins_and_smoothing_widths(method, factor, delta):
+    """Scores times a factor are the same problem as scores and a margin divided by it."""
     problem = make(weighted=True)
     problem.scores *= factor
     assert_matches_pairs(problem, method=method, delta=delta)
