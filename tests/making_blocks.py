@@ -3,6 +3,7 @@
 import numpy as np
 
 from rankwise.pairs.blocks import Folds, QueryBlocks
+from rankwise.pairs.labelled import LabelPairs
 
 
 def make_blocks(qid, y, coupling, *, weight=None, scale=None):
@@ -70,3 +71,9 @@ def make_folds(blocks, fold, k):
     ]
     scale = np.repeat(blocks.scale[:, None], k, axis=1)
     return Folds(fold=fold, degree=np.ascontiguousarray(np.transpose(columns)), scale=scale)
+
+
+def graph_of_outputs(Y, queries, weight=None):
+    """Return the graph that the columns of Y share."""
+    (graph,) = LabelPairs(Y, queries, weight, None, "include", "magnitude", "size").graphs()
+    return graph

@@ -1,5 +1,7 @@
 """Every storage gives the same answers."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -8,6 +10,7 @@ from scipy.sparse.linalg import aslinearoperator
 from all_pairs import pairwise
 from making_blocks import make_blocks
 from oracles import laplacian_matrix
+from rankwise.data.validation import check_qid
 from rankwise.design import (
     CsrDesign,
     DenseDesign,
@@ -19,6 +22,7 @@ from rankwise.design import (
     gram,
 )
 from rankwise.pairs.blocks import COUPLINGS, laplacian
+from rankwise.pairs.labels import label_graph
 from rankwise.runtime import threads
 
 ROWS, COLUMNS = 70, 6
@@ -217,6 +221,23 @@ def test_features_far_from_zero_keep_their_digits():
     expected = as_design(X).gram_matrix(blocks)
     for shifted in (X + 1e8, (X + 2.0**23).astype(np.float32)):
         np.testing.assert_allclose(as_design(shifted).gram_matrix(blocks), expected, rtol=1e-6, atol=1e-5)
+
+
+@pytest.mark.parametrize("as_storage", [np.array, sp.csr_matrix])
+def test_sums_of_many_levels_are_not_kept_together(as_storage, monkeypatch):
+    """One ranking with almost as many levels as rows takes blocks of rows, not a second matrix."""
+    m, n = 40_000, 10
+    monkeypatch.setattr(gram, "BLOCK_SIZE", 1 << 12)
+    X = np.random.default_rng(0).normal(size=(m, n)).astype(np.float32)
+    design = as_design(as_storage(X))
+    blocks = label_graph(np.arange(m) // 2 / m, check_qid(None, m), "exclude").blocks
+    tracemalloc.start()
+    matrix = design.gram_matrix(blocks)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * m * n / 3
+    expected = X.T.astype(np.float64) @ laplacian(blocks, X.astype(np.float64))
+    np.testing.assert_allclose(matrix, expected, rtol=1e-9, atol=1e-9 * np.abs(expected).max())
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import pytest
 from scipy.sparse.linalg import aslinearoperator
 
 from all_pairs import pairwise
+from making_blocks import graph_of_outputs
 from oracles import label_pairs
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
@@ -189,7 +190,7 @@ def test_parts_add_up(problem, n_rows, query_weight):
 def test_parts_of_several_outputs_and_of_weighted_rows():
     X, weight = RNG.normal(size=(30, 4)), RNG.integers(0, 3, size=30).astype(float)
     Y = RNG.normal(size=(30, 2))
-    graph = label_graph(Y, check_qid(None, 30), row_weight=weight)
+    graph = graph_of_outputs(Y, check_qid(None, 30), weight)
     objective = SquaredObjective(as_design(X), graph)
     parts = list(parts_of(objective, 7))
     assert len(parts) == 5

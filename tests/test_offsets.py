@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 import rankwise
 from all_pairs import pairwise
-from making_blocks import make_blocks
+from making_blocks import make_blocks, make_folds
 from oracles import label_pairs, laplacian_matrix, solve_rankrls
 from rankwise import (
     KernelRankRLS,
@@ -26,7 +26,7 @@ from rankwise import (
     RankSVMCV,
 )
 from rankwise.data import open_store, save_store
-from rankwise.design import comparing_design, shifted_design
+from rankwise.design import as_design, comparing_design, shifted_design
 from rankwise.design.offsets import FAR, find_shift
 from rankwise.exceptions import MemoryLimitError
 from rankwise.kernels import kmeans_rows
@@ -357,6 +357,10 @@ def test_products_of_a_shifted_design(far_design, coupling):
         v, u = rng.normal(size=(7, *width)), rng.normal(size=(60, *width))
         assert_allclose(design.dot(v), X @ v, rtol=1e-12, atol=1e-12)
         assert_allclose(design.tdot(u), X.T @ u, rtol=1e-12, atol=1e-11)
+        product = design.gram_product(blocks)
+        assert (product is None) == (design.is_dense)
+        if product is not None:
+            assert_allclose(product(v), X.T @ (L @ (X @ v)), rtol=1e-12, atol=1e-9)
     assert_allclose(design.gram_matrix(blocks), X.T @ L @ X, rtol=1e-12, atol=1e-9)
     assert_allclose(design.gram_diagonal(blocks), np.diag(X.T @ L @ X), rtol=1e-12)
     one, other = rng.permutation(60), rng.permutation(60)
@@ -367,6 +371,32 @@ def test_products_of_a_shifted_design(far_design, coupling):
     assert_allclose(design.gathered(one[:9]).dot(np.eye(7)), X[one[:9]], rtol=1e-12)
     matrix = design.matrix()
     assert_array_equal(matrix.toarray() if sp.issparse(matrix) else matrix, X)
+
+
+@pytest.mark.parametrize("coupling", ["all", "others"])
+def test_folds_of_a_shifted_design(far_design, coupling):
+    design, X = far_design
+    rng = np.random.default_rng(4)
+    blocks = make_blocks(np.repeat(np.arange(6), 10), rng.integers(3, size=60), coupling)
+    fold = rng.integers(-1, 3, size=60).astype(np.int32)
+    folds = make_folds(blocks, fold, 3)
+    product = design.gram_product(blocks, folds)
+    if product is None:
+        assert design.is_dense
+        return
+    v, held_out = rng.normal(size=(7, 3)), np.full(60, np.nan)
+    plain, expected_held_out = as_design(sp.csr_matrix(X)).gram_product(blocks, folds), np.full(60, np.nan)
+    assert_allclose(product(v, held_out), plain(v, expected_held_out), rtol=1e-11, atol=1e-9)
+    assert_allclose(held_out, expected_held_out, rtol=1e-12)
+
+
+@pytest.mark.parametrize("as_storage", [np.array, sp.csr_matrix])
+def test_single_precision_is_not_copied_to_double(as_storage):
+    X = np.random.default_rng(0).normal(size=(200, 4)).astype(np.float32)
+    X[:, 1] += 1e6
+    design = comparing_design(as_storage(X))
+    assert design.shift is not None
+    assert design.dtype == np.float32
 
 
 @pytest.mark.parametrize("as_storage", [np.array, sp.csr_matrix])

@@ -159,6 +159,7 @@ def test_scores_and_ranks_are_lazy(client):
         split.compute()
     whole = RankRLS().fit(X, y)
     assert np.array_equal(whole.rank(lazy).compute(), whole.rank(X))
+    assert whole.rank(lazy).chunks == model.predict(lazy).chunks  # a block for each block of rows
 
 
 def test_an_evaluation_set_may_be_here_or_there(client):
@@ -250,7 +251,7 @@ def test_what_no_cluster_can_do_is_refused(client):
     with pytest.raises(InvalidInputError, match="AutoRanker needs its rows in the memory of one machine"):
         AutoRanker().fit(table, y, qid=qid)
     wide = da.zeros((10, 5000), chunks=(5, 5000))
-    with pytest.raises(UnsuitableSolverError, match=r"matrix of 5000 × 5000 from every worker"):
+    with pytest.raises(UnsuitableSolverError, match=r"matrix of 5000 × 5000, added up from every worker"):
         RankRLS(solver="direct").fit(wide, np.arange(10))
     X[3, 3] = np.nan
     with pytest.raises(InvalidInputError, match="X contains NaN"):

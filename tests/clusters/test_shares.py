@@ -63,7 +63,8 @@ def test_the_laplacian_of_whole_queries_is_that_of_the_parts(seed, n_shares, tie
     scores = rng.normal(size=(40, 2))
     for folds in (None, Folds(fold, degree, scale)):
         whole = laplacian(graph.blocks, scores, folds=folds)
-        parts = shares.whole_queries(graph.blocks, folds)
+        parts, is_cut = shares.parts(graph.blocks, folds)
+        assert not is_cut
         own = [
             laplacian(blocks, part, folds=kept)
             for (blocks, kept), part in zip(parts, shares.split(scores), strict=True)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from sklearn.linear_model import Ridge
 
 from all_pairs import pairwise
+from making_blocks import graph_of_outputs
 from oracles import label_pairs, solve_rankrls
 from pair_out import pair_out_differences
 from rankwise import RankRLSCV
@@ -149,7 +150,7 @@ class TestOneRanking:
         X = singular_design(m, features)
         Y = np.column_stack([rng.integers(0, 3, size=m), rng.normal(size=m)]).astype(float)
         weight = rng.integers(1, 4, size=m).astype(float) if weighted else None
-        graph = label_graph(Y, check_qid(None, m), row_weight=weight)
+        graph = graph_of_outputs(Y, check_qid(None, m), weight)
         factor = factor_of(graph)
         share = np.ones(m) if weight is None else weight
         u = np.sqrt(share / share.sum())
@@ -228,7 +229,7 @@ def test_leave_pair_out_ties_where_nothing_is_left_to_learn(cost, query_weight, 
 def test_two_rows_that_leave_one_level_score_alike(kind):
     """To the last bit, and in that output alone."""
     X, y = singular_design(8, 3), np.column_stack([np.arange(8) == 5, np.arange(8)]).astype(float)
-    factor = factor_of(label_graph(y, check_qid(None, 8)))
+    factor = factor_of(label_graph(y[:, 0], check_qid(None, 8)))
     pairs = np.full(7, 5), np.delete(np.arange(8), 5)
     u = np.full(8, 8**-0.5)
     found = differences_of(decompose(kind, X, factor), y, u, pairs, ALPHAS)
@@ -253,7 +254,7 @@ def test_units_of_labels_and_weights_do_not_matter(kind, weighted, units):
     weight = np.random.default_rng(2).lognormal(size=m) if weighted else np.ones(m)
     errors = []
     for unit in (1.0, units):
-        factor = factor_of(label_graph(y, check_qid(None, m), row_weight=weight * unit))
+        factor = factor_of(label_graph(y[:, 0], check_qid(None, m), row_weight=weight * unit))
         u = np.sqrt(weight * unit / (weight * unit).sum())
         decomposition = decompose(kind, X, factor)
         errors.append(leave_pair_out_error(decomposition, y / unit, u, alphas * unit))
@@ -268,7 +269,7 @@ def test_an_offset_of_all_labels_changes_nothing(weighted):
     m = 20
     X, y = singular_design(m, 4), np.random.default_rng(1).integers(0, 5, size=(m, 2)).astype(float)
     weight = np.random.default_rng(2).lognormal(size=m) if weighted else np.ones(m)
-    factor = factor_of(label_graph(y, check_qid(None, m), row_weight=weight))
+    factor = factor_of(label_graph(y[:, 0], check_qid(None, m), row_weight=weight))
     u = np.sqrt(weight / weight.sum())
     decomposition = decompose("dual", X, factor)
     pairs = np.triu_indices(m, 1)

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from sklearn.metrics.pairwise import rbf_kernel
 
 from all_pairs import pairwise
+from making_blocks import graph_of_outputs
 from oracles import Pairs, label_pairs, solve_rankrls
 from rankwise import RankRLS
 from rankwise.data.validation import check_qid
@@ -14,7 +15,6 @@ from rankwise.fitting.problem import KernelProblem
 from rankwise.holdout.spaces import ColumnSpace, KernelSpace
 from rankwise.kernels import Kernel
 from rankwise.pairs.factor import factor_of
-from rankwise.pairs.labels import label_graph
 from rankwise.pairs.listed import PreferencePairs
 from rankwise.pairs.plan import Plan
 from rankwise.pairs.preferences import preference_graph
@@ -53,7 +53,7 @@ def kernel_problem(X, basis=None):
 def test_columns_of_labelled_rows(columns, storage, power):
     X, (Y, qid) = rows_of(columns), labelled()
     space = ColumnSpace.of_design(as_design(storage(X)), power)
-    graph = label_graph(Y, check_qid(qid, ROWS))
+    graph = graph_of_outputs(Y, check_qid(qid, ROWS))
     decomposed = space.decompose(graph, factor_of(graph))
     for output in range(2):
         pairs = label_pairs(Y[:, output], qid)
@@ -99,13 +99,13 @@ def test_a_kernel_of_labelled_rows(basis):
     K, problem = kernel_problem(rows_of(3), basis)
     Y, qid = labelled()
     space = KernelSpace(problem)
-    graph = label_graph(Y, check_qid(qid, ROWS))
+    graph = graph_of_outputs(Y, check_qid(qid, ROWS))
     decomposed = space.decompose(graph, factor_of(graph))
     columns = np.arange(ROWS) if basis is None else basis
     values, vectors = np.linalg.eigh(K[np.ix_(columns, columns)])
     Z = K[:, columns] @ (vectors / np.sqrt(values))  # its features
     train, test = np.flatnonzero(np.arange(ROWS) % 3), np.flatnonzero(np.arange(ROWS) % 3 == 0)
-    own = label_graph(Y[train, :1], check_qid(qid[train], train.size))
+    own = graph_of_outputs(Y[train, :1], check_qid(qid[train], train.size))
     refitted = space.refitted(train, own, factor_of(own))
     for alpha in ALPHAS:
         for output in range(2):

@@ -1,10 +1,13 @@
 """The factor of the Laplacian against the Laplacian of explicit pairs."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 
 from oracles import Pairs, label_pairs
 from rankwise.data.validation import check_qid
+from rankwise.exceptions import MemoryLimitError
 from rankwise.pairs.factor import ColumnFactor, ComponentFactor, IncidenceFactor, factor_of
 from rankwise.pairs.labels import label_graph
 from rankwise.pairs.preferences import preference_graph
@@ -80,3 +83,30 @@ def test_factors_of_listed_pairs(cost):
     np.testing.assert_allclose(pair.apply(v), other.apply(v))
     np.testing.assert_allclose(pair.transposed(pair.apply(v)), other.transposed(other.apply(v)))
     assert not symmetric.apply(np.eye(20))[18:].any()
+
+
+def test_the_relative_cost_takes_no_matrix_of_rows():
+    """Its root is a matrix of levels × levels, and keeps what ties inside far levels weigh."""
+    rng, m = np.random.default_rng(0), 2000
+    y = rng.integers(0, 4, m) * 1e8
+    graph = label_graph(y, check_qid(None, m), "exclude", "relative")
+    v = rng.normal(size=m)
+    tracemalloc.start()
+    factor = factor_of(graph, by_products=True)
+    image = factor.transposed(factor.apply(v))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 8 * m * m / 10
+    expected = graph.laplacian(v)
+    np.testing.assert_allclose(image, expected, rtol=1e-9, atol=1e-12 * np.abs(expected).max())
+    assert np.abs(factor.apply(v)).min() > 0
+
+
+def test_the_roots_of_too_many_rows_are_refused(monkeypatch):
+    monkeypatch.setattr("rankwise.pairs.factor.fits", lambda n_bytes: n_bytes < 8 * 4 * 50**2)
+    y = np.arange(60.0)
+    factor = factor_of(label_graph(y, check_qid(None, 60), "exclude", "relative"))
+    with pytest.raises(MemoryLimitError, match=r"60 different labels takes.*Hint: use a linear model"):
+        factor.apply(y)
+    with pytest.raises(MemoryLimitError, match="60 rows that pairs connect"):
+        factor_of(preference_graph(np.arange(59), np.arange(1, 60), 60))

@@ -6,6 +6,7 @@ import pytest
 from all_pairs import is_valid_cost, pairwise
 from oracles import label_pairs
 from rankwise.data.validation import check_qid
+from rankwise.pairs.labelled import LabelPairs
 from rankwise.pairs.labels import (
     COSTS,
     QUERY_WEIGHTS,
@@ -73,7 +74,8 @@ def test_several_outputs_share_the_laplacian(cost):
     problem = make_problem(1)
     other = make_problem(2)
     queries = check_qid(problem.qid, problem.y.size)
-    both = label_graph(np.column_stack([problem.y, other.y]), queries, cost=cost, query_weight="pairs")
+    Y = np.column_stack([problem.y, other.y])
+    (both,) = LabelPairs(Y, queries, None, None, "include", cost, "pairs").graphs()
     for column, y in enumerate([problem.y, other.y]):
         one = label_graph(y, queries, cost=cost, query_weight="pairs")
         close(both.pull[:, column], one.pull)

@@ -92,8 +92,10 @@ def test_components_are_counted_among_rows_with_pairs():
     winner, loser = np.array([0, 1, 5, 3]), np.array([1, 2, 4, 7])
     graph = preference_graph(winner, loser, 9, weight=np.array([1.0, 1.0, 2.0, 0.0]))
     assert graph.component_sizes.tolist() == [3, 2]
-    assert graph.n_components == 2
-    assert graph.n_unpaired_rows == 4  # 3 and 7 meet only with weight 0; 6 and 8 not at all
+    assert PreferencePairs(None, graph).attributes["n_components_"] == 2
+    assert (
+        PreferencePairs(None, graph).attributes["n_unpaired_rows_"] == 4
+    )  # 3 and 7 meet only with weight 0; 6 and 8 not at all
 
 
 @settings(max_examples=60, deadline=None)

@@ -17,6 +17,7 @@ from oracles import (
     violated_pairs,
 )
 from rankwise.data.queries import encode_queries
+from rankwise.pairs import violations
 from rankwise.pairs.labels import find_levels
 from rankwise.pairs.violations import ViolationSweep
 
@@ -32,9 +33,10 @@ class Problem:
     row_weight: np.ndarray | None = None
     scale: np.ndarray | None = None
 
-    def sweep(self, **options):
+    def sweep(self, method="auto", **options):
         n_queries = self.query.max() + 1
-        return ViolationSweep(
+        return counted_by(
+            method,
             self.label_ranks,
             np.concatenate(([0], np.cumsum(np.bincount(self.query, minlength=n_queries)))),
             order=np.argsort(self.query, kind="stable"),
@@ -46,6 +48,19 @@ class Problem:
     def pairs(self, margin=1.0):
         violated = violated_pairs(self.scores, self.label_ranks, self.query, margin)
         return violated, pair_weights(self.query, self.row_weight, self.scale)
+
+
+def counted_by(method, *arguments, **options):
+    """Return a sweep that counts every query in one way."""
+    limits = {
+        "brute": {"_BRUTE_UP_TO": 1 << 30},
+        "levels": {"_BRUTE_UP_TO": 0},
+        "fenwick": {"_BRUTE_UP_TO": 0, "_MOST_LEVELS": 0},
+    }
+    with pytest.MonkeyPatch.context() as patched:
+        for name, value in limits.get(method, {}).items():
+            patched.setattr(violations, name, value)
+        return ViolationSweep(*arguments, **options)
 
 
 def dense_ranks(labels, query):
@@ -89,27 +104,26 @@ def make(scores="random", *, size=60, levels=5, queries=1, weighted=False, seed=
     )
 
 
-def assert_matches_pairs(problem, *, delta=0.3, margin=1.0, **options):
+def assert_matches_pairs(problem, *, delta=0.3, **options):
     """Everything `Violations` offers, against the explicit pairs."""
-    sweep = problem.sweep(margin=margin, **options)
+    sweep = problem.sweep(**options)
     point = sweep.at(problem.scores)
-    violated, weights = problem.pairs(margin)
+    violated, weights = problem.pairs()
     active = np.where(violated, weights, 0.0)
     is_integer = problem.row_weight is None and problem.scale is None
     same = assert_array_equal if is_integer else lambda a, b: assert_allclose(a, b, rtol=1e-12, atol=0)
-    same(point.won, active.sum(axis=1))
-    same(point.lost, active.sum(axis=0))
+    won, lost = active.sum(axis=1), active.sum(axis=0)
+    assert_allclose(point.net_wins, won - lost, rtol=0, atol=0 if is_integer else 1e-12 * won.max(initial=1))
     same(point.weight, active.sum())
     same(point.degrees(), active.sum(axis=1) + active.sum(axis=0))
-    inner = np.where(problem.pairs(margin - delta)[0], weights, 0.0)
+    inner = np.where(problem.pairs(1.0 - delta)[0], weights, 0.0)
     near = np.where(violated & (inner == 0), weights, 0.0)
     exact = 0 if is_integer else 1e-12 * active.sum()
     assert_allclose(point.degrees(delta), near.sum(axis=1) + near.sum(axis=0), rtol=1e-12, atol=exact)
 
     # The sweeps add scores relative to one of them; their rounding is relative to the largest difference.
-    spread = np.ptp(problem.scores) + margin
-    assert_allclose(point.net_wins, point.won - point.lost, rtol=1e-12, atol=0)
-    expected = hinge_of_pairs(problem.scores, violated, weights, margin)
+    spread = np.ptp(problem.scores) + 1
+    expected = hinge_of_pairs(problem.scores, violated, weights)
     assert_allclose(point.hinge(), expected, rtol=TOLERANCE, atol=1e-13 * active.sum() * spread)
 
     rng = np.random.default_rng(1)
@@ -119,12 +133,12 @@ def assert_matches_pairs(problem, *, delta=0.3, margin=1.0, **options):
     assert_array_equal(point.laplacian(np.full(problem.scores.size, 1e5)), np.zeros(problem.scores.size))
 
     smoothed = point.smoothed(delta)
-    value, gradient, slope = smoothed_hinge_of_pairs(problem.scores, violated, weights, delta, margin)
+    value, gradient, slope = smoothed_hinge_of_pairs(problem.scores, violated, weights, delta)
     # Differences of sums over two windows, divided by delta: `Violations.smoothed` states this growth.
     growth = 1e-13 * spread / delta
     assert_allclose(smoothed.value, value, rtol=TOLERANCE, atol=growth * spread * active.sum())
     assert_allclose(smoothed.active, slope, rtol=TOLERANCE, atol=growth * active.sum())
-    assert_allclose(smoothed.gradient, gradient, rtol=TOLERANCE, atol=growth * point.won.max(initial=1))
+    assert_allclose(smoothed.gradient, gradient, rtol=TOLERANCE, atol=growth * won.max(initial=1))
 
 
 @pairwise(method=METHODS, scores=SCORE_KINDS, levels=[0, 2, 5, 8, 9], weighted=[False, True])
@@ -155,19 +169,22 @@ def test_counts_of_ten_thousand_rows(levels, scores):
         violated = beaten & (problem.scores[rows, None] - problem.scores < 1.0)
         won[rows] = violated.sum(axis=1)
         lost += violated.sum(axis=0)
-    assert_array_equal(point.won, won)
-    assert_array_equal(point.lost, lost)
+    assert_array_equal(point.net_wins, won - lost)
+    assert_array_equal(point.degrees(), won + lost)
 
 
-@pairwise(method=METHODS, margin=[0.0, 1e-3, 0.7, 5.0], delta=[1e-3, 0.5, 3.0])
-def test_margins_and_smoothing_widths(method, margin, delta):
-    assert_matches_pairs(make(weighted=True), method=method, margin=margin, delta=delta)
+@pairwise(method=METHODS, factor=[1e-3, 0.2, 1.4, 1e3], delta=[1e-3, 0.5, 3.0])
+def test_margins_and_smoothing_widths(method, factor, delta):
+    """Scores times a factor are the same problem as scores and a margin divided by it."""
+    problem = make(weighted=True)
+    problem.scores *= factor
+    assert_matches_pairs(problem, method=method, delta=delta)
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_pair_at_exactly_the_margin_is_satisfied(method):
     ranks, start = np.array([0, 1]), np.array([0, 2])
-    sweep = ViolationSweep(ranks, start, method=method)
+    sweep = counted_by(method, ranks, start)
     assert sweep.at(np.array([0.0, 1.0])).weight == 0
     assert sweep.at(np.array([0.0, np.nextafter(1.0, 0.0)])).weight == 1
     # Rounding: 1.4 - 0.4 < 1, although 0.4 + 1 == 1.4; and 0.3 + 0.7 == 1, although -0.7 + 1 > 0.3.
@@ -181,8 +198,8 @@ def test_a_pair_at_exactly_the_margin_is_satisfied(method):
 @pytest.mark.parametrize("method", METHODS)
 def test_equal_labels_and_empty_queries_have_no_pairs(method):
     ranks = np.array([0, 0, 0, 1, 0, 0])
-    point = ViolationSweep(ranks, np.array([0, 0, 3, 3, 5, 6, 6]), method=method).at(np.arange(6.0) / 10)
-    assert_array_equal(point.won, [0, 0, 0, 1, 0, 0])
+    point = counted_by(method, ranks, np.array([0, 0, 3, 3, 5, 6, 6])).at(np.arange(6.0) / 10)
+    assert_array_equal(point.net_wins, [0, 0, 0, 1, -1, 0])
     assert_array_equal(point.laplacian(np.arange(6.0)), [0, 0, 0, -1, 1, 0])
     assert_array_equal(point.smoothed(0.5).gradient, [0, 0, 0, -1, 1, 0])
 
@@ -213,12 +230,12 @@ def test_gradient_of_smoothed_hinge_by_finite_differences(method):
 
 def test_squared_hinge_is_the_quadratic_of_the_violated_subgraph():
     problem = make(weighted=True)
-    point = problem.sweep(margin=0.8).at(problem.scores)
-    violated, weights = problem.pairs(0.8)
-    t = 0.8 - (problem.scores[:, None] - problem.scores)
-    f = problem.scores
-    quadratic = f @ point.laplacian(f) - 2 * point.pull @ f + point.constant
-    assert_allclose(quadratic, np.sum((weights * t**2)[violated]), rtol=TOLERANCE)
+    value, gradient = problem.sweep().at(problem.scores).squared_hinge()
+    violated, weights = problem.pairs()
+    t = 1.0 - (problem.scores[:, None] - problem.scores)
+    weighted = np.where(violated, weights * t, 0.0)
+    assert_allclose(value, np.sum(weighted * t), rtol=TOLERANCE)
+    assert_allclose(gradient, 2 * (weighted.sum(axis=0) - weighted.sum(axis=1)), atol=TOLERANCE * value)
 
 
 @pairwise(levels=[0, 5], queries=[1, 2, 400], weighted=[False, True])
@@ -227,8 +244,8 @@ def test_threads_agree_exactly(levels, queries, weighted):
     problem = make(size=70_000, levels=levels, queries=queries, weighted=weighted)
     one, two = (problem.sweep(n_threads=n).at(problem.scores) for n in (1, 2))
     block = np.random.default_rng(2).normal(size=(70_000, 5))
-    assert_array_equal(one.won, two.won)
-    assert_array_equal(one.lost, two.lost)
+    assert_array_equal(one.net_wins, two.net_wins)
+    assert_array_equal(one.degrees(), two.degrees())
     assert_array_equal(one.laplacian(block), two.laplacian(block))
     assert_array_equal(one.smoothed(0.1).gradient, two.smoothed(0.1).gradient)
     assert one.smoothed(0.1).value == two.smoothed(0.1).value
@@ -298,7 +315,7 @@ def test_the_pairs_of_some_queries(weighted):
     for chosen in ([0, 2, 5], [1, 4], [3]):
         own = np.flatnonzero(np.isin(query, chosen))
         part = whole.part(own, np.array(chosen)).at(scores[own])
-        assert_allclose(part.won, at.won[own])
-        assert_allclose(part.lost, at.lost[own])
+        assert_allclose(part.net_wins, at.net_wins[own])
+        assert_allclose(part.degrees(), at.degrees()[own])
     everything = whole.part(slice(None), np.arange(6)).at(scores)
-    assert_allclose(everything.won, at.won)
+    assert_allclose(everything.degrees(), at.degrees())

@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from all_pairs import pairwise
+from making_blocks import graph_of_outputs
 from oracles import label_pairs, solve_rankrls
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
@@ -136,7 +137,7 @@ def test_folds_in_lockstep_equal_separate_fits(storage, queries, options, penalt
 def test_several_outputs_run_in_lockstep():
     problem = make_problem(5, rows=70, features=8)
     Y = np.column_stack([problem.y, np.random.default_rng(0).normal(size=70)])
-    graph = label_graph(Y, check_qid(problem.qid, 70))
+    graph = graph_of_outputs(Y, check_qid(problem.qid, 70))
     objective = SquaredObjective(as_design(problem.X), graph)
     run = surface_of(objective, ALPHAS[1:], tol=1e-10, max_iter=500)
     run.advance(FOREVER)

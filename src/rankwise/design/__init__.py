@@ -97,7 +97,7 @@ def shifted_design(X: MatrixLike, shift: Shift | None, n_threads: int | None = N
 
 def _may_be_copied(design: Design) -> bool:
     """Tell whether a copy with other values is in order: products with it are as fast as with X itself."""
-    if design.is_on_disk:
+    if design.dtype != np.float64 or design.is_on_disk:
         return False
     per_value = 8 if design.is_dense else 16
     return MemoryBudget().allows(_COPY_SHARE * per_value * design.nnz)

@@ -110,7 +110,9 @@ class CsrDesign(Design):
         return product
 
     def expect_products(self) -> None:
-        if self.relabelling_pays:
+        # Not for ids that are mapped from disk by somebody else either.
+        is_mapped = self.disk is not None or isinstance(self.arrays[1], np.memmap)
+        if self.nnz >= MANY_NONZEROS and not is_mapped:
             self.relabel_columns()
 
     def relabel_columns(self) -> None:
@@ -119,8 +121,6 @@ class CsrDesign(Design):
         The coefficients of frequent columns then lie side by side in cache, and two bytes per id suffice below
         65,536 columns. A matrix on disk keeps its names, for the copy would be in memory.
         """
-        if self.disk is not None:
-            return
         values, ids, start = self.arrays
         count = np.empty(self.shape[1], dtype=np.int64)
         _core.count_columns(_sample(ids), count, self._threads())
@@ -197,13 +197,6 @@ class CsrDesign(Design):
 
     def _threads(self) -> int:
         return self.n_threads if self.nnz >= MANY_NONZEROS else 1
-
-    @property
-    def relabelling_pays(self) -> bool:
-        """Whether many products would be faster with renamed columns."""
-        # Not for ids that are mapped from disk by somebody else either.
-        is_mapped = self.disk is not None or isinstance(self.arrays[1], np.memmap)
-        return self.nnz >= MANY_NONZEROS and not is_mapped
 
     def _sparse_gram_matrix(self, blocks: QueryBlocks) -> Floats:
         """Sum of w degree x x', minus the terms of queries, plus for "others" those of segments."""

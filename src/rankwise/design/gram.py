@@ -134,18 +134,25 @@ class CentredBlocks:
         return self.fetch(self.blocks.order[first:last])
 
     def _large_query(self, query: int) -> Iterator[tuple[Floats, Floats, Floats]]:
-        """Yield rows piece by piece, and at last the sums of all levels of the query."""
+        """Yield rows piece by piece, and a level's sum once it ends: there may be as many levels as rows."""
         blocks, pieces = self.blocks, self._pieces(query)
         mean, compiled = self._mean(pieces), blocks.compiled()
-        origin, end = blocks.query_segment[query : query + 2]
-        needed = blocks.coupling != "all"
-        none = np.zeros((0, self.columns))
-        S = np.zeros((int(end - origin) if needed else 0, self.columns))
+        S = none = np.zeros((0, self.columns))
+        origin = int(blocks.query_segment[query])  # the level whose sum is the first of S
         for first, last in pieces:
-            Z = self._rows(first, last)
-            _core.shift_rows(compiled, first, last, mean, Z, S if needed else None, int(origin))
-            yield Z, none, none
-        yield none, S, self._coupled(query, query + 1, S)
+            Z, ended = self._rows(first, last), 0
+            if blocks.coupling == "all":
+                _core.shift_rows(compiled, first, last, mean, Z, None, 0)
+            else:
+                begun = int(np.searchsorted(blocks.segment_start, last, side="left"))
+                S = np.vstack([S, np.zeros((begun - origin - S.shape[0], self.columns))])
+                _core.shift_rows(compiled, first, last, mean, Z, S, origin)
+            if blocks.coupling == "others":
+                ended = int(np.searchsorted(blocks.segment_start, last, side="right")) - 1 - origin
+            yield Z, S[:ended], -blocks.scale[query] * S[:ended]
+            S, origin = S[ended:], origin + ended
+        if blocks.coupling == "relative":  # every level meets every other
+            yield none, S, self._coupled(query, query + 1, S)
 
     def _pieces(self, query: int) -> list[tuple[int, int]]:
         start, end = (int(p) for p in self.blocks.query_start[query : query + 2])

@@ -11,7 +11,7 @@ from rankwise.arrays import DType, Floats, Ints
 from rankwise.design.protocol import Design, RowIndex
 from rankwise.exceptions import InvalidInputError
 
-__all__ = ["OperatorDesign", "operator_design", "selected_rows"]
+__all__ = ["OperatorDesign", "known_rows", "operator_design", "selected_rows"]
 
 
 class OperatorDesign(Design):
@@ -53,16 +53,7 @@ class OperatorDesign(Design):
 
     def rows(self, index: RowIndex) -> OperatorDesign:
         """Return the design of a subset of rows."""
-        whole = self.operator
-        kept = np.arange(self.shape[0])[index]
-
-        def spread(u: Floats) -> Floats:
-            full = np.zeros((self.shape[0], *u.shape[1:]))
-            np.add.at(full, kept, u)
-            return full
-
-        shape = (kept.size, self.shape[1])
-        return operator_design(shape, lambda v: (whole @ v)[kept], lambda u: whole.T @ spread(u))
+        return known_rows(self, np.arange(self.shape[0])[index])
 
 
 def operator_design(
@@ -74,6 +65,18 @@ def operator_design(
     """Return the design of a matrix that is known by these products, with vectors and blocks alike."""
     operator = LinearOperator(shape, matvec=dot, rmatvec=tdot, matmat=dot, rmatmat=tdot, dtype=np.float64)
     return OperatorDesign(operator, n_threads)
+
+
+def known_rows(design: Design, rows: Ints, dot: Callable[[Floats], Floats] | None = None) -> OperatorDesign:
+    """Return the design of some rows of one that multiplies all its rows; `dot` gives scores of these alone."""
+
+    def tdot(u: Floats) -> Floats:
+        full = np.zeros((design.shape[0], *u.shape[1:]))
+        np.add.at(full, rows, u)
+        return design.tdot(full)
+
+    shape = (rows.size, design.shape[1])
+    return operator_design(shape, dot or (lambda v: design.dot(v)[rows]), tdot, design.n_threads)
 
 
 def selected_rows(design: Design, rows: Ints, step: int) -> OperatorDesign:

@@ -24,7 +24,7 @@ _DENSE_GRAM = 0.05  # a multiply-add of a dense symmetric product
 _SPARSE_GRAM = 3.0  # a multiply-add of a sparse one
 _PRODUCT = 2.0  # a non-zero in one product X'LXv
 
-_BLOCK = 1 << 17  # values of pairs of rows that are subtracted at a time
+_BLOCK = 1 << 16  # values of pairs of rows that are subtracted at a time
 
 RowIndex = slice | npt.NDArray[np.int64] | npt.NDArray[np.bool_]
 
@@ -164,10 +164,14 @@ class Design(ABC):
         step = max(1, max(_BLOCK, self.shape[1]) * self.shape[0] // max(1, self.nnz))
         for first in range(0, one.size, step):
             pairs = slice(first, first + step)
-            difference: Any = self.gathered(one[pairs]).matrix().astype(np.float64)
-            difference -= self.gathered(other[pairs]).matrix()
-            squares = difference.multiply(difference) if sp.issparse(difference) else difference**2
-            out += np.asarray(weight[pairs] @ squares)
+            a: Any = self.gathered(one[pairs]).matrix()
+            b: Any = self.gathered(other[pairs]).matrix()
+            if sp.issparse(a):
+                squares = (a.astype(np.float64) - b).power(2)
+            else:
+                squares = np.subtract(a, b, dtype=np.float64)
+                np.square(squares, out=squares)
+            out += weight[pairs] @ squares
         return out
 
     @abstractmethod

@@ -14,9 +14,9 @@ from scipy.linalg.blas import dgemv
 
 from rankwise.arrays import AnyArray, Floats
 from rankwise.design.offsets import Shift
-from rankwise.design.protocol import Design, RowIndex
+from rankwise.design.protocol import Design, GramProduct, RowIndex
 from rankwise.exceptions import MemoryLimitError
-from rankwise.pairs.blocks import QueryBlocks, laplacian
+from rankwise.pairs.blocks import Folds, QueryBlocks, as_table, laplacian
 from rankwise.runtime.memory import MemoryBudget
 
 __all__ = ["ShiftedDesign"]
@@ -90,6 +90,29 @@ class ShiftedDesign(Design):
         kept = v.copy()
         kept[self.shift.columns] = 0.0
         return kept
+
+    def gram_product(self, blocks: QueryBlocks, folds: Folds | None = None) -> GramProduct | None:
+        """Return the product of the base, which sees zeros in the shifted columns, plus these columns of ``X' L X``."""
+        fused, place = self.base.gram_product(blocks, folds), self.shift.columns
+        if fused is None:
+            return None
+        n_folds = 1 if folds is None else folds.degree.shape[1]
+        columns = (np.repeat(column[:, None], n_folds, axis=1) for column in self._block.T)
+        images = [self.tdot(laplacian(blocks, v, n_threads=self.n_threads, folds=folds)) for v in columns]
+        crossed = np.stack(images, axis=1)  # (columns, shifted columns, folds)
+
+        def product(v: Floats, held_out: Floats | None = None) -> Floats:
+            table = as_table(v)
+            out = fused(self._without(table), held_out)
+            own = np.broadcast_to(crossed, (*crossed.shape[:2], table.shape[1]))
+            out += np.einsum("nkf,kf->nf", own, table[place])
+            out[place] = np.einsum("nkf,nf->kf", own, table)
+            if folds is not None and held_out is not None:
+                rows = np.flatnonzero(folds.fold >= 0)
+                held_out[rows] += np.einsum("ij,ji->i", self._block[rows], v[place][:, folds.fold[rows]])
+            return out.reshape(v.shape)
+
+        return product
 
     def gram_matrix(self, blocks: QueryBlocks) -> Floats | None:
         """Return ``X' L X``, (n, n)."""

@@ -117,8 +117,10 @@ def ranked(model: Estimator, X: object, qid: Labels | None) -> Any:
     scores = lazy.to_dask_array() if hasattr(lazy, "to_dask_array") else lazy
     blocks, sizes = list(scores.to_delayed().ravel()), scores.chunks[0]
     if qid is None:
-        whole = dask.delayed(np.concatenate)(blocks)
-        return _joined([dask.delayed(_ranks)(model, whole)], [sum(sizes)], model, np.int64)
+        ends = dask.delayed(np.cumsum)([dask.delayed(len)(block) for block in blocks])
+        ranks = dask.delayed(_ranks)(model, dask.delayed(np.concatenate)(blocks))
+        pieces = dask.delayed(np.split)(ranks, ends)
+        return _joined([pieces[at] for at in range(len(blocks))], sizes, model, np.int64)
     ids = _id_blocks(qid, sizes)
     alone = dask.delayed(_require_whole)([dask.delayed(np.unique)(part) for part in ids])
     parts = [dask.delayed(_ranks)(model, block, part, alone) for block, part in zip(blocks, ids, strict=True)]

@@ -14,9 +14,10 @@ import scipy.sparse as sp
 
 from rankwise.arrays import AnyArray, DType, Floats, Ints
 from rankwise.design import Shift, as_design
-from rankwise.design.operator import operator_design
+from rankwise.design.operator import known_rows
 from rankwise.design.protocol import Design, GramProduct, Products, RowIndex
 from rankwise.distributed.cluster import Cluster
+from rankwise.distributed.shares import Part
 from rankwise.distributed.worker import WorkerRows
 from rankwise.exceptions import MemoryLimitError
 from rankwise.pairs.blocks import Folds, QueryBlocks, as_table
@@ -62,14 +63,12 @@ class DaskDesign(Design):
 
     def tdot(self, u: Floats) -> Floats:
         self.cluster.count(u)
-        return self.cluster.total(WorkerRows.tdot, [(part,) for part in self.cluster.shares.split(u)])
+        return self.cluster.total(Design.tdot, [(part,) for part in self.cluster.shares.split(u)])
 
     def gram_product(self, blocks: QueryBlocks, folds: Folds | None = None) -> GramProduct | None:
         """Return a product of one round; None where one ranking leaves out ties: scores come to the client then."""
-        shares = self.cluster.shares
-        whole = shares.whole_queries(blocks, folds)
-        parts = whole if whole is not None else shares.one_ranking(blocks, folds)
-        return None if parts is None else _ClusterProduct(self, blocks, folds, parts, is_cut=whole is None)
+        parts = self.cluster.shares.parts(blocks, folds)
+        return None if parts is None else _ClusterProduct(self, blocks, folds, parts[0], is_cut=parts[1])
 
     def gram_matrix(self, blocks: QueryBlocks) -> Floats | None:
         return self._gram(blocks, is_diagonal=False)
@@ -78,19 +77,18 @@ class DaskDesign(Design):
         return self._gram(blocks, is_diagonal=True)
 
     def _gram(self, blocks: QueryBlocks, *, is_diagonal: bool) -> Floats | None:
-        shares = self.cluster.shares
-        whole = shares.whole_queries(blocks, None)
-        parts = whole if whole is not None else shares.one_ranking(blocks, None)
-        if parts is None:
+        found_parts = self.cluster.shares.parts(blocks)
+        if found_parts is None:
             return None
+        parts, is_cut = found_parts
         self.cluster.count()
-        told = [(part, whole is None, is_diagonal) for part, _ in parts]
+        told = [(part, is_cut, is_diagonal) for part, _ in parts]
         total, means, weights = np.zeros(()), [], []
         for found, sums, weight in self.cluster.answers(WorkerRows.gram, told):
             total = total + found
             means.append(sums / weight if weight > 0 else sums)
             weights.append(weight)
-        if whole is not None or sum(weights) == 0:
+        if not is_cut or sum(weights) == 0:
             return total
         # Between the parts of one ranking: the scatter of their means.
         centre, degree = np.average(means, axis=0, weights=weights), float(blocks.degree[0])
@@ -136,12 +134,7 @@ class DaskDesign(Design):
                 out[at] = found
             return out
 
-        def tdot(u: Floats) -> Floats:
-            spread = np.zeros((self.shape[0], *u.shape[1:]))
-            np.add.at(spread, rows, u)
-            return self.tdot(spread)
-
-        return operator_design((rows.size, self.shape[1]), dot, tdot, self.n_threads)
+        return known_rows(self, rows, dot)
 
     def gathered(self, rows: Ints) -> Design:
         listed = self.cluster.shares.listed(rows)
@@ -162,7 +155,7 @@ class DaskDesign(Design):
         return self.gathered(np.arange(self.shape[0])).matrix()
 
     def expect_products(self) -> None:
-        self.cluster.set_up(WorkerRows.expect_products, [()] * len(self.cluster.shares))
+        self.cluster.set_up(Design.expect_products, [()] * len(self.cluster.shares))
 
     def counting(self, pairs: MarginPairs) -> tuple[Products, MarginPairs] | None:
         """Return products and pairs that evaluate a loss on the workers; None where queries are not whole there."""
@@ -193,7 +186,7 @@ class _ClusterProduct:
         design: DaskDesign,
         blocks: QueryBlocks,
         folds: Folds | None,
-        parts: list[tuple[QueryBlocks, Folds | None]],
+        parts: list[Part],
         *,
         is_cut: bool,
     ) -> None:

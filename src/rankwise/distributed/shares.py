@@ -12,6 +12,8 @@ from rankwise.arrays import Floats, Ints
 from rankwise.data.queries import Queries
 from rankwise.pairs.blocks import Folds, QueryBlocks
 
+Part = tuple[QueryBlocks, Folds | None]
+
 
 @dataclass(frozen=True)
 class Share:
@@ -87,69 +89,33 @@ class Shares(Sequence[Share]):
         own = np.minimum.reduceat(owner, start)
         return None if np.any(own != np.maximum.reduceat(owner, start)) else own
 
-    def whole_queries(
-        self, blocks: QueryBlocks, folds: Folds | None
-    ) -> list[tuple[QueryBlocks, Folds | None]] | None:
-        """Return the queries of every share, for its rows; None where a query has rows on several shares."""
-        sizes = np.diff(blocks.query_start)
-        if sizes.min(initial=1) == 0:
-            return self.whole_queries(*_of_queries(blocks, folds, np.flatnonzero(sizes)))
-        own = self.query_owners(blocks.order, blocks.query_start)
-        if own is None:
-            if folds is None and blocks.row_weight is not None and not blocks.row_weight.all():
-                # Rows of weight 0 may have any query id.
-                return self.whole_queries(_heavy(blocks), None)
-            return None
-        parts = []
-        for number, share in enumerate(self):
-            part, kept = _of_queries(blocks, folds, np.flatnonzero(own == number))
-            local = replace(part, order=share.positions(part.order))
-            if kept is not None:
-                kept = Folds(np.ascontiguousarray(kept.fold[share.rows]), kept.degree, kept.scale)
-            parts.append((local, kept))
-        return parts
+    def parts(self, blocks: QueryBlocks, folds: Folds | None = None) -> tuple[list[Part], bool] | None:
+        """Return the pairs and folds of every share's rows, and whether they are parts of one ranking.
 
-    def one_ranking(
-        self, blocks: QueryBlocks, folds: Folds | None
-    ) -> list[tuple[QueryBlocks, Folds | None]] | None:
-        """Return the rows of every share, where all rows are compared in one ranking; None for other pairs.
-
-        The degree and scale of each part are those of the whole.
+        The degree and scale of such a part are those of the whole, and pairs between two shares are in none of them.
+        None where a query has rows on several shares and is no ranking in which all rows are compared.
         """
-        if blocks.scale.size != 1 or blocks.coupling != "all":
+        own = self.query_owners(blocks.order, blocks.query_start)
+        if own is None and (blocks.scale.size > 1 or blocks.coupling != "all"):
             return None
-        parts: list[tuple[QueryBlocks, Folds | None]] = []
+        parts: list[Part] = []
         owner = self.owners(blocks.order)
         for number, share in enumerate(self):
-            piece = np.flatnonzero(owner == number)
-            part = replace(
-                blocks,
-                order=share.positions(blocks.order[piece]),
-                query_start=np.array([0, piece.size]),
-                segment_start=np.array([0, piece.size]),
-                row_weight=None if blocks.row_weight is None else blocks.row_weight[piece],
-            )
-            kept = None if folds is None else replace(folds, fold=folds.fold[share.rows].copy(), scored=None)
-            parts.append((part, kept))
-        return parts
-
-
-def _of_queries(blocks: QueryBlocks, folds: Folds | None, queries: Ints) -> tuple[QueryBlocks, Folds | None]:
-    return blocks.chosen(queries), None if folds is None else folds.chosen(blocks, queries)
-
-
-def _heavy(blocks: QueryBlocks) -> QueryBlocks:
-    """Return the blocks without rows of weight 0."""
-    assert blocks.row_weight is not None
-    kept = blocks.row_weight > 0
-    before = np.concatenate([[0], np.cumsum(kept)]).astype(np.int64)
-    return replace(
-        blocks,
-        order=blocks.order[kept],
-        query_start=before[blocks.query_start],
-        segment_start=before[blocks.segment_start],
-        row_weight=blocks.row_weight[kept],
-    )
+            kept = folds
+            if own is not None:
+                queries = np.flatnonzero(own == number)
+                part = blocks.chosen(queries)
+                kept = None if folds is None else folds.chosen(blocks, queries)
+            else:
+                piece = np.flatnonzero(owner == number)
+                ends = np.array([0, piece.size])
+                weight = None if blocks.row_weight is None else blocks.row_weight[piece]
+                part = replace(blocks, order=blocks.order[piece], query_start=ends, segment_start=ends)
+                part = replace(part, row_weight=weight)
+            if kept is not None:
+                kept = replace(kept, fold=kept.fold[share.rows].copy(), scored=None)
+            parts.append((replace(part, order=share.positions(part.order)), kept))
+        return parts, own is None
 
 
 def cut(work: Ints, queries: Queries | None, n_shares: int) -> Shares:

@@ -58,13 +58,13 @@ class WorkerRows:
         self._lock = threading.Lock()
 
     def call(self, method: str, *args: object) -> tuple[bool, Any]:
-        """Run a method; return whether it succeeded, and its result or exception.
+        """Run a method of this object, or else of the design; return whether it succeeded, and its result or exception.
 
         Exceptions are values here, so that an exception of the call itself always means a lost worker.
         """
         try:
             with self._lock, blas_held():
-                return True, getattr(self, method)(*args)
+                return True, getattr(self if hasattr(self, method) else self.design, method)(*args)
         except Exception as error:  # noqa: BLE001 - raised at the client
             return False, error
 
@@ -112,10 +112,6 @@ class WorkerRows:
 
     # --- products ---
 
-    def expect_products(self) -> None:
-        """Prepare for many products."""
-        self.design.expect_products()
-
     def keep_rows(self, name: str, rows: Ints) -> None:
         """Keep a list of rows for `dot`."""
         self._kept[name] = rows
@@ -124,10 +120,6 @@ class WorkerRows:
         """Return ``X v`` for all rows, or for a list of rows that was kept."""
         scores = self.design.dot(v)
         return scores if rows is None else np.ascontiguousarray(scores[self._kept[rows]])
-
-    def tdot(self, u: Floats) -> Floats:
-        """Return ``X' u``."""
-        return self.design.tdot(u)
 
     def gathered(self, rows: Ints) -> InMemory:
         """Return some rows as an array or a SciPy matrix."""

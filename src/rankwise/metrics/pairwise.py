@@ -72,8 +72,7 @@ def contradicted(difference: Doubles, weight: Doubles, tie_cost: float) -> float
 
 def wrong_pairs(scores: Doubles, pairs: Ints) -> Doubles:
     """Return 1 for each pair of winner and loser that scores contradict, and one half where they tie."""
-    difference = scores[pairs[:, 0]] - scores[pairs[:, 1]]
-    return np.where(difference < 0, 1.0, np.where(difference == 0, 0.5, 0.0))
+    return (1.0 - np.sign(scores[pairs[:, 0]] - scores[pairs[:, 1]])) / 2
 
 
 def _check_tie_cost(ties: object) -> None:

@@ -3,23 +3,23 @@
 `LabelFactor` takes O(rows). With row weights ``w``, a level k of weight ``n_k`` spans the unit vector
 ``u_k = √w / √n_k``. In the coordinates ``√w f`` the Laplacian of a query has two invariant spaces: the vectors
 orthogonal to each ``u_k``, which it multiplies by the level's degree, and the span of the ``u_k``, where it is a matrix
-of levels × levels, ``B = diag(degree) - s_q (√n_k √n_l)`` off the diagonal. So its symmetric root is
-``R = Σ √degree_k C_k + U √B U'`` and ``F = R diag(√w)``. B is 0 where ties are compared (one level), and
-``s_q N (I - ν ν')`` with ``ν = √n / √N`` where they are not.
+of levels × levels, ``B = diag(degree) - s_q (√n_k √n_l W_kl)`` with the coupling W of `rankwise.pairs.blocks`. So its
+symmetric root is ``R = Σ √degree_k C_k + U √B U'`` and ``F = R diag(√w)``. B is 0 where ties are compared (one level),
+``s_q N (I - ν ν')`` with ``ν = √n / √N`` where they are not, and dense for the relative cost, whose root takes an
+eigendecomposition of levels × levels per query.
 
-`ComponentFactor` is the symmetric root, by an eigendecomposition of each connected component: for the relative cost,
-and for listed pairs in kernel matrices and hold-out formulas, since it mixes no two components. `IncidenceFactor` is
-``√Ω A`` itself, with ``t = √Ω z``, in O(pairs) per product. Conjugate gradients use it where a matrix of rows × rows
-does not fit in memory.
+`ComponentFactor` is the symmetric root for listed pairs, by an eigendecomposition of each connected component. Kernel
+matrices and hold-out formulas use it, since it mixes no two components. `IncidenceFactor` is ``√Ω A`` itself, with
+``t = √Ω z``, in O(pairs) per product. Conjugate gradients use it where a matrix of rows × rows does not fit in memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
-from typing import ClassVar
+from itertools import pairwise, starmap
+from typing import ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -28,9 +28,11 @@ from scipy.sparse.csgraph import connected_components
 
 from rankwise import _core
 from rankwise.arrays import Floats, Ints
-from rankwise.pairs.blocks import MANY_SCORES, QueryBlocks, laplacian
+from rankwise.exceptions import MemoryLimitError
+from rankwise.pairs.blocks import MANY_SCORES, QueryBlocks
 from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.preferences import PreferenceGraph
+from rankwise.runtime.memory import fits
 from rankwise.runtime.threads import large_algebra
 
 __all__ = ["ColumnFactor", "Factor", "IncidenceFactor", "LabelFactor", "factor_of"]
@@ -39,7 +41,7 @@ __all__ = ["ColumnFactor", "Factor", "IncidenceFactor", "LabelFactor", "factor_o
 _ROUNDING = 1e-13
 
 
-class Factor:
+class Factor(Protocol):
     """A factor of one graph.
 
     Attributes
@@ -52,19 +54,15 @@ class Factor:
 
     def apply(self, v: Floats) -> Floats:
         """Return ``F v`` for a vector, or for the columns of a block."""
-        raise NotImplementedError
 
     def transposed(self, v: Floats) -> Floats:
         """Return ``F' v``."""
-        raise NotImplementedError
 
     def target(self, pull: Floats) -> Floats:
         """Return ``t`` with ``F't = r``, in the range of ``F``."""
-        raise NotImplementedError
 
     def values(self, predicted: Floats) -> Floats:
         """Return the values of entries, scores of rows or differences of pairs, that have the image `predicted`."""
-        raise NotImplementedError
 
     def sandwich(self, kernel: Floats) -> Floats:
         """Return ``F K F'``: a square matrix is overwritten, a few columns at a time."""
@@ -116,7 +114,7 @@ class LabelFactor(Factor):
 
     def _centred(self, v: Floats) -> Floats:
         """Return ``F v`` where ties are compared: rows minus their query's mean, scaled; one compiled pass."""
-        grouped = np.array(self._grouped(v), dtype=np.float64, order="C")
+        grouped = self._grouped(v) if self._order is not None else self._grouped(v).copy()
         threads = self.n_threads if grouped.size >= MANY_SCORES else 1
         _core.centre_queries(self.blocks.compiled(), 0, self.blocks.scale.size, grouped, None, threads)
         return self._ungrouped(grouped, v)
@@ -167,7 +165,24 @@ class LabelFactor(Factor):
         degree, query_level = self.blocks.degree, self.blocks.query_segment[:-1]
         weight = np.add.reduceat(self._level_norm**2, query_level) * self.blocks.scale
         rounding = _ROUNDING * np.repeat(weight, np.diff(self.blocks.query_segment))
+        if self.blocks.coupling == "relative":
+            rounding = np.zeros_like(degree)  # a sum of positive terms
         return np.sqrt(np.where(degree > rounding, degree, 0.0))
+
+    @cached_property
+    def _between(self) -> list[tuple[slice, tuple[Floats, Floats]]]:
+        """For the relative coupling, the levels of each query, their ``√B`` and its pseudo-inverse."""
+        blocks, roots = self.blocks, []
+        assert blocks.level_value is not None
+        for levels, scale in zip(starmap(slice, pairwise(blocks.query_segment)), blocks.scale, strict=True):
+            value, norm = blocks.level_value[levels], self._level_norm[levels]
+            _require_memory(value.size, "different labels")
+            gaps = np.subtract.outer(value, value)
+            np.fill_diagonal(gaps, np.inf)
+            B = -scale * np.outer(norm, norm) / gaps**2
+            np.fill_diagonal(B, blocks.degree[levels])
+            roots.append((levels, _symmetric_roots(B)))
+        return roots
 
     def _root(self, v: Floats, *, inverse: bool) -> Floats:
         """Apply ``R`` or its pseudo-inverse to a (rows, k) block in grouped order."""
@@ -185,6 +200,8 @@ class LabelFactor(Factor):
         blocks = self.blocks
         if blocks.coupling == "all":
             return np.zeros_like(along)
+        if blocks.coupling == "relative":
+            return np.concatenate([roots[inverse] @ along[levels] for levels, roots in self._between])
         first = blocks.query_segment[:-1]
         size = np.sqrt(np.add.reduceat(self._level_norm**2, first))
         n_levels = np.diff(blocks.query_segment)
@@ -194,20 +211,29 @@ class LabelFactor(Factor):
         scale = _reciprocal(scale) if inverse else scale
         return np.asarray(np.repeat(scale, n_levels)[:, None] * centred)
 
+    @cached_property
+    def _order(self) -> Ints | None:
+        """The rows in grouped order; None where that is the caller's."""
+        order = self.blocks.order
+        return None if np.array_equal(order, np.arange(order.size)) else order
+
     def _grouped(self, v: Floats, scale: Floats | None = None) -> Floats:
-        return _times(scale, np.ascontiguousarray(v)[self.blocks.order].reshape(v.shape[0], -1))
+        rows = np.ascontiguousarray(v, dtype=np.float64).reshape(v.shape[0], -1)
+        return _times(scale, rows if self._order is None else rows[self._order])
 
     def _ungrouped(self, grouped: Floats, like: Floats) -> Floats:
-        out = np.empty_like(grouped)
-        out[self.blocks.order] = grouped
+        out = grouped
+        if self._order is not None:
+            out = np.empty_like(grouped)
+            out[self._order] = grouped
         return out.reshape(like.shape)
 
 
 class ComponentFactor(Factor):
     """The symmetric root of the Laplacian, component by component."""
 
-    def __init__(self, graph: PairGraph) -> None:
-        self._edges = graph.edges
+    def __init__(self, graph: PreferenceGraph) -> None:
+        self._graph = graph
         self._parts = [(rows, *_symmetric_roots(matrix)) for rows, matrix in _components(graph)]
 
     def apply(self, v: Floats) -> Floats:
@@ -217,9 +243,8 @@ class ComponentFactor(Factor):
     transposed = apply  # F is symmetric
 
     def values(self, predicted: Floats) -> Floats:
-        """Return the scores ``f`` with ``F f = v`` as nearly as can be, or their differences where pairs are listed."""
-        scores = self._each(predicted, 2)
-        return scores if self._edges is None else np.asarray(scores[self._edges[0]] - scores[self._edges[1]])
+        """Return the differences, pair by pair, of scores ``f`` with ``F f = v`` as nearly as can be."""
+        return self._graph.differences(self._each(predicted, 2))
 
     def target(self, pull: Floats) -> Floats:
         """Return ``t`` with ``F't = r``, in the range of ``F``."""
@@ -234,22 +259,26 @@ class ComponentFactor(Factor):
         return out
 
 
-def _components(graph: PairGraph) -> Iterator[tuple[Ints, Floats]]:
+def _components(graph: PreferenceGraph) -> Iterator[tuple[Ints, Floats]]:
     """Yield the rows of each component of several rows, and the Laplacian of these rows."""
-    if graph.blocks is not None:
-        for query in np.flatnonzero(np.diff(graph.blocks.query_start) > 1):
-            part = graph.blocks.chosen(np.array([query]))
-            size = part.order.size
-            yield part.order, laplacian(replace(part, order=np.arange(size)), np.eye(size))
-        return
-    assert isinstance(graph, PreferenceGraph)
     component = connected_components(graph.adjacency, directed=False)[1]
     order = np.argsort(component, kind="stable")
     bounds = [0, *(np.flatnonzero(np.diff(component[order])) + 1).tolist(), order.size]
     for rows in (order[a:b] for a, b in pairwise(bounds) if b - a > 1):
+        _require_memory(rows.size, "rows that pairs connect")
         dense = -graph.adjacency[rows][:, rows].toarray()
         dense[np.diag_indices_from(dense)] = -dense.sum(axis=1)
         yield rows, dense
+
+
+def _require_memory(size: int, what: str) -> None:
+    """Raise an error unless a matrix, its eigenvectors and two roots fit."""
+    needed = 8 * 4 * size**2
+    if not fits(needed):
+        raise MemoryLimitError(
+            f"The root of the Laplacian of {size:,} {what} takes {needed / 2**30:.1f} GiB.",
+            "use a linear model, basis= or, for preferences, solver='cg' with cv=5: these only multiply.",
+        )
 
 
 def _symmetric_roots(matrix: Floats) -> tuple[Floats, Floats]:
@@ -307,11 +336,10 @@ def factor_of(graph: PairGraph, *, by_products: bool = False) -> Factor:
     by_products : bool
         Whether vectors alone are to be multiplied: listed pairs then need no matrix of rows × rows.
     """
-    if isinstance(graph, PreferenceGraph) and by_products:
-        return IncidenceFactor(graph)
-    if graph.blocks is None or graph.blocks.coupling == "relative":
-        return ComponentFactor(graph)
-    return LabelFactor(graph.blocks, graph.n_threads)
+    if graph.blocks is not None:
+        return LabelFactor(graph.blocks, graph.n_threads)
+    assert isinstance(graph, PreferenceGraph)
+    return IncidenceFactor(graph) if by_products else ComponentFactor(graph)
 
 
 def _times(scale: Floats | None, rows: Floats) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from copy import copy
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 import scipy.stats
@@ -72,8 +72,7 @@ class LabelPairs(Pairs):
         may_be_empty: bool = False,
     ) -> None:
         self.y, self.queries, self.importance, self.n_threads = y, queries, importance, n_threads
-        self.ties, self.cost, self.query_weight = ties, cost, query_weight
-        self._settings = (ties, cost, query_weight)
+        self._settings = self.ties, self.cost, self.query_weight = ties, cost, query_weight
         if importance is not None and not importance.all():
             # A query of no importance is left out: its rows neither train nor score.
             weight = np.ones(queries.n_rows) if row_weight is None else row_weight
@@ -122,19 +121,21 @@ class LabelPairs(Pairs):
         return bool(self.levels(output).n_pairs > 0)
 
     def graph(self, output: int = 0) -> LabelGraph:
-        return self._graph_of(self.columns[output], self.levels(output))
-
-    def _graph_of(self, y: Floats, levels: Levels | None = None) -> LabelGraph:
-        weights: dict[str, Any] = {"row_weight": self.row_weight, "query_importance": self.importance}
         return label_graph(
-            y, self.queries, *self._settings, levels=levels, n_threads=self.n_threads, **weights
+            self.columns[output],
+            self.queries,
+            *self._settings,
+            row_weight=self.row_weight,
+            query_importance=self.importance,
+            levels=self.levels(output),
+            n_threads=self.n_threads,
         )
 
     def graphs(self) -> Sequence[PairGraph]:
-        may_share = not self._is_part and self.several_outputs
-        if may_share and not laplacian_depends_on_labels(self.ties, self.cost, self.query_weight):
-            return [self._graph_of(self.y)]
-        return super().graphs()
+        graphs = [self.graph(output) for output in range(self.n_outputs)]
+        may_share = self.several_outputs and not self._is_part
+        is_shared = may_share and not laplacian_depends_on_labels(*self._settings)
+        return [graphs[0].with_outputs(graphs)] if is_shared else graphs
 
     def margins(self, output: int = 0) -> ViolationSweep:
         levels = self.levels(output)
@@ -195,12 +196,9 @@ class LabelPairs(Pairs):
 
     def one_pair(self, output: int) -> Ints:
         levels = self._levels[output]
-        level = np.repeat(np.arange(levels.query.size), np.diff(levels.start))
-        weighs = np.ones(self.n_rows, dtype=np.bool_) if self.row_weight is None else self.row_weight > 0
-        rows, level = levels.order[weighs[levels.order]], level[weighs[levels.order]]
-        is_higher = (np.diff(level) > 0) & (np.diff(levels.query[level]) == 0)
-        lower = int(np.argmax(is_higher))
-        return rows[lower : lower + 2]
+        of_query = levels.order[self.queries.codes[levels.order] == np.argmax(levels.ordered)]
+        rows = of_query if self.row_weight is None else of_query[self.row_weight[of_query] > 0]
+        return np.asarray(rows[[0, -1]])  # the lowest and the highest label
 
     def in_lockstep(self, plan: Plan, output: int) -> LabelFolds:
         return LabelFolds(self, plan, output)
@@ -249,7 +247,6 @@ class LabelPairs(Pairs):
         return np.column_stack([self.columns[output] for output in outputs]), weight
 
     def ties_without(self, plan: Plan, code: Ints | None, X: Matrix | None) -> Ints:
-        """Return for each scored row the first of those that equal it and are scored by the same model."""
         group = plan.groups
         is_whole = not self._divides(plan)
         if X is not None:
@@ -274,9 +271,6 @@ class LabelPairs(Pairs):
         return codes_of_groups(
             X, np.median(rows.toarray() if is_sparse(rows) else rows, axis=0), group, trains
         )
-
-    def settled(self, values: Floats, ties: AnyArray, entries: Rows) -> Floats:
-        return np.asarray(values[:, ties])
 
 
 class LabelFolds(FoldGraphs):

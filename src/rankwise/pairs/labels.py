@@ -12,8 +12,10 @@ labels once is all it takes: every quantity here is a sum over queries or levels
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal
+from functools import cached_property
+from typing import ClassVar, Literal
 
 import numpy as np
 
@@ -84,6 +86,18 @@ class Levels:
         """The number of rows."""
         return int(self.order.shape[0])
 
+    @cached_property
+    def size(self) -> Floats:
+        """The total row weight of each query."""
+        return np.asarray(np.bincount(self.query, self.weight, self.ordered.size), dtype=np.float64)
+
+    @cached_property
+    def ordered_weight(self) -> Floats:
+        """The total weight of each query's pairs with different labels, without `pair_scale`."""
+        squares = np.bincount(self.query, self.weight**2, self.ordered.size)
+        # Rounding of weighted sums must not leave a trace.
+        return np.where(self.ordered, np.maximum(self.size**2 - squares, 0.0) / 2, 0.0)
+
     def reweighted(self, row_weight: Floats | None) -> Levels:
         """Return the same levels for other row weights; nothing is sorted again."""
         return _weighed(self.order, self.start, self.query, self.value, self.ordered.size, row_weight)
@@ -147,6 +161,14 @@ class LabelGraph:
         """Apply ``L`` to a vector or to the columns of a block."""
         return laplacian(self.blocks, v, n_threads=self.n_threads)
 
+    def with_outputs(self, graphs: Sequence[LabelGraph]) -> LabelGraph:
+        """Return the graph of several outputs that share this Laplacian; see `laplacian_depends_on_labels`."""
+        pull, constant = (
+            np.column_stack([one.pull for one in graphs]),
+            [float(one.constant) for one in graphs],
+        )
+        return replace(self, pull=pull, constant=np.array(constant))
+
     def degrees(self) -> Floats:
         blocks, out = self.blocks, np.zeros(self.n_rows)
         degree = np.repeat(blocks.degree, np.diff(blocks.segment_start))
@@ -166,88 +188,44 @@ def label_graph(
     levels: Levels | None = None,
     n_threads: int = 1,
 ) -> LabelGraph:
-    """Build the graph of a label vector, or of several that share one Laplacian.
-
-    Parameters
-    ----------
-    y : (rows,) or (rows, outputs) float64
-        Several outputs only where `laplacian_depends_on_labels` is false.
-    levels : Levels, optional
-        The levels of `y`, if they are already computed.
-    """
-    if y.ndim == 2:
-        weights: dict[str, Any] = {"row_weight": row_weight, "query_importance": query_importance}
-        settings = queries, ties, cost, query_weight
-        columns = np.ascontiguousarray(y.T)
-        graphs = [label_graph(one, *settings, **weights, n_threads=n_threads) for one in columns]
-        return replace(
-            graphs[0],
-            pull=np.column_stack([g.pull for g in graphs]),
-            constant=np.array([float(g.constant) for g in graphs]),
-        )
+    """Build the graph of a label vector; `levels` are those of the labels, if they are already computed."""
     levels = find_levels(y, queries, row_weight) if levels is None else levels
-    size, ordered_pairs = _sizes(levels)
-    scale = _pair_scale(query_weight, size, ordered_pairs)
-    if query_importance is not None:
-        scale = scale * query_importance
-    blocks = _blocks(levels, queries, size, scale, ties, cost, row_weight, n_threads)
-
+    size, scale = levels.size, pair_scale(levels, query_weight, query_importance)
+    blocks = _blocks(levels, queries, scale, ties, cost, row_weight, n_threads)
+    ordered = float(scale @ levels.ordered_weight)
     if cost == "unit":
-        pull, constant = _net_wins(levels, size, scale, row_weight), float(scale @ ordered_pairs)
+        below = np.cumsum(levels.weight) - levels.weight - (np.cumsum(size) - size)[levels.query]
+        balance = scale[levels.query] * (2 * below + levels.weight - size[levels.query])
+        pull, constant = _weighted(levels.spread(balance), row_weight), ordered
     else:
         total = np.bincount(queries.codes, weights=_weighted(y, row_weight), minlength=len(queries))
         mean = np.divide(total, size, out=np.zeros_like(total), where=size > 0)
         centred = y - mean[queries.codes]  # L ignores shifts inside a query; rounding does not
         pull = laplacian(blocks, centred, n_threads=n_threads)
-        constant = float(scale @ ordered_pairs) if cost == "relative" else float(centred @ pull)
-    weight = float(scale @ ordered_pairs) if cost != "relative" else float(levels.weight @ blocks.degree) / 2
+        constant = ordered if cost == "relative" else float(centred @ pull)
+    weight = ordered if cost != "relative" else float(levels.weight @ blocks.degree) / 2
     return LabelGraph(blocks, pull, np.array(constant), weight, n_threads)
-
-
-def _net_wins(levels: Levels, size: Floats, scale: Floats, row_weight: Floats | None) -> Floats:
-    """Return ``A'ω``."""
-    below = np.cumsum(levels.weight) - levels.weight - (np.cumsum(size) - size)[levels.query]
-    balance = scale[levels.query] * (2 * below + levels.weight - size[levels.query])
-    return _weighted(levels.spread(balance), row_weight)
 
 
 def pair_scale(levels: Levels, query_weight: QueryWeight, query_importance: Floats | None = None) -> Floats:
     """Return the factor of each query's pairs: ``s_q`` times the query's importance."""
-    scale = _pair_scale(query_weight, *_sizes(levels))
-    return scale if query_importance is None else scale * query_importance
-
-
-def _sizes(levels: Levels) -> tuple[Floats, Floats]:
-    """Return the weight of each query's rows, and of its pairs with different labels."""
-    n_queries = levels.ordered.size
-    size, squares = (
-        np.asarray(np.bincount(levels.query, part, n_queries), dtype=np.float64)
-        for part in (levels.weight, levels.weight**2)
-    )
-    ordered_pairs = np.maximum(size**2 - squares, 0.0) / 2
-    ordered_pairs[~levels.ordered] = 0.0  # rounding of weighted sums must not leave a trace
-    return size, ordered_pairs
-
-
-def _pair_scale(query_weight: QueryWeight, size: Floats, ordered_pairs: Floats) -> Floats:
-    if query_weight == "pairs":
-        return np.ones_like(size)
-    total = size if query_weight == "size" else ordered_pairs
+    total = {"size": levels.size, "equal": levels.ordered_weight, "pairs": np.ones_like(levels.size)}
     # A query of total weight 0, or without an ordered pair where those are counted, takes no part.
-    return np.divide(1.0, total, out=np.zeros_like(total), where=total > 0)
+    own = total[query_weight]
+    scale = np.divide(1.0, own, out=np.zeros_like(own), where=own > 0)
+    return np.asarray(scale if query_importance is None else scale * query_importance)
 
 
 def _blocks(
     levels: Levels,
     queries: Queries,
-    size: Floats,
     scale: Floats,
     ties: Ties,
     cost: Cost,
     row_weight: Floats | None,
     n_threads: int,
 ) -> QueryBlocks:
-    n_queries = len(queries)
+    n_queries, size = len(queries), levels.size
     # Where no two labels tie, both tie rules are the same Laplacian: take the simpler one.
     is_simple = ties == "include" or (cost != "relative" and levels.value.size == levels.n_rows)
     order, start = (queries.order, queries.offsets) if is_simple else (levels.order, levels.start)

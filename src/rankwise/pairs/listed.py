@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from rankwise.arrays import AnyArray, Bools, Floats, Ints, Matrix, Rows
+from rankwise.arrays import AnyArray, Bools, Floats, Ints, Matrix
 from rankwise.data.queries import Queries, one_query
 from rankwise.data.validation import Preferences
 from rankwise.exceptions import InvalidInputError, NoPairsError
@@ -73,12 +73,13 @@ class PreferencePairs(Pairs):
     @property
     def attributes(self) -> dict[str, object]:  # type: ignore[override]
         """The attributes that describe the pairs in a fitted estimator."""
+        sizes = self.whole.component_sizes
         return {
             "n_queries_": 1,
             "n_pairs_": self.whole.n_pairs,
             "n_ignored_queries_": 0,
-            "n_components_": self.whole.n_components,
-            "n_unpaired_rows_": self.whole.n_unpaired_rows,
+            "n_components_": sizes.size,
+            "n_unpaired_rows_": self.n_rows - int(sizes.sum()),
         }
 
     # --- what trains ---
@@ -107,7 +108,9 @@ class PreferencePairs(Pairs):
         if self.groups is not None and not by_pairs:
             return self._units(self.groups.codes, "groups")
         by_query = isinstance(cv, str) and cv == "leave-query-out"
-        several = isinstance(cv, str) and cv == "auto" and whole_components and self.whole.n_components > 1
+        several = (
+            isinstance(cv, str) and cv == "auto" and whole_components and self.whole.component_sizes.size > 1
+        )
         if self.groups is None and (several or by_query):
             return self._units(self._components, "connected components")
         winner, loser, n_rows = self.whole.winner, self.whole.loser, np.int64(self.n_rows)
@@ -167,18 +170,14 @@ class PreferencePairs(Pairs):
     def has_closed_form(self) -> bool:
         return True
 
-    def ties_without(self, plan: Plan, code: Ints | None, X: Matrix | None) -> Bools:
-        """Tell which scored pairs compare rows that tie."""
+    def ties_without(self, plan: Plan, code: Ints | None, X: Matrix | None) -> Ints:
         winner, loser = self.whole.winner, self.whole.loser
         if X is not None:
             differs = differing_pairs(X, winner, loser, plan.groups, self.whole.pair_weight > 0)
         else:
             assert code is not None
             differs = np.asarray(code[winner] != code[loser])
-        return ~differs[plan.scored]
-
-    def settled(self, values: Floats, ties: AnyArray, entries: Rows) -> Floats:
-        return np.where(ties, 0.0, values[:, entries])
+        return np.where(differs, np.arange(differs.size), -1)[plan.scored]
 
 
 class PreferenceFolds(FoldGraphs):

@@ -246,8 +246,11 @@ class Pairs(Protocol):
         """Return labels (rows, outputs) and row weights, where `exact_method` is not by units."""
         raise NotImplementedError
 
-    def ties_without(self, plan: Plan, code: Ints | None, X: Matrix | None) -> AnyArray:
-        """Find the scored entries that tie by the model without their fold, as `settled` takes them.
+    def ties_without(self, plan: Plan, code: Ints | None, X: Matrix | None) -> Ints:
+        """Return for each scored entry the one whose value it takes by the model without its fold.
+
+        That is the first of the entries with which it ties, for closed forms subtract a residual from each entry's own
+        label or difference, and leave its rounding. -1 stands for a pair of rows that tie, whose value is 0.
 
         Parameters
         ----------
@@ -256,12 +259,6 @@ class Pairs(Protocol):
         X : matrix or None
             Given where models have a coefficient for each column: columns that differ in one fold alone are unknown to
             the model without it.
-        """
-
-    def settled(self, values: Floats, ties: AnyArray, entries: Rows) -> Floats:
-        """Return the values (alphas, entries) of some entries, of all entries' values, where those that tie are equal.
-
-        Closed forms subtract a residual from each entry's own label or difference, and leave its rounding.
         """
 
     # --- derived methods ---

@@ -137,16 +137,6 @@ class PreferenceGraph:
         return np.sort(sizes[sizes > 1])[::-1].astype(np.int64, copy=False)
 
     @property
-    def n_components(self) -> int:
-        """The number of connected components of the rows in pairs."""
-        return int(self.component_sizes.size)
-
-    @property
-    def n_unpaired_rows(self) -> int:
-        """The number of rows in no pair that takes part."""
-        return self.n_rows - int(self.component_sizes.sum())
-
-    @property
     def edges(self) -> tuple[Ints, Ints, Floats]:
         return self.winner, self.loser, self.pair_weight
 

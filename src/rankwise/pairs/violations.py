@@ -3,13 +3,14 @@
 Labels induce a pair ``i > j`` inside a query where the label of ``i`` is higher; it weighs
 ``scale_q * weight_i * weight_j``. At scores ``f`` it is *violated* when it lies strictly inside the margin:
 
-    f_i - f_j < margin      (in floating point, in this form; a pair at exactly the margin is satisfied)
+    f_i - f_j < 1      (in floating point, in this form; a pair at exactly the margin is satisfied)
 
 `ViolationSweep` holds the arrays that do not depend on the scores. `ViolationSweep.at` sorts once and returns
 `Violations`, with the sums that hinge, squared hinge and smoothed hinge need, each in ``O(m log m)``. Counts
 of unweighted pairs are exact integers, and no result depends on the number of threads.
 
-The module also holds the algorithms that count the violated pairs of each query, and the row orders that they need.
+Each query is counted by the algorithm that is fastest for its size and its number of levels: pair by pair, level by
+level, or with a Fenwick tree.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -32,9 +33,7 @@ if TYPE_CHECKING:
     from rankwise.pairs.labels import Levels
 
 
-__all__ = ["Counting", "ViolationSweep", "Violations"]
-
-Counting = Literal["auto", "brute", "levels", "fenwick"]
+__all__ = ["ViolationSweep", "Violations"]
 
 NO_PAIRS, BRUTE, LEVELS, FENWICK = (
     _core.counting_code(name) for name in ("no_pairs", "brute", "levels", "fenwick")
@@ -42,54 +41,10 @@ NO_PAIRS, BRUTE, LEVELS, FENWICK = (
 # Rows. Distinct labels, one thread, ns per row by brute force | Fenwick: counts with their sort 52 | 101 at 100
 # rows, 145 | 101 at 200; Laplacian 52 | 69, 109 | 72; smoothed 166 | 195, 327 | 192. Five levels cross there.
 _BRUTE_UP_TO = 128
-
-
-def _levels_per_query(
-    ranks: npt.NDArray[np.integer], query_start: npt.NDArray[np.int64]
-) -> npt.NDArray[np.int32]:
-    """Return how many distinct labels each query has, from the ranks of labels in grouped order."""
-    n_levels = np.zeros(query_start.size - 1, dtype=np.int32)
-    filled = np.flatnonzero(np.diff(query_start))
-    if filled.size:  # reduceat would give an empty query the next one's first row
-        n_levels[filled] = np.maximum.reduceat(ranks, query_start[filled]) + 1
-    return n_levels
-
-
-def _choose_counting(
-    sizes: npt.NDArray[np.int64], n_levels: npt.NDArray[np.int32], method: Counting
-) -> npt.NDArray[np.uint8]:
-    """Return the code of the method for each query; "auto" chooses by its size and its number of levels."""
-    swept = np.where(n_levels <= _core.MAX_LEVELS, LEVELS, FENWICK)
-    if method == "auto":
-        codes = np.where(sizes <= _BRUTE_UP_TO, BRUTE, swept)
-    elif method == "levels":
-        codes = swept
-    else:
-        codes = np.full(sizes.size, _core.counting_code(method))
-    return np.where(n_levels > 1, codes, NO_PAIRS).astype(np.uint8)
-
-
-def _grouped_order(
-    ranks: npt.NDArray[np.integer],
-    sizes: npt.NDArray[np.int64],
-    is_brute: npt.NDArray[np.bool_],
-    order: npt.NDArray[np.integer] | None,
-) -> npt.NDArray[np.int64] | None:
-    """Return rows by query and, where brute force counts, by label; None if that is the caller's order.
-
-    Large queries keep the caller's order: permuting their arrays at random would cost as much as a sweep.
-    """
-    if is_brute.any():
-        query = np.repeat(np.arange(sizes.size), sizes)
-        by_label = np.lexsort((np.where(is_brute[query], ranks, 0), query))
-        order = by_label if order is None else order[by_label]
-    if order is None or np.array_equal(order, np.arange(order.size)):
-        return None
-    return np.asarray(order, dtype=np.int64)
-
+_MOST_LEVELS = _core.MAX_LEVELS  # that are swept one by one
+_NUMPY_SORTS_FROM = 2048  # rows; below, the call costs more than its SIMD sort gains
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
-_NUMPY_SORTS_FROM = 2048  # rows; below, the call costs more than its SIMD sort gains
 
 
 class ViolationSweep:
@@ -109,10 +64,6 @@ class ViolationSweep:
         A pair weighs the product of its rows' weights.
     scale : (queries,) float or None
         A further factor for all pairs of a query.
-    margin : float
-    method : {"auto", "brute", "levels", "fenwick"}
-        How to count; "auto" chooses for each query by its size and its number of levels. "levels" counts
-        queries of more than eight levels as "fenwick".
     n_threads : int
     """
 
@@ -124,18 +75,28 @@ class ViolationSweep:
         order: npt.NDArray[np.integer] | None = None,
         row_weight: Floats | None = None,
         scale: Floats | None = None,
-        margin: float = 1.0,
-        method: Counting = "auto",
         n_threads: int = 1,
     ) -> None:
-        self.margin = float(margin)
         self.n_threads = n_threads
         self.query_start = np.ascontiguousarray(query_start, dtype=np.int64)
         self.sizes = np.diff(self.query_start)
         ranks = label_ranks if order is None else label_ranks[order]
-        self._n_levels = _levels_per_query(ranks, self.query_start)
-        self._counting = _choose_counting(self.sizes, self._n_levels, method)
-        self._order = _grouped_order(ranks, self.sizes, self._counting == BRUTE, order)
+        self._n_levels = np.zeros(self.sizes.size, dtype=np.int32)
+        filled = np.flatnonzero(self.sizes)
+        if filled.size:  # reduceat would give an empty query the next one's first row
+            self._n_levels[filled] = np.maximum.reduceat(ranks, self.query_start[filled]) + 1
+        swept = np.where(self._n_levels <= _MOST_LEVELS, LEVELS, FENWICK)
+        counting = np.where(self.sizes <= _BRUTE_UP_TO, BRUTE, swept)
+        self._counting = np.where(self._n_levels > 1, counting, NO_PAIRS).astype(np.uint8)
+        is_brute = self._counting == BRUTE
+        if (
+            is_brute.any()
+        ):  # Large queries keep the caller's order: a random permutation would cost as much as a sweep.
+            query = np.repeat(np.arange(self.sizes.size), self.sizes)
+            by_label = np.lexsort((np.where(is_brute[query], ranks, 0), query))
+            order = by_label if order is None else order[by_label]
+        in_order = order is None or np.array_equal(order, np.arange(order.size))
+        self._order = None if in_order else np.asarray(order, dtype=np.int64)
         self._ranks = np.ascontiguousarray(self._grouped(label_ranks), dtype=np.int32)
         self._row_weight = None if row_weight is None else self.to_grouped(row_weight)
         self._scale = None if scale is None else np.ascontiguousarray(scale, dtype=np.float64)
@@ -170,7 +131,6 @@ class ViolationSweep:
             order=np.searchsorted(own, order[ranges(self.query_start, chosen)]),
             row_weight=None if row_weight is None else self.from_grouped(row_weight)[own],
             scale=None if self._scale is None else self._scale[chosen],
-            margin=self.margin,
             n_threads=self.n_threads,
         )
 
@@ -197,15 +157,13 @@ class ViolationSweep:
     def thinned(self, n_rows: int) -> tuple[npt.NDArray[np.int64], ViolationSweep] | None:
         """Return about `n_rows` rows of one large ranking, evenly by label, and their pairs; else None."""
         stride = self.n_rows // n_rows
-        if stride < 2 or self.sizes.size > 1 or self._n_levels[0] <= _core.MAX_LEVELS:
+        if stride < 2 or self.sizes.size > 1 or self._n_levels[0] <= _MOST_LEVELS:
             return None  # few levels are cheap to count
         rows = np.sort(np.argsort(self._ranks, kind="stable")[::stride])
         _, ranks = np.unique(self._ranks[rows], return_inverse=True)
         weight = None if self._row_weight is None else self._row_weight[rows]
         start = np.array([0, rows.size])
-        return rows, ViolationSweep(
-            ranks, start, row_weight=weight, margin=self.margin, n_threads=self.n_threads
-        )
+        return rows, ViolationSweep(ranks, start, row_weight=weight, n_threads=self.n_threads)
 
     def kernel_queries(self) -> _core.RankedQueries:
         """Return the kernels' view of the arrays; made for each call, so that a sweep can be pickled."""
@@ -249,61 +207,41 @@ class Violations:
         """The total weight of the violated pairs."""
         return float(self._counts[0].sum())
 
-    @cached_property
-    def won(self) -> Floats:
-        """For each row, the weight of the violated pairs that it should win."""
-        return self.sweep.from_grouped(self._counts[0])
-
-    @cached_property
-    def lost(self) -> Floats:
-        """For each row, the weight of the violated pairs that it should lose."""
-        return self.sweep.from_grouped(self._counts[1])
-
     @property
     def net_wins(self) -> Floats:
-        """`won` minus `lost`."""
+        """For each row, the weight of the violated pairs that it should win, less that of those it should lose."""
         return self.sweep.from_grouped(self._counts[0] - self._counts[1])
-
-    @property
-    def pull(self) -> Floats:
-        """``r = A'Ωz``; every wanted difference is the margin."""
-        return self.sweep.margin * self.net_wins
-
-    @property
-    def constant(self) -> Floats:
-        """``c = z'Ωz``."""
-        return np.array(self.sweep.margin**2 * self.weight)
 
     @property
     def active(self) -> float:
         """``Σ ωz``."""
-        return self.sweep.margin * self.weight
+        return self.weight
 
     def degrees(self, width: float | None = None) -> Floats:
         """Return for each row the weight of its violated pairs, of those with ``t <= width`` only if that is given."""
         total = self._counts[0] + self._counts[1]
         if width is not None:
-            won, lost = self._count(self.sweep.margin - width)
+            won, lost = self._count(1.0 - width)
             total = np.maximum(total - won - lost, 0.0)  # rounding of weights
         return self.sweep.from_grouped(total)
 
     def hinge(self) -> float:
-        """Return the weighted sum of ``max(0, margin - (f_i - f_j))``; a subgradient is `-net_wins`."""
+        """Return the weighted sum of ``max(0, 1 - (f_i - f_j))``; a subgradient is `-net_wins`."""
         won, lost = self._counts
-        return float(self.sweep.margin * self.weight - (won - lost) @ self._centred_score)
+        return float(self.weight - (won - lost) @ self._centred_score)
 
     def squared_hinge(self) -> tuple[float, Floats]:
-        """Return the weighted sum of ``max(0, margin - (f_i - f_j))²``, and its derivative by the scores."""
-        scores, pull = self.sweep.from_grouped(self._centred_score), self.pull
+        """Return the weighted sum of ``max(0, 1 - (f_i - f_j))²``, and its derivative by the scores."""
+        scores, pull = self.sweep.from_grouped(self._centred_score), self.net_wins
         half_gradient = self.laplacian(scores) - pull
-        value = float(self.constant) + scores @ (half_gradient - pull)
+        value = self.weight + scores @ (half_gradient - pull)
         return max(float(value), 0.0), 2 * half_gradient
 
     def laplacian(self, v: Floats) -> Floats:
         """Return ``L_V v`` for a vector or a block."""
         grouped = as_table(self.sweep.to_grouped(v))
         out = np.empty_like(grouped)
-        self._run(_core.violation_laplacian, self.sweep.margin, *self._counts, grouped, out)
+        self._run(_core.violation_laplacian, 1.0, *self._counts, grouped, out)
         return self.sweep.from_grouped(out).reshape(v.shape)
 
     def smoothed(self, delta: float) -> SmoothedHinge:
@@ -313,16 +251,16 @@ class Violations:
         scores, the rounding error of a slope is about ``1e-16 D / delta``, of a pair's value D times that.
         """
         won, lost, excess = (np.empty_like(self._score) for _ in range(3))
-        self._run(_core.smoothed_violations, self.sweep.margin, delta, won, lost, excess)
+        self._run(_core.smoothed_violations, 1.0, delta, won, lost, excess)
         gradient = lost - won
-        active = self.sweep.margin * float(won.sum())
+        active = float(won.sum())
         # phi = (a t + max(t - δ, 0)) / 2, and the sum of ω a (f_i - f_j) is -gradient'f.
         value = (active + gradient @ self._centred_score + excess.sum()) / 2
         return SmoothedHinge(float(value), self.sweep.from_grouped(gradient), active)
 
     @cached_property
     def _counts(self) -> tuple[Floats, Floats]:
-        return self._count(self.sweep.margin)
+        return self._count(1.0)
 
     def _count(self, margin: float) -> tuple[Floats, Floats]:
         won, lost = np.empty_like(self._score), np.empty_like(self._score)

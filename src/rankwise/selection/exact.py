@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from rankwise.arrays import AnyArray, Floats, Ints
+from rankwise.arrays import Floats, Ints
 from rankwise.design import matrix_rows
 from rankwise.fitting.problem import Problem
 from rankwise.holdout.decomposition import HoldOut, groups_of, held_out_residuals
@@ -133,7 +133,7 @@ class _Models:
                 else self._values(one, alphas, some, outputs[some])
             )
             for at, output in enumerate(outputs[some]):
-                settled = self._pairs.settled(values[:, :, at], self._ties, plan.scored)
+                settled = np.where(self._ties < 0, 0.0, values[:, self._ties, at])
                 errors[:, first + at] = self._scorers[output].errors(settled)
         return errors
 
@@ -147,7 +147,7 @@ class _Models:
         ]
 
     @cached_property
-    def _ties(self) -> AnyArray:
+    def _ties(self) -> Ints:
         design = self._problem.design
         is_linear = self._space.has_columns and design.has_rows and not design.is_encoded
         X = matrix_rows(design) if is_linear else None
