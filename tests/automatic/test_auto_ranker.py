@@ -20,17 +20,13 @@ import rankwise
 from rankwise import AdditiveRanker, AdditiveRankerCV, AutoRanker, RankRLS, RankRLSCV
 from rankwise.automatic import search as searching
 from rankwise.automatic.candidates import Candidate
-from rankwise.automatic.problems import Figure, listed_pairs, paired_difference
 from rankwise.data import validation
 from rankwise.data.queries import encode_queries
-from rankwise.data.validation import check_pairs
-from rankwise.design import as_design
 from rankwise.displays import CandidatesDisplay
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
-from rankwise.fitting.problem import Problem
 from rankwise.metrics import get_metric, pairwise_error, per_query
 from rankwise.model_selection import QueryKFold, make_ranking_scorer
-from rankwise.pairs.listed import PreferencePairs
+from rankwise.pairs.figures import Figure, paired_difference
 
 
 @parametrize_with_checks([AutoRanker(methods=["rls"], cv=3, estimate=False)])
@@ -189,7 +185,7 @@ def test_held_out_scores_of_a_kernel_are_those_of_its_fits(n_columns):
     y = X[:, 0] + rng.normal(size=120)
     fixed = {"basis": 120, "gamma": [0.5 / n_columns]}  # of all rows the features are exact
     model = AutoRanker(methods=["kernel"], fixed=fixed, estimate=False).fit(X, y, qid)
-    problem = model.search_.problem.by_rank
+    problem = model.search_.problem.with_ranks
     for trial in model.search_.trials:
         _, Z, _ = problem.columns.get(trial.candidate.scaling)
         again = problem.held_out(trial.estimator, trial.ranker, Z, None)
@@ -416,10 +412,7 @@ def test_preferences(curved):
     assert model.cv_ == f"5 folds of pairs, all {len(pairs):,} pairs"
     # By hand: the scores of the models that did not see a pair.
     entry, Z = entry_of(model, "rls"), standardised(X)
-    listed = PreferencePairs.listed(check_pairs(pairs, len(X)), len(X), "include", "magnitude")
-    data = Problem(as_design(X), listed)
-    problem = listed_pairs(data, get_metric("pairwise_error"), "auto", 0, None, np.asarray)
-    wrong = np.zeros(len(pairs))
+    problem, wrong = model.search_.problem, np.zeros(len(pairs))
     for train, test in problem.cv:
         scores = RankRLS(entry.alpha).fit_pairs(Z, pairs[train]).predict(Z)
         wrong[test] = scores[pairs[test, 0]] < scores[pairs[test, 1]]
@@ -589,3 +582,21 @@ def test_the_end_of_alphas_that_were_given_is_warned_of():
     model = AutoRanker("pairwise_error", methods=["rls"], alphas=np.geomspace(1e-3, 10, 9))
     with pytest.warns(UserWarning, match="The best alpha is the largest of the grid"):
         model.fit(X, y, qid=qid)
+
+
+def test_ties_of_pairs_score_what_the_metric_says():
+    X = np.array([[0.0], [1.0], [0.0], [1.0], [0.0], [1.0]])
+    pairs = np.array([[1, 0], [3, 2], [5, 4], [5, 0], [1, 2], [2, 0], [4, 2], [0, 4]])  # three have equal rows
+    for ties in (0.0, 0.5, 1.0):
+        scoring = get_metric("pairwise_error", ties=ties)
+        model = AutoRanker(scoring, methods=["rls"], cv=KFold(2), estimate=False).fit_pairs(X, pairs)
+        assert model.best_score_ == pytest.approx(3 / 8 * ties)
+
+
+def test_names_of_exact_folds_are_refused_with_a_hint(graded):
+    X, y, qid = graded
+    for cv in ("leave-query-out", "leave-pair-out"):
+        with pytest.raises(InvalidInputError, match="Hint: use cv=5"):
+            AutoRanker(cv=cv).fit(X, y, qid=qid)
+        with pytest.raises(InvalidInputError, match="Hint: use cv=5"):
+            AutoRanker(cv=cv).fit_pairs(X, [[0, 1], [2, 3], [4, 5]])

@@ -138,7 +138,8 @@ class Method:
         Makes the estimator that chooses its regularisation: ``selector(size, parameters)``.
     fixed : callable
         Makes the estimator of one fit from a fitted selector.
-    takes : frozenset of {"labels", "pairs"}
+    takes : frozenset of {"rows", "pairs"}
+        What it learns from: labels of rows, or listed pairs.
     """
 
     description: str
@@ -146,7 +147,7 @@ class Method:
     form: str
     selector: MakeSelector
     fixed: Callable[[Any], Ranker]
-    takes: frozenset[str] = frozenset({"labels", "pairs"})
+    takes: frozenset[str] = frozenset({"rows", "pairs"})
 
 
 @dataclass(frozen=True)
@@ -304,7 +305,7 @@ METHODS: Mapping[str, Method] = {
     "curves": Method("curves", 1, "curves", _additive, _fixed_additive),
     "surfaces": Method("curves and surfaces", 2, "surfaces", _additive, _fixed_additive),
     "kernel": Method("kernel", 3, "kernel", _kernel, clone),  # gamma and alpha are chosen by the search
-    "trees": Method("boosted trees", 4, "trees", _trees, _fixed_trees, frozenset({"labels"})),
+    "trees": Method("boosted trees", 4, "trees", _trees, _fixed_trees, frozenset({"rows"})),
 }
 # Of the best of each form: what takes no fit of its own is no method.
 AVERAGE = "average"

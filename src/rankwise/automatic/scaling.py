@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankwise.arrays import AnyArray, Floats, Ints, Matrix, is_sparse
 from rankwise.formula.steps import Pieces, curve
+from rankwise.pairs.labels import mid_ranks
 from rankwise.preprocessing import QueryScaler, TableEncoder
 
 __all__ = [
@@ -24,8 +25,6 @@ __all__ = [
     "Scaler",
     "bytes_of",
     "chain",
-    "mid_ranks",
-    "ranked",
     "scalers_of",
 ]
 
@@ -74,25 +73,6 @@ class RankScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type
     def formula_steps(self, at: int) -> tuple[Pieces]:
         """Return the steps of a column, for exports and explanations."""
         return (curve(self.knots_[at].tolist(), self.places_[at].tolist()),)
-
-
-def mid_ranks(values: Floats, weight: Floats | None) -> tuple[Floats, Floats]:
-    """Return the different values in increasing order, and the middle of the rank of each, from 0 to 1.
-
-    A row of weight 2 counts as two rows, and a row of weight 0 does not count.
-    """
-    if weight is not None:
-        values, weight = values[weight > 0], weight[weight > 0]
-    found, at = np.unique(values, return_inverse=True)
-    amount = np.bincount(at.reshape(-1), weight).astype(np.float64)
-    places = (np.cumsum(amount) - amount / 2) / amount.sum()
-    return found, places
-
-
-def ranked(y: Floats, weight: Floats | None) -> Floats:
-    """Replace labels by their ranks among all labels, from 0 to 1: the same order, without long tails."""
-    values, places = mid_ranks(y, weight)
-    return np.interp(y, values, places)
 
 
 Scaler: TypeAlias = QueryScaler | RankScaler | StandardScaler

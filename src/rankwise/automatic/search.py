@@ -28,7 +28,7 @@ from rankwise.automatic.candidates import (
     exportable_to,
     gammas_of,
 )
-from rankwise.automatic.problems import Figure, LabelledRows, ListedPairs, paired_difference
+from rankwise.automatic.problems import SplitProblem
 from rankwise.automatic.scaling import CODES, Scaler, chain
 from rankwise.automatic.trees import BoostedTrees
 from rankwise.data.mapped import MappedMatrix
@@ -36,6 +36,7 @@ from rankwise.estimators.additive import MOST_COLUMNS, AdditiveRankerCV, Watch
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
 from rankwise.kernels import FeatureMap, Kernel, choose_basis, resolve_gamma
 from rankwise.model_selection import fit_ranker, predict_scores
+from rankwise.pairs.figures import Figure, paired_difference
 from rankwise.runtime.memory import MemoryBudget
 from rankwise.runtime.progress import ProgressLine
 
@@ -113,7 +114,7 @@ class Search:
 
     Attributes
     ----------
-    problem : LabelledRows or ListedPairs
+    problem : SplitProblem
     methods : sequence of str or None
         Exactly these are tried, whatever they cost.
     prefer : str
@@ -138,7 +139,7 @@ class Search:
         Rivals.
     """
 
-    problem: LabelledRows | ListedPairs
+    problem: SplitProblem
     methods: Sequence[str] | None
     prefer: str
     alphas: tuple[float, ...] | None
@@ -170,6 +171,11 @@ class Search:
 
     def run(self) -> Trial:
         """Try candidates; return the chosen one, fitted to all rows."""
+        if self.rivals and (self.problem.cv is None or not self.problem.pairs.has_blocks):
+            raise InvalidInputError(
+                "rivals are compared on folds of labelled rows.",
+                "leave rivals out, or fit without an eval_set.",
+            )
         with ProgressLine("choosing") as self._progress:
             self._try_linear()
             self._try_additive()
@@ -255,8 +261,7 @@ class Search:
     # --- candidates ---
 
     def _is_wanted(self, method: str, *, default: bool = True) -> bool:
-        kind = "pairs" if isinstance(self.problem, ListedPairs) else "labels"
-        if method != AVERAGE and kind not in METHODS[method].takes:
+        if method != AVERAGE and self.problem.pairs.entries not in METHODS[method].takes:
             return False
         return default if self.methods is None else method in self.methods
 
@@ -264,14 +269,13 @@ class Search:
         """Try linear models, and the best of them on columns scaled inside queries."""
         problem, plain = self.problem, "none" if self._is_sparse or self._is_mapped else "standard"
         # Magnitudes say by how much a pair is won, which the logistic loss would ignore.
-        has_sizes = isinstance(problem, ListedPairs) and problem.pairs.magnitude is not None
-        defaults = {"rls": True, "svm-squared": True, "svm": False, "logistic": not has_sizes}
+        is_even = not problem.pairs.has_magnitudes
+        defaults = {"rls": True, "svm-squared": True, "svm": False, "logistic": is_even}
         for method, default in defaults.items():
             if self._is_wanted(method, default=default):
                 cost = self.size.rls() if method == "rls" else self.size.margins()
                 self._try(Candidate(method, plain), cost)
-        has_queries = isinstance(problem, LabelledRows) and problem.qid is not None
-        if has_queries and plain == "standard" and self.trials and self.methods is None:
+        if problem.columns.qid is not None and plain == "standard" and self.trials and self.methods is None:
             method = self.best(self.trials).candidate.method
             cost = self.size.rls() if method == "rls" else self.size.margins()
             self._try(Candidate(method, "query-standard"), cost)
@@ -352,11 +356,13 @@ class Search:
         if not self.has_yardstick or self.methods is not None or self.time_limit is not None or has_trees:
             return
         cost = (1 + size.n_folds) * size.trees(100, 31)
-        if not isinstance(problem, LabelledRows) or self._is_sparse or cost > share:
-            reason = (
-                "more than a quarter of the budget" if isinstance(problem, LabelledRows) else "listed pairs"
-            )
-            self.skipped.append(f"boosted trees as a yardstick: {'sparse X' if self._is_sparse else reason}")
+        is_taken, reason = problem.pairs.entries in METHODS["trees"].takes, ""
+        if self._is_sparse:
+            reason = "sparse X"
+        elif not is_taken or cost > share:
+            reason = "more than a quarter of the budget" if is_taken else "listed pairs"
+        if reason:
+            self.skipped.append(f"boosted trees as a yardstick: {reason}")
             return
         self._progress.update("boosted trees, as a yardstick")
         start, estimator = time.monotonic(), BoostedTrees(random_state=seed, n_threads=threads)
@@ -395,23 +401,19 @@ class Search:
 
     def _try_rivals(self) -> None:
         """Fit estimators of other packages without each fold, and score them."""
-        problem = self.problem
-        if not self.rivals:
-            return
-        if not isinstance(problem, LabelledRows) or problem.cv is None:
-            raise InvalidInputError(
-                "rivals are compared on folds of labelled rows.",
-                "leave rivals out, or fit without an eval_set.",
-            )
-        X, y, ids, weight = problem.columns.X, problem.y, problem.qid, problem.weight
+        problem, pairs, X, ids = (
+            self.problem,
+            self.problem.pairs,
+            self.problem.columns.X,
+            self.problem.columns.qid,
+        )
         for rival in self.rivals:
-            start, scores = time.monotonic(), np.zeros(y.size)
-            for train, test in problem.cv:
-                own = None if weight is None else weight[train]
-                fitted = fit_ranker(
-                    clone(rival), X[train], y[train], None if ids is None else ids[train], own
-                )
-                scores[test] = predict_scores(fitted, X[test], None if ids is None else ids[test])
+            start, scores = time.monotonic(), np.zeros(pairs.n_rows)
+            for train, test in problem.cv or ():
+                rows, given = pairs.training(X, train)
+                seen, tested = (None if ids is None else ids[own] for own in (train, test))
+                fitted = fit_ranker(clone(rival), rows, **(given | {"qid": seen}))
+                scores[test] = predict_scores(fitted, X[test], tested)
             name = type(rival).__name__
             self.compared.append((name, problem.figure(scores), time.monotonic() - start))
 
@@ -499,7 +501,7 @@ class Search:
 
         On the features ``Z`` the model is linear: a fold takes one matrix ``Z'LZ`` and a factor for each alpha.
         """
-        problem = self.problem.by_rank
+        problem = self.problem.with_ranks
         _, X, scored = problem.columns.get(candidate.scaling)
         estimator, weight = self._selector("kernel", parameters), problem.columns.weight
         name, basis = str(estimator.kernel), self.size.n_rows if estimator.basis is None else estimator.basis
@@ -527,7 +529,6 @@ class Search:
     def _grow_trees(self, candidate: Candidate, parameters: dict[str, Any]) -> list[Found]:
         """Choose the size and the number of trees on one fold, and grow them without each fold."""
         problem = self.problem
-        assert isinstance(problem, LabelledRows)
         _, X, scored = problem.columns.get(candidate.scaling)
         tried = []
         for n_leaves in _LEAVES:
@@ -566,7 +567,7 @@ class Search:
             return replace(trial, ranker=mean_of([self._fitted(part).model for part in parts], spreads))
         self._progress.update(f"fitting {trial.candidate.describe()} to all rows")
         _, X, _ = self.problem.columns.get(trial.candidate.scaling)
-        problem = self.problem.by_rank if trial.candidate.form == "kernel" else self.problem
+        problem = self.problem.with_ranks if trial.candidate.form == "kernel" else self.problem
         trial.ranker = problem.fit(clone(trial.estimator), X)
         return trial
 
