@@ -42,6 +42,7 @@ from rankwise.data.summary import is_graded
 from rankwise.data.validation import (
     check_alphas,
     check_choice,
+    check_count,
     check_names,
     check_numbers,
     check_pairs,
@@ -133,6 +134,8 @@ class AutoRanker(CalibratedRanker):
         `rankwise.preprocessing.TableEncoder` where X has columns that are not numbers, or values that are missing.
         Curves, surfaces and trees take categories and missing values as they are (``codes=True``), and columns that
         are constant inside queries for surfaces, unless the encoder has words, lists or crosses.
+    verbose : bool, default=False
+        Print a line for each candidate also where there is neither a terminal nor a notebook to show progress.
     random_state : int, RandomState, Generator or None, default=0
         Seed of folds and reduced sets.
     n_threads : int, default=None
@@ -205,6 +208,7 @@ class AutoRanker(CalibratedRanker):
     rivals: Sequence[BaseEstimator] = parameter(list, tuple, default=())
     calibration: str = one_of(("isotonic",), default="sigmoid")
     encoder: TableEncoder | str | None = "auto"
+    verbose: bool = False
 
     best_estimator_: BaseEstimator = field(init=False)
     encoder_: TableEncoder | None = field(init=False)
@@ -237,7 +241,7 @@ class AutoRanker(CalibratedRanker):
         self._require_labels(y)
         if query_importance is not None:
             raise InvalidInputError(
-                "Candidates are compared by queries that count alike, so there is no query_importance.",
+                "AutoRanker compares candidates by queries of equal weight, and takes no query_importance.",
                 "leave it out, or use RankRLSCV, which takes it.",
             )
         data = super()._labelled(self._encode(X, qid), y, qid, sample_weight, None, **options)
@@ -276,7 +280,7 @@ class AutoRanker(CalibratedRanker):
     def _design(self, X: Matrix) -> Design:
         if isinstance(X, LinearOperator):
             raise InvalidInputError(
-                "A LinearOperator has no columns to scale, nor rows to leave out.",
+                "AutoRanker scales columns and holds out rows, which a LinearOperator does not allow.",
                 "pass a matrix, or use RankRLSCV, which takes operators.",
             )
         self.is_dense_ = pays_as_array(X)
@@ -361,6 +365,7 @@ class AutoRanker(CalibratedRanker):
             self.estimate,
             read_seed(self.random_state),
             self.n_threads,
+            self.verbose,
         )
         chosen = search.run()
         self.search_, self.skipped_ = search, search.skipped
@@ -384,7 +389,9 @@ class AutoRanker(CalibratedRanker):
         assert units is not None
         n_outer = min(units.n_units, _OUTER_FOLDS)
         fold = units.folds(n_outer, problem.seed + 1).astype(np.int64)
-        inner = clone(self).set_params(estimate=False, rivals=(), scoring=problem.metric, encoder=None)
+        inner = clone(self).set_params(
+            estimate=False, rivals=(), scoring=problem.metric, encoder=None, verbose=False
+        )
         if not isinstance(inner.cv, (str, int)):
             inner.set_params(cv="auto")  # splits of all rows do not fit some of them
         scores, coded = np.zeros(pairs.n_rows), problem.columns.coded
@@ -509,8 +516,20 @@ class AutoRanker(CalibratedRanker):
         super()._check_parameters()
         for one in _listed(self.methods) or ():
             check_choice("methods", one, (*METHODS, AVERAGE))
-        for name in self.fixed or {}:
+        fixed = self.fixed or {}
+        for name in fixed:
             check_choice("a name in fixed", name, FIXED)
+        check_count("fixed={'basis': ...}", fixed.get("basis"))
+        if isinstance(fixed.get("gamma"), (list, tuple)) and not fixed["gamma"]:
+            raise InvalidInputError(
+                "fixed has an empty list of gamma.", "list numbers above 0, or leave it out."
+            )
+        for rival in self.rivals:
+            if isinstance(rival, type) or not (hasattr(rival, "fit") and hasattr(rival, "get_params")):
+                raise InvalidInputError(
+                    f"rivals holds {rival!r:.80}, which is not an estimator.",
+                    "pass estimators that are not fitted, such as LGBMRanker().",
+                )
 
     def __getstate__(self) -> dict[str, object]:
         state: dict[str, object] = super().__getstate__()
