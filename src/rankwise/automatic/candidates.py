@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from rankwise.automatic.scaling import CODES
+from rankwise.automatic.scaling import CODES, PRODUCTS
 from rankwise.automatic.trees import BoostedTrees
 from rankwise.estimators.additive import AUTO_COUNTS, AdditiveRanker, AdditiveRankerCV, affordable_knots
 from rankwise.estimators.base import Ranker
@@ -159,7 +159,7 @@ class Candidate:
     method : str
         A key of `METHODS`, or `AVERAGE`.
     scaling : str
-        "none", "codes", "standard", "rank" or "query-standard".
+        "none", "codes", "standard", "rank", "products" or "query-standard".
     options : tuple of (str, value)
         Parameters of the method's estimators, such as ``(("kernel", "rbf"),)``.
     parts : tuple of Candidate
@@ -177,9 +177,10 @@ class Candidate:
         return AVERAGE if self.parts else METHODS[self.method].form
 
     @property
-    def complexity(self) -> int:
+    def complexity(self) -> float:
         """A number that is smaller for simpler models; means are the least simple ones."""
-        return len(METHODS) if self.parts else METHODS[self.method].complexity
+        more = 0.5 * (self.scaling == PRODUCTS)
+        return len(METHODS) if self.parts else METHODS[self.method].complexity + more
 
     @property
     def needs_queries(self) -> bool:
@@ -197,6 +198,7 @@ class Candidate:
             names = [part.form for part in self.parts]
             return f"mean of {', '.join(names[:-1])} and {names[-1]}"
         scaled = "scaled in queries" if self.needs_queries else ""
+        scaled = "products" if self.scaling == PRODUCTS else scaled
         words = [METHODS[self.method].description, *map(_words, self.options), scaled]
         return ", ".join(filter(None, words))
 
@@ -223,7 +225,9 @@ def exportable_to(candidate: Candidate) -> tuple[str, ...]:
 def _runs(candidate: Candidate, target: Target) -> bool:
     if candidate.form == "trees":
         return False
-    if candidate.form == "kernel" and not target.kernels:
+    if (candidate.form == "kernel" and not target.kernels) or (
+        candidate.scaling == PRODUCTS and target.is_engine
+    ):
         return False
     if not candidate.needs_queries:
         return True

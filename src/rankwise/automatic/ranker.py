@@ -33,7 +33,7 @@ from rankwise.automatic.calibration import CalibratedRanker
 from rankwise.automatic.candidate_table import CandidateTable, candidate_table
 from rankwise.automatic.candidates import AVERAGE, FIXED, METHODS
 from rankwise.automatic.problems import SplitProblem, splits_of
-from rankwise.automatic.scaling import CodedTable, ScaledColumns
+from rankwise.automatic.scaling import CodedTable, QueryProducts, ScaledColumns
 from rankwise.automatic.search import PREFERENCES, Search, Trial
 from rankwise.data.columns import is_table_like, needs_encoding
 from rankwise.data.containers import pays_as_array
@@ -144,7 +144,7 @@ class AutoRanker(CalibratedRanker):
     Attributes
     ----------
     best_estimator_ : estimator or Pipeline
-        The chosen ranker of rankwise, perhaps behind a scaler.
+        The chosen ranker of rankwise, perhaps behind a scaler, or behind products of columns of queries with others.
     encoder_ : TableEncoder or None
         Turns the columns of X into those that `best_estimator_` takes, where that is needed.
     candidates_ : CandidateTable
@@ -456,7 +456,7 @@ class AutoRanker(CalibratedRanker):
         if isinstance(scaler, StandardScaler):
             return np.asarray(ranker.coef_ / scaler.scale_)
         if scaler is not None:
-            raise AttributeError("Columns scaled inside queries have no weights in their own units.")
+            raise AttributeError("Products, and columns scaled inside queries, have no weights in own units.")
         return np.asarray(ranker.coef_)
 
     @property
@@ -473,12 +473,16 @@ class AutoRanker(CalibratedRanker):
     def feature_importances_(self) -> Floats:
         """How far scores vary with every column that `best_estimator_` takes; of linear models and curves only.
 
-        The size of the weight of a standardised column, or the sum of the importances of its curve and surfaces.
+        The sizes of the weights of a standardised column and its products, or the importances of its curve and
+        surfaces, added up.
         """
-        _, ranker = self._scaler_and_ranker()
+        scaler, ranker = self._scaler_and_ranker()
+        found = np.zeros((ranker if scaler is None else scaler).n_features_in_)
         if not hasattr(ranker, "curves_"):
-            return np.asarray(np.abs(ranker.coef_))
-        found = np.zeros(ranker.n_features_in_)
+            parts = scaler.made_of() if isinstance(scaler, QueryProducts) else range(found.size)
+            for columns, weight in zip(parts, np.abs(ranker.coef_), strict=True):
+                found[np.array(columns)] += weight
+            return found
         for curve in ranker.curves_:
             found[curve.column] += curve.importance
         for surface in ranker.surfaces_:

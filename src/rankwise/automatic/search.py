@@ -29,7 +29,7 @@ from rankwise.automatic.candidates import (
     gammas_of,
 )
 from rankwise.automatic.problems import SplitProblem
-from rankwise.automatic.scaling import CODES, Scaler, chain
+from rankwise.automatic.scaling import CODES, PRODUCTS, Scaler, chain
 from rankwise.automatic.trees import BoostedTrees
 from rankwise.data.mapped import MappedMatrix
 from rankwise.estimators.additive import MOST_COLUMNS, AdditiveRankerCV, Watch
@@ -274,7 +274,7 @@ class Search:
         return default if self.methods is None else method in self.methods
 
     def _try_linear(self) -> None:
-        """Try linear models, and the best of them on columns scaled inside queries."""
+        """Try linear models; the best of them also on columns scaled inside queries, and with products."""
         problem, plain = self.problem, "none" if self._is_sparse or self._is_mapped else "standard"
         # Magnitudes say by how much a pair is won, which the logistic loss would ignore.
         is_even = not problem.pairs.has_magnitudes
@@ -283,10 +283,14 @@ class Search:
             if self._is_wanted(method, default=default):
                 cost = self.size.rls() if method == "rls" else self.size.margins()
                 self._try(Candidate(method, plain), cost)
-        if problem.columns.qid is not None and plain == "standard" and self.trials and self.methods is None:
-            method = self.best(self.trials).candidate.method
-            cost = self.size.rls() if method == "rls" else self.size.margins()
-            self._try(Candidate(method, "query-standard"), cost)
+        if problem.columns.qid is None or plain == "none" or not self.trials or self.methods is not None:
+            return
+        method, n_own = self.best(self.trials).candidate.method, int(problem.columns.of_queries.sum())
+        n_columns = (self.size.n_columns - n_own) * (1 + n_own)
+        more = replace(self.size, n_columns=n_columns, n_entries=self.size.n_rows * n_columns)
+        for scaling, size in {"query-standard": self.size, PRODUCTS: more}.items():
+            if scaling != PRODUCTS or n_own:
+                self._try(Candidate(method, scaling), size.rls() if method == "rls" else size.margins())
 
     def _try_additive(self) -> None:
         """Try curves, and curves and surfaces, as thoroughly as the budget allows."""
