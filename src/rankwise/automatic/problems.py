@@ -25,7 +25,7 @@ from rankwise.pairs.figures import Evaluation, Figure
 from rankwise.pairs.pairs import Pairs
 from rankwise.selection.plan import plan_of, scored_folds
 
-__all__ = ["SplitProblem", "splits_of"]
+__all__ = ["SplitProblem"]
 
 # Larger matrices are not copied for every fold: the rows that are held out weigh nothing instead.
 _COPIED_BYTES = 1 << 26
@@ -186,11 +186,3 @@ class SplitProblem:
         n_scoring, there, unit = self.evaluation.counts()
         share = f"all {there:,}" if n_scoring == there else f"{n_scoring:,} of {there:,}"
         return f"{self.cv_description}, {share} {unit}"
-
-
-def splits_of(fold: Ints) -> Splits:
-    """Return folds as a list of (train, test)."""
-    return [
-        (np.flatnonzero(fold != number), np.flatnonzero(fold == number))
-        for number in range(int(fold.max()) + 1)
-    ]

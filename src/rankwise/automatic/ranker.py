@@ -32,7 +32,7 @@ from rankwise.arrays import (
 from rankwise.automatic.calibration import CalibratedRanker
 from rankwise.automatic.candidate_table import CandidateTable, candidate_table
 from rankwise.automatic.candidates import AVERAGE, FIXED, METHODS
-from rankwise.automatic.problems import SplitProblem, splits_of
+from rankwise.automatic.problems import SplitProblem
 from rankwise.automatic.scaling import CodedTable, QueryProducts, ScaledColumns
 from rankwise.automatic.search import PREFERENCES, Search, Trial
 from rankwise.data.columns import is_table_like, needs_encoding
@@ -395,7 +395,8 @@ class AutoRanker(CalibratedRanker):
         if not isinstance(inner.cv, (str, int)):
             inner.set_params(cv="auto")  # splits of all rows do not fit some of them
         scores, coded = np.zeros(pairs.n_rows), problem.columns.coded
-        for train, test in splits_of(fold):
+        splits = [(np.flatnonzero(fold != one), np.flatnonzero(fold == one)) for one in range(n_outer)]
+        for train, test in splits:
             rows, given = pairs.training(X, train)
             if coded is not None:
                 inner.coded = CodedTable(coded.encoder, coded.codes[train])
@@ -409,7 +410,7 @@ class AutoRanker(CalibratedRanker):
             else:
                 scores[test] = inner.predict(X[test], tested)
         evaluation = pairs.evaluation(problem.metric, fold, n_outer, problem.seed)
-        return evaluation.figure(scores), splits_of(fold)
+        return evaluation.figure(scores), splits
 
     def predict(self, X: MatrixLike, qid: ArrayLike | None = None, **unknown: Never) -> Floats:
         """Return a score for each row of X: higher is better.

@@ -41,7 +41,6 @@ _SINGLE_BYTES = 1 << 28
 CODES = "codes"
 # The name of columns with the products of those of queries and the others.
 PRODUCTS = "products"
-_FEW_ROWS = 1000
 # Values of a column that a scaling by ranks keeps.
 _RANK_KNOTS = 256
 # Places from 0 to 1 vary by 1/√12; so scaled, a column without ties varies by 1, as a standardised one does.
@@ -128,13 +127,8 @@ def of_queries(X: Matrix, qid: Ints | None) -> Bools:
     if qid is None or is_sparse(X):
         return np.zeros(X.shape[1], dtype=np.bool_)
     first = np.unique(qid, return_index=True)[1][qid]
-    # The first rows already tell most columns apart.
-    some = slice(0, _FEW_ROWS)
-    found = (X[some] == X[first[some]]).all(axis=0)
-    found[found] = [
-        np.array_equal(X[:, at], X[first, at]) and np.ptp(X[:, at]) > 0 for at in np.flatnonzero(found)
-    ]
-    return np.asarray(found)
+    own = [np.array_equal(column, column[first]) and np.ptp(column) > 0 for column in np.asarray(X).T]
+    return np.array(own, dtype=np.bool_)
 
 
 Scaler: TypeAlias = QueryProducts | QueryScaler | RankScaler | StandardScaler
