@@ -280,12 +280,7 @@ def test_nothing_above_asks_which_pairs_it_has():
         for one in ast.walk(argument)
         if isinstance(one, ast.Name) and one.id in kinds
     }
-    # AutoRanker learns again from the labels or the list, and workers get the sweeps of their rows.
-    assert asked <= {
-        ("automatic.problems", "LabelPairs"),
-        ("automatic.problems", "PreferencePairs"),
-        ("distributed.design", "ViolationSweep"),
-    }
+    assert asked <= {("distributed.design", "ViolationSweep")}  # workers get the sweeps of their rows
 
 
 def test_only_the_view_of_a_model_reads_its_fitted_attributes():

@@ -68,7 +68,7 @@ _MODULES = {
     for module, names in {
         "rankwise": RANKERS,
         "rankwise.automatic.candidate_table": ["Entry", "CandidateTable"],
-        "rankwise.automatic.scaling": ["RankScaler"],
+        "rankwise.automatic.scaling": ["QueryProducts", "RankScaler"],
         "rankwise.automatic.trees": ["BoostedTrees"],
         "rankwise.design.terms": ["Curve", "Surface", "Terms"],
         "rankwise.kernels": ["Kernel"],

@@ -1,6 +1,7 @@
 """The automatic choice: one set of folds, held-out values, paired errors, budget, preferences, files."""
 
 import io
+import re
 import time
 import types
 from dataclasses import replace
@@ -20,17 +21,13 @@ import rankwise
 from rankwise import AdditiveRanker, AdditiveRankerCV, AutoRanker, RankRLS, RankRLSCV
 from rankwise.automatic import search as searching
 from rankwise.automatic.candidates import Candidate
-from rankwise.automatic.problems import Figure, listed_pairs, paired_difference
 from rankwise.data import validation
 from rankwise.data.queries import encode_queries
-from rankwise.data.validation import check_pairs
-from rankwise.design import as_design
 from rankwise.displays import CandidatesDisplay
 from rankwise.exceptions import InvalidInputError, MissingQueriesError
-from rankwise.fitting.problem import Problem
 from rankwise.metrics import get_metric, pairwise_error, per_query
 from rankwise.model_selection import QueryKFold, make_ranking_scorer
-from rankwise.pairs.listed import PreferencePairs
+from rankwise.pairs.figures import Figure, paired_difference
 
 
 @parametrize_with_checks([AutoRanker(methods=["rls"], cv=3, estimate=False)])
@@ -189,7 +186,7 @@ def test_held_out_scores_of_a_kernel_are_those_of_its_fits(n_columns):
     y = X[:, 0] + rng.normal(size=120)
     fixed = {"basis": 120, "gamma": [0.5 / n_columns]}  # of all rows the features are exact
     model = AutoRanker(methods=["kernel"], fixed=fixed, estimate=False).fit(X, y, qid)
-    problem = model.search_.problem.by_rank
+    problem = model.search_.problem.with_ranks
     for trial in model.search_.trials:
         _, Z, _ = problem.columns.get(trial.candidate.scaling)
         again = problem.held_out(trial.estimator, trial.ranker, Z, None)
@@ -345,11 +342,35 @@ def test_effort_enlarges_the_budget_and_no_budget_leaves_linear_models(graded, m
     assert {one.method for one in asked.candidates_} == {"curves"}
 
 
+def test_time_that_is_left_goes_into_a_more_thorough_search(curved, monkeypatch):
+    """Where estimates were too high for the full search, the clock shows room for it after a cheaper one."""
+    X, y = curved
+    used = []
+    own = searching.Search._room
+    monkeypatch.setattr(searching.Search, "_room", lambda self: own(self) if used else 0.004)
+    search_additive = searching.Search._search_additive
+    monkeypatch.setattr(
+        searching.Search,
+        "_search_additive",
+        lambda self, *given: used.append(given[1]) or search_additive(self, *given),
+    )
+    model = AutoRanker(time_limit=1000.0).fit(X, y)
+    assert len(used) == 2
+    assert used[0]["interactions"] == 0
+    assert "interactions" not in used[1]
+    assert [one.form for one in model.candidates_].count("curves") == 1
+    assert model.skipped_ == []
+
+
 def test_a_time_limit_leaves_out_candidates_and_ends_the_additive_search(curved):
     X, y = curved
     none = AutoRanker(time_limit=0.0).fit(X, y)
     assert len(none.candidates_) == 1
     assert any("time limit of 0 s" in reason for reason in none.skipped_)
+    ample = AutoRanker(methods=["curves", "surfaces"], time_limit=60.0).fit(X, y)
+    asked = AutoRanker(methods=["curves", "surfaces"], estimate=False).fit(X, y)
+    assert ample.candidates_.as_dicts(times=False) == asked.candidates_.as_dicts(times=False)
+    assert ample.skipped_ == []
     model = AdditiveRankerCV()
     model.watch = searching.Watch(time.monotonic() - 1.0)
     model.fit(X, y)
@@ -416,10 +437,7 @@ def test_preferences(curved):
     assert model.cv_ == f"5 folds of pairs, all {len(pairs):,} pairs"
     # By hand: the scores of the models that did not see a pair.
     entry, Z = entry_of(model, "rls"), standardised(X)
-    listed = PreferencePairs.listed(check_pairs(pairs, len(X)), len(X), "include", "magnitude")
-    data = Problem(as_design(X), listed)
-    problem = listed_pairs(data, get_metric("pairwise_error"), "auto", 0, None, np.asarray)
-    wrong = np.zeros(len(pairs))
+    problem, wrong = model.search_.problem, np.zeros(len(pairs))
     for train, test in problem.cv:
         scores = RankRLS(entry.alpha).fit_pairs(Z, pairs[train]).predict(Z)
         wrong[test] = scores[pairs[test, 0]] < scores[pairs[test, 1]]
@@ -530,7 +548,17 @@ def test_progress_names_the_candidate_and_the_best_value(graded, monkeypatch):
     model = AutoRanker("ndcg@10", methods=["rls", "svm-squared"]).fit(X, y, qid=qid)
     assert lines[0] == "linear, squared loss"
     first = model.search_.trials[0].figure.value
-    assert lines[1] == f"linear, squared hinge; best ndcg@10 {first:.4f}"
+    assert lines[1] == f"best {first:.4f}, linear, squared hinge"
+
+
+def test_progress_is_printed_where_it_is_asked_for(graded, capsys):
+    X, y, qid = graded
+    AutoRanker("ndcg@10", methods=["rls", "svm-squared"]).fit(X, y, qid=qid)
+    assert capsys.readouterr().err == ""
+    AutoRanker("ndcg@10", methods=["rls", "svm-squared"], time_limit=60, verbose=True).fit(X, y, qid=qid)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[0] == "choosing: linear, squared loss (0 of about 60 s)"
+    assert re.fullmatch(r"choosing: best 0\.\d{4}, linear, squared hinge \(0 of about 60 s\)", lines[1])
 
 
 def test_the_table_fits_80_columns_and_marks_the_choice(graded):
@@ -571,6 +599,11 @@ def test_mistakes(graded):
         ({"methods": ["forest"]}, "methods='forest'"),
         ({"cv": 100}, "100"),
         ({"methods": ["kernel"], "target": "solr"}, "No candidate can run in 'solr'"),
+        ({"fixed": {"basis": "all"}}, "basis"),
+        ({"fixed": {"gamma": []}}, "gamma"),
+        ({"methods": ["kernel"], "fixed": {"gamma": object()}}, "gamma"),
+        ({"rivals": [RankRLS]}, "not an estimator"),
+        ({"rivals": ["LGBMRanker"]}, "not an estimator"),
     ):
         with pytest.raises(InvalidInputError, match=message):
             AutoRanker(**options).fit(X, y, qid=qid)
@@ -589,3 +622,23 @@ def test_the_end_of_alphas_that_were_given_is_warned_of():
     model = AutoRanker("pairwise_error", methods=["rls"], alphas=np.geomspace(1e-3, 10, 9))
     with pytest.warns(UserWarning, match="The best alpha is the largest of the grid"):
         model.fit(X, y, qid=qid)
+
+
+def test_ties_of_pairs_score_what_the_metric_says():
+    X = np.array([[0.0], [1.0], [0.0], [1.0], [0.0], [1.0]])
+    pairs = np.array(
+        [[1, 0], [3, 2], [5, 4], [5, 0], [1, 2], [2, 0], [4, 2], [0, 4]]
+    )  # three have equal rows
+    for ties in (0.0, 0.5, 1.0):
+        scoring = get_metric("pairwise_error", ties=ties)
+        model = AutoRanker(scoring, methods=["rls"], cv=KFold(2), estimate=False).fit_pairs(X, pairs)
+        assert model.best_score_ == pytest.approx(3 / 8 * ties)
+
+
+def test_names_of_exact_folds_are_refused_with_a_hint(graded):
+    X, y, qid = graded
+    for cv in ("leave-query-out", "leave-pair-out"):
+        with pytest.raises(InvalidInputError, match="Hint: use cv=5"):
+            AutoRanker(cv=cv).fit(X, y, qid=qid)
+        with pytest.raises(InvalidInputError, match="Hint: use cv=5"):
+            AutoRanker(cv=cv).fit_pairs(X, [[0, 1], [2, 3], [4, 5]])

@@ -11,11 +11,11 @@ from sklearn.preprocessing import FunctionTransformer
 
 import rankwise
 from rankwise import AutoRanker, AverageRanker, KernelRankRLS, RankRLS, RankSVM
-from rankwise.automatic.average import spread_inside
 from rankwise.exceptions import InvalidInputError
 from rankwise.formula.reading import formula_of
 from rankwise.metrics import get_metric
 from rankwise.model_selection import predict_scores
+from rankwise.pairs.figures import spread_inside
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +96,7 @@ def test_its_figure_is_that_of_the_mean_of_held_out_scores(chosen):
     weights = chosen.best_estimator_.weights_
     mean = sum(weight * part.held_out for weight, part in zip(weights, parts, strict=True))
     assert best.held_out / len(parts) == pytest.approx(mean)
-    value = get_metric("ndcg@10")(problem.y, mean, problem.queries.codes)
+    value = get_metric("ndcg@10")(problem.pairs.y, mean, problem.columns.qid)
     assert chosen.best_score_ == pytest.approx(value)
 
 

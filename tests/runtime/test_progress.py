@@ -60,6 +60,26 @@ def test_long_lines_are_cut(monkeypatch):
     assert shown[-1] == ""
 
 
+def test_the_last_words_are_the_clock_and_about_what_it_may_show(monkeypatch):
+    terminal = make_terminal(monkeypatch)
+    with ProgressLine("choosing", 60.0) as outer:
+        outer.update("best 0.1234, curves and surfaces of a long name")
+        with ProgressLine("fitting") as inner:
+            inner.update("iteration 3")
+    shown = on_screen(terminal.getvalue())
+    assert shown[2] == "choosing: best 0.1234, curv..., fitting: iteration 3 (0 of about 60 s)"
+
+
+def test_notebooks_show_progress(monkeypatch):
+    stream = Terminal(is_terminal=False)
+    monkeypatch.setattr(type(stream), "__module__", "ipykernel.iostream")
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setattr(progress, "_PATIENCE", 0.0)
+    with ProgressLine("selecting") as line:
+        line.update("iteration 3")
+    assert "selecting: iteration 3" in stream.getvalue()
+
+
 def test_what_is_printed_meanwhile_has_a_line_of_its_own(monkeypatch):
     terminal = make_terminal(monkeypatch)
     with ProgressLine("choosing") as line:

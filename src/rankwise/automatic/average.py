@@ -10,17 +10,16 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from rankwise.arrays import ArrayLike, Floats, Ints, Labels, MatrixLike
+from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike
 from rankwise.data.validation import check_qid, check_weights
 from rankwise.estimators.base import RankingMixin, require_finite
 from rankwise.estimators.parameters import refuse_unknown
 from rankwise.exceptions import InvalidInputError
 from rankwise.model_selection import fit_ranker, predict_scores
+from rankwise.pairs.figures import spread_inside
 from rankwise.persistence import features_taken
 
-__all__ = ["AverageRanker", "mean_of", "spread_inside"]
-
-_ROUNDING = 16 * np.finfo(np.float64).eps  # share of the largest score
+__all__ = ["AverageRanker", "mean_of"]
 
 
 class AverageRanker(RankingMixin, BaseEstimator):  # type: ignore[misc]
@@ -135,19 +134,3 @@ def _keep(mean: AverageRanker, fitted: Sequence[BaseEstimator], spreads: Sequenc
         del mean.feature_names_in_
     if hasattr(fitted[0], "feature_names_in_"):
         mean.feature_names_in_ = fitted[0].feature_names_in_
-
-
-def spread_inside(scores: Floats, codes: Ints, weight: Floats | None = None) -> float:
-    """Return the standard deviation of scores inside queries; 0 where only rounding tells them apart."""
-    weight = np.ones(scores.size) if weight is None else weight
-    total = np.bincount(codes, weight)
-    # From one of each query: scores that are all the same then have a mean that is none of rounding.
-    first = np.zeros(total.size)
-    first[codes[::-1]] = scores[::-1]
-    own = scores - first[codes]
-    largest = float(np.abs(own).max(initial=0.0))
-    if largest <= _ROUNDING * float(np.abs(scores).max(initial=0.0)):
-        return 0.0
-    own = own / largest  # whose squares neither overflow nor vanish
-    mean = np.bincount(codes, weight * own) / np.where(total > 0, total, 1.0)
-    return largest * float(np.sqrt(np.average((own - mean[codes]) ** 2, weights=weight)))

@@ -11,8 +11,8 @@ from typing import Any, overload
 import numpy as np
 
 from rankwise.automatic.candidates import exportable_to
-from rankwise.automatic.problems import Figure, paired_difference
 from rankwise.automatic.search import YARDSTICK, Search, Trial
+from rankwise.pairs.figures import Figure, paired_difference
 
 __all__ = ["UNCLEAR", "CandidateTable", "Entry", "candidate_table"]
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from rankwise.automatic.scaling import CODES
+from rankwise.automatic.scaling import CODES, PRODUCTS
 from rankwise.automatic.trees import BoostedTrees
 from rankwise.estimators.additive import AUTO_COUNTS, AdditiveRanker, AdditiveRankerCV, affordable_knots
 from rankwise.estimators.base import Ranker
@@ -138,7 +138,8 @@ class Method:
         Makes the estimator that chooses its regularisation: ``selector(size, parameters)``.
     fixed : callable
         Makes the estimator of one fit from a fitted selector.
-    takes : frozenset of {"labels", "pairs"}
+    takes : frozenset of {"rows", "pairs"}
+        What it learns from: labels of rows, or listed pairs.
     """
 
     description: str
@@ -146,7 +147,7 @@ class Method:
     form: str
     selector: MakeSelector
     fixed: Callable[[Any], Ranker]
-    takes: frozenset[str] = frozenset({"labels", "pairs"})
+    takes: frozenset[str] = frozenset({"rows", "pairs"})
 
 
 @dataclass(frozen=True)
@@ -158,7 +159,7 @@ class Candidate:
     method : str
         A key of `METHODS`, or `AVERAGE`.
     scaling : str
-        "none", "codes", "standard", "rank" or "query-standard".
+        "none", "codes", "standard", "rank", "products" or "query-standard".
     options : tuple of (str, value)
         Parameters of the method's estimators, such as ``(("kernel", "rbf"),)``.
     parts : tuple of Candidate
@@ -176,9 +177,10 @@ class Candidate:
         return AVERAGE if self.parts else METHODS[self.method].form
 
     @property
-    def complexity(self) -> int:
+    def complexity(self) -> float:
         """A number that is smaller for simpler models; means are the least simple ones."""
-        return len(METHODS) if self.parts else METHODS[self.method].complexity
+        more = 0.5 * (self.scaling == PRODUCTS)
+        return len(METHODS) if self.parts else METHODS[self.method].complexity + more
 
     @property
     def needs_queries(self) -> bool:
@@ -196,6 +198,7 @@ class Candidate:
             names = [part.form for part in self.parts]
             return f"mean of {', '.join(names[:-1])} and {names[-1]}"
         scaled = "scaled in queries" if self.needs_queries else ""
+        scaled = "products" if self.scaling == PRODUCTS else scaled
         words = [METHODS[self.method].description, *map(_words, self.options), scaled]
         return ", ".join(filter(None, words))
 
@@ -222,7 +225,9 @@ def exportable_to(candidate: Candidate) -> tuple[str, ...]:
 def _runs(candidate: Candidate, target: Target) -> bool:
     if candidate.form == "trees":
         return False
-    if candidate.form == "kernel" and not target.kernels:
+    if (candidate.form == "kernel" and not target.kernels) or (
+        candidate.scaling == PRODUCTS and target.is_engine
+    ):
         return False
     if not candidate.needs_queries:
         return True
@@ -304,7 +309,7 @@ METHODS: Mapping[str, Method] = {
     "curves": Method("curves", 1, "curves", _additive, _fixed_additive),
     "surfaces": Method("curves and surfaces", 2, "surfaces", _additive, _fixed_additive),
     "kernel": Method("kernel", 3, "kernel", _kernel, clone),  # gamma and alpha are chosen by the search
-    "trees": Method("boosted trees", 4, "trees", _trees, _fixed_trees, frozenset({"labels"})),
+    "trees": Method("boosted trees", 4, "trees", _trees, _fixed_trees, frozenset({"rows"})),
 }
 # Of the best of each form: what takes no fit of its own is no method.
 AVERAGE = "average"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Any, ClassVar, Never
 
 import numpy as np
@@ -22,6 +22,7 @@ from rankwise.additive.shapes import FittedCurve, FittedSurface
 from rankwise.arrays import (
     ArrayLike,
     Floats,
+    Importance,
     Labels,
     Matrix,
     MatrixLike,
@@ -31,21 +32,25 @@ from rankwise.arrays import (
 from rankwise.automatic.calibration import CalibratedRanker
 from rankwise.automatic.candidate_table import CandidateTable, candidate_table
 from rankwise.automatic.candidates import AVERAGE, FIXED, METHODS
-from rankwise.automatic.problems import (
-    Figure,
-    LabelledRows,
-    ListedPairs,
-    labelled_rows,
-    listed_pairs,
-    resolve_metric,
-    splits_of,
-)
-from rankwise.automatic.scaling import CodedTable
+from rankwise.automatic.problems import SplitProblem
+from rankwise.automatic.scaling import CodedTable, QueryProducts, ScaledColumns
 from rankwise.automatic.search import PREFERENCES, Search, Trial
 from rankwise.data.columns import is_table_like, needs_encoding
 from rankwise.data.containers import pays_as_array
 from rankwise.data.preferences import read_duels
-from rankwise.data.validation import check_alphas, check_choice, check_names, read_seed
+from rankwise.data.summary import is_graded
+from rankwise.data.validation import (
+    check_alphas,
+    check_choice,
+    check_count,
+    check_names,
+    check_numbers,
+    check_pairs,
+    check_qid,
+    pairs_of_eval_set,
+    read_seed,
+    rows_of_eval_set,
+)
 from rankwise.design import Design
 from rankwise.estimators.additive import AdditiveMixin
 from rankwise.estimators.base import is_on_cluster
@@ -63,10 +68,12 @@ from rankwise.exporters.targets import TARGETS, check_exportable
 from rankwise.exporters.targets import exportable_to as formula_exportable_to
 from rankwise.fitting.problem import Problem
 from rankwise.formula.reading import formula_of_encoder
-from rankwise.metrics import Metric
+from rankwise.metrics import Metric, get_metric
 from rankwise.model_selection import predict_scores
-from rankwise.pairs.labelled import units_of_rows
+from rankwise.pairs.figures import Figure
+from rankwise.pairs.labelled import LabelPairs
 from rankwise.pairs.labels import Cost, QueryWeight, Ties
+from rankwise.pairs.listed import PreferencePairs
 from rankwise.preprocessing.table_encoder import TableEncoder
 
 __all__ = ["AutoRanker", "check_encoder"]
@@ -127,6 +134,8 @@ class AutoRanker(CalibratedRanker):
         `rankwise.preprocessing.TableEncoder` where X has columns that are not numbers, or values that are missing.
         Curves, surfaces and trees take categories and missing values as they are (``codes=True``), and columns that
         are constant inside queries for surfaces, unless the encoder has words, lists or crosses.
+    verbose : bool, default=False
+        Print a line for each candidate also where there is neither a terminal nor a notebook to show progress.
     random_state : int, RandomState, Generator or None, default=0
         Seed of folds and reduced sets.
     n_threads : int, default=None
@@ -135,7 +144,7 @@ class AutoRanker(CalibratedRanker):
     Attributes
     ----------
     best_estimator_ : estimator or Pipeline
-        The chosen ranker of rankwise, perhaps behind a scaler.
+        The chosen ranker of rankwise, perhaps behind a scaler, or behind products of columns of queries with others.
     encoder_ : TableEncoder or None
         Turns the columns of X into those that `best_estimator_` takes, where that is needed.
     candidates_ : CandidateTable
@@ -199,6 +208,7 @@ class AutoRanker(CalibratedRanker):
     rivals: Sequence[BaseEstimator] = parameter(list, tuple, default=())
     calibration: str = one_of(("isotonic",), default="sigmoid")
     encoder: TableEncoder | str | None = "auto"
+    verbose: bool = False
 
     best_estimator_: BaseEstimator = field(init=False)
     encoder_: TableEncoder | None = field(init=False)
@@ -220,18 +230,36 @@ class AutoRanker(CalibratedRanker):
     # --- rows on their way in ---
 
     def _labelled(
-        self, X: MatrixLike, y: Labels, qid: ArrayLike | None, *rest: Any, **options: Any
+        self,
+        X: MatrixLike,
+        y: Labels,
+        qid: ArrayLike | None,
+        sample_weight: ArrayLike | None,
+        query_importance: Importance | None,
+        **options: Any,
     ) -> Problem:
         self._require_labels(y)
-        data = super()._labelled(self._encode(X, qid), y, qid, *rest, **options)
+        if query_importance is not None:
+            raise InvalidInputError(
+                "AutoRanker compares candidates by queries of equal weight, and takes no query_importance.",
+                "leave it out, or use RankRLSCV, which takes it.",
+            )
+        data = super()._labelled(self._encode(X, qid), y, qid, sample_weight, None, **options)
         _name_given_columns(self)
+        by_grades = qid is not None and is_graded(check_numbers("y", y, data.pairs.n_rows))
+        self.metric_ = self._resolved("ndcg@10" if by_grades else "pairwise_error")
         return data
 
     def _listed(self, X: MatrixLike, pairs: ArrayLike | MatrixLike | None, *rest: Any) -> Problem:
         rows, edges = read_duels(X, pairs)
         data = super()._listed(self._encode(rows, None), edges, *rest)
         _name_given_columns(self)
-        return data
+        self.metric_ = self._resolved("pairwise_error")
+        return Problem(data.design, data.pairs.of_equal_rows(data.row_codes))
+
+    def _resolved(self, default: str) -> Metric:
+        is_auto = isinstance(self.scoring, str) and self.scoring == "auto"
+        return get_metric(default if is_auto else self.scoring)
 
     def _encode(self, X: MatrixLike, qid: ArrayLike | None) -> MatrixLike:
         """Turn a table into numbers, where that is asked for or needed."""
@@ -252,7 +280,7 @@ class AutoRanker(CalibratedRanker):
     def _design(self, X: Matrix) -> Design:
         if isinstance(X, LinearOperator):
             raise InvalidInputError(
-                "A LinearOperator has no columns to scale, nor rows to leave out.",
+                "AutoRanker scales columns and holds out rows, which a LinearOperator does not allow.",
                 "pass a matrix, or use RankRLSCV, which takes operators.",
             )
         self.is_dense_ = pays_as_array(X)
@@ -266,35 +294,47 @@ class AutoRanker(CalibratedRanker):
     # --- the choice ---
 
     def _labelled_eval_set(self, problem: Problem, eval_set: object) -> Any:
-        return eval_set
+        rows, given, qid = rows_of_eval_set(eval_set, with_qid=self.fitted_with_qid_)
+        X = self._encoded_eval_set(rows)
+        labels = check_numbers("y of eval_set", given, X.shape[0]).reshape(-1)
+        settings = (self.ties, self.cost, self.query_weight)
+        queries = check_qid(qid, X.shape[0])
+        return X, LabelPairs(labels, queries, None, None, *settings, may_be_empty=True)
 
     def _listed_eval_set(self, problem: Problem, eval_set: object) -> Any:
-        return eval_set
+        given, listed, weight = pairs_of_eval_set(eval_set)
+        rows, edges = read_duels(given, listed)
+        X = self._encoded_eval_set(rows)
+        checked = check_pairs(edges, X.shape[0], weight=weight)
+        return X, PreferencePairs.listed(checked, X.shape[0], self.ties, self.cost)
+
+    def _encoded_eval_set(self, rows: MatrixLike) -> Matrix:
+        if self.coded is not None:
+            self.coded.scored = self.coded.encoder.transform(rows)
+        return self._encoded(rows)
 
     def _learn(self, data: Problem, eval_set: Any) -> None:
         """Assign rows or pairs to folds once, try every candidate on them, and keep the best."""
         self._forget("expected_score_", "expected_interval_", "calibration_", "log_loss_")
-        metric = resolve_metric(self.scoring, data, with_qid=self.fitted_with_qid_)
-        coded = self.__dict__.pop("coded", None)
-        how = (metric, self.cv, read_seed(self.random_state), eval_set, self._encoded, coded)
-        if not data.pairs.has_blocks:
-            listed = listed_pairs(data, *how)
-            chosen = self._choose(listed)
-            self._expect(listed)
-            if listed.scored is None:
-                self._calibrate(chosen.held_out, listed.tested_weight, listed.fold)
-            return
-        problem = labelled_rows(data, *how, with_qid=self.fitted_with_qid_)
-        self._choose(problem)
-        is_small = problem.n_rows <= _SMALL or (
-            1 < len(problem.queries) <= _FEW_QUERIES and problem.n_rows <= _FEW_ROWS
-        )
+        coded, pairs, seed = self.__dict__.pop("coded", None), data.pairs, read_seed(self.random_state)
+        X, ids = data.design.stored(), pairs.queries.codes if len(pairs.queries) > 1 else None
+        if eval_set is None:
+            columns = ScaledColumns(X, ids, pairs.row_weight, coded=coded)
+            problem = SplitProblem.in_folds(columns, pairs, self.metric_, seed, self.cv)
+        else:
+            rows, scored = eval_set
+            held = rows, None if ids is None else scored.queries.codes
+            columns = ScaledColumns(X, ids, pairs.row_weight, held, coded)
+            problem = SplitProblem(columns, pairs, self.metric_, seed, scored=scored)
+        chosen, n_queries = self._choose(problem), len(pairs.queries)
+        is_small = pairs.n_rows <= _SMALL or (1 < n_queries <= _FEW_QUERIES and pairs.n_rows <= _FEW_ROWS)
         in_order = isinstance(self.cv, str) and self.cv == "time"  # folds at random would look ahead
-        may_nest = problem.cv is not None and self.time_limit is None and not in_order
-        is_nested = is_small and may_nest and data.design.has_rows
-        self._expect(problem, is_nested=is_nested)
+        may_nest = eval_set is None and self.time_limit is None and not in_order and pairs.has_blocks
+        self._expect(problem, is_nested=is_small and may_nest and data.design.has_rows)
+        if eval_set is None and not pairs.has_blocks:
+            self._calibrate(chosen.held_out, problem.evaluation.weight, problem.fold)
 
-    def _expect(self, problem: Any, *, is_nested: bool = False) -> None:
+    def _expect(self, problem: SplitProblem, *, is_nested: bool) -> None:
         """Keep the expected score and its interval, if they are wanted."""
         if not self.estimate:
             return
@@ -310,7 +350,7 @@ class AutoRanker(CalibratedRanker):
             [figure.value - half, figure.value + half], *problem.metric.bounds
         ).tolist()
 
-    def _choose(self, problem: LabelledRows | ListedPairs) -> Trial:
+    def _choose(self, problem: SplitProblem) -> Trial:
         check_encoder(self.encoder_, self.target)
         search = Search(
             problem,
@@ -325,10 +365,11 @@ class AutoRanker(CalibratedRanker):
             self.estimate,
             read_seed(self.random_state),
             self.n_threads,
+            self.verbose,
         )
         chosen = search.run()
         self.search_, self.skipped_ = search, search.skipped
-        self.metric_, self.cv_ = problem.metric, problem.describe()
+        self.cv_ = problem.describe()
         self.best_estimator_ = chosen.model
         self.best_score_ = chosen.figure.value
         targets = TARGETS if self.encoder_ is None else _exportable_after(self.encoder_)
@@ -341,23 +382,26 @@ class AutoRanker(CalibratedRanker):
             _name_columns(self.best_estimator_, coded.encoder.feature_names_in_, coded.encoder)
         return chosen
 
-    def _nested(self, problem: LabelledRows) -> tuple[Figure, Splits]:
+    def _nested(self, problem: SplitProblem) -> tuple[Figure, Splits]:
         """Choose and fit without each outer fold, and return the figure of the scores of that fold."""
-        X, y, ids = problem.columns.X, problem.y, problem.qid
-        units = units_of_rows(y, problem.queries, problem.weight)
+        X, ids, pairs = problem.columns.X, problem.columns.qid, problem.pairs
+        units = pairs.units()
+        assert units is not None
         n_outer = min(units.n_units, _OUTER_FOLDS)
-        fold = units.folds(n_outer, read_seed(self.random_state) + 1)
-        inner = clone(self).set_params(estimate=False, rivals=(), scoring=problem.metric, encoder=None)
+        fold = units.folds(n_outer, problem.seed + 1).astype(np.int64)
+        inner = clone(self).set_params(
+            estimate=False, rivals=(), scoring=problem.metric, encoder=None, verbose=False
+        )
         if not isinstance(inner.cv, (str, int)):
             inner.set_params(cv="auto")  # splits of all rows do not fit some of them
-        scores, coded = np.zeros(y.size), problem.columns.coded
-        for number in range(n_outer):
-            test, train = np.flatnonzero(fold == number), np.flatnonzero(fold != number)
-            weight = None if problem.weight is None else problem.weight[train]
+        scores, coded = np.zeros(pairs.n_rows), problem.columns.coded
+        splits = [(np.flatnonzero(fold != one), np.flatnonzero(fold == one)) for one in range(n_outer)]
+        for train, test in splits:
+            rows, given = pairs.training(X, train)
             if coded is not None:
                 inner.coded = CodedTable(coded.encoder, coded.codes[train])
             try:
-                inner.fit(X[train], y[train], None if ids is None else ids[train], sample_weight=weight)
+                inner.fit(rows, **given)
             except (NoPairsError, UndefinedMetricError):  # too few rows to choose by: constant scores
                 continue
             tested = None if ids is None else ids[test]
@@ -365,7 +409,8 @@ class AutoRanker(CalibratedRanker):
                 scores[test] = inner._scores_of_encoded(coded.codes[test], tested)  # noqa: SLF001
             else:
                 scores[test] = inner.predict(X[test], tested)
-        return replace(problem, fold=fold.astype(np.int64)).figure(scores), splits_of(fold)
+        evaluation = pairs.evaluation(problem.metric, fold, n_outer, problem.seed)
+        return evaluation.figure(scores), splits
 
     def predict(self, X: MatrixLike, qid: ArrayLike | None = None, **unknown: Never) -> Floats:
         """Return a score for each row of X: higher is better.
@@ -412,7 +457,7 @@ class AutoRanker(CalibratedRanker):
         if isinstance(scaler, StandardScaler):
             return np.asarray(ranker.coef_ / scaler.scale_)
         if scaler is not None:
-            raise AttributeError("Columns scaled inside queries have no weights in their own units.")
+            raise AttributeError("Products, and columns scaled inside queries, have no weights in own units.")
         return np.asarray(ranker.coef_)
 
     @property
@@ -429,12 +474,16 @@ class AutoRanker(CalibratedRanker):
     def feature_importances_(self) -> Floats:
         """How far scores vary with every column that `best_estimator_` takes; of linear models and curves only.
 
-        The size of the weight of a standardised column, or the sum of the importances of its curve and surfaces.
+        The sizes of the weights of a standardised column and its products, or the importances of its curve and
+        surfaces, added up.
         """
-        _, ranker = self._scaler_and_ranker()
+        scaler, ranker = self._scaler_and_ranker()
+        found = np.zeros((ranker if scaler is None else scaler).n_features_in_)
         if not hasattr(ranker, "curves_"):
-            return np.asarray(np.abs(ranker.coef_))
-        found = np.zeros(ranker.n_features_in_)
+            parts = scaler.made_of() if isinstance(scaler, QueryProducts) else range(found.size)
+            for columns, weight in zip(parts, np.abs(ranker.coef_), strict=True):
+                found[np.array(columns)] += weight
+            return found
         for curve in ranker.curves_:
             found[curve.column] += curve.importance
         for surface in ranker.surfaces_:
@@ -472,8 +521,20 @@ class AutoRanker(CalibratedRanker):
         super()._check_parameters()
         for one in _listed(self.methods) or ():
             check_choice("methods", one, (*METHODS, AVERAGE))
-        for name in self.fixed or {}:
+        fixed = self.fixed or {}
+        for name in fixed:
             check_choice("a name in fixed", name, FIXED)
+        check_count("fixed={'basis': ...}", fixed.get("basis"))
+        if isinstance(fixed.get("gamma"), (list, tuple)) and not fixed["gamma"]:
+            raise InvalidInputError(
+                "fixed has an empty list of gamma.", "list numbers above 0, or leave it out."
+            )
+        for rival in self.rivals:
+            if isinstance(rival, type) or not (hasattr(rival, "fit") and hasattr(rival, "get_params")):
+                raise InvalidInputError(
+                    f"rivals holds {rival!r:.80}, which is not an estimator.",
+                    "pass estimators that are not fitted, such as LGBMRanker().",
+                )
 
     def __getstate__(self) -> dict[str, object]:
         state: dict[str, object] = super().__getstate__()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -12,20 +13,23 @@ from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from rankwise.arrays import AnyArray, Floats, Ints, Matrix, is_sparse
-from rankwise.formula.steps import Pieces, curve
+from rankwise.arrays import AnyArray, Bools, Floats, Ints, Matrix, is_sparse
+from rankwise.formula.formula import Column, Product
+from rankwise.formula.steps import Affine, curve
+from rankwise.pairs.labels import mid_ranks
 from rankwise.preprocessing import QueryScaler, TableEncoder
+from rankwise.runtime.memory import MemoryBudget
 
 __all__ = [
     "CODES",
+    "PRODUCTS",
     "CodedTable",
+    "QueryProducts",
     "RankScaler",
     "ScaledColumns",
     "Scaler",
     "bytes_of",
     "chain",
-    "mid_ranks",
-    "ranked",
     "scalers_of",
 ]
 
@@ -35,6 +39,8 @@ _KEPT_BYTES = 1 << 27
 _SINGLE_BYTES = 1 << 28
 # The name of the columns of a table as they are, for curves and trees.
 CODES = "codes"
+# The name of columns with the products of those of queries and the others.
+PRODUCTS = "products"
 # Values of a column that a scaling by ranks keeps.
 _RANK_KNOTS = 256
 # Places from 0 to 1 vary by 1/√12; so scaled, a column without ties varies by 1, as a standardised one does.
@@ -71,31 +77,61 @@ class RankScaler(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):  # type
             out[:, at] = np.interp(rows[:, at], knots, places)
         return out
 
-    def formula_steps(self, at: int) -> tuple[Pieces]:
-        """Return the steps of a column, for exports and explanations."""
-        return (curve(self.knots_[at].tolist(), self.places_[at].tolist()),)
+    def formula_columns(self, columns: Sequence[Column]) -> list[Column]:
+        """Return the columns that it makes, for exports and explanations."""
+        shapes = zip(columns, self.knots_, self.places_, strict=True)
+        return [column.then(curve(knots.tolist(), places.tolist())) for column, knots, places in shapes]
 
 
-def mid_ranks(values: Floats, weight: Floats | None) -> tuple[Floats, Floats]:
-    """Return the different values in increasing order, and the middle of the rank of each, from 0 to 1.
+class QueryProducts(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """Standardised columns, and the products of those that are constant inside queries with the others.
 
-    A row of weight 2 counts as two rows, and a row of weight 0 does not count.
+    By itself a column of the query orders nothing, and is left out.
     """
-    if weight is not None:
-        values, weight = values[weight > 0], weight[weight > 0]
-    found, at = np.unique(values, return_inverse=True)
-    amount = np.bincount(at.reshape(-1), weight).astype(np.float64)
-    places = (np.cumsum(amount) - amount / 2) / amount.sum()
-    return found, places
+
+    def fit(self, X: Matrix, qid: Ints | None = None, sample_weight: Floats | None = None) -> QueryProducts:
+        """Find means, spreads and the columns that are constant inside queries."""
+        rows = validate_data(self, X, dtype=(np.float64, np.float32))
+        scaler = StandardScaler().fit(rows, sample_weight=sample_weight)
+        self.mean_, self.scale_ = scaler.mean_, scaler.scale_
+        self.of_query_ = of_queries(rows, qid)
+        return self
+
+    def transform(self, X: Matrix) -> AnyArray:
+        """Return the columns of rows, and then all products of the first column of queries, of the second, ..."""
+        check_is_fitted(self)
+        rows = validate_data(self, X, dtype=(np.float64, np.float32), reset=False)
+        rows = (rows - self.mean_.astype(rows.dtype)) / self.scale_.astype(rows.dtype)
+        others = rows[:, ~self.of_query_]
+        n_bytes = others.nbytes * (1 + int(self.of_query_.sum()))
+        MemoryBudget().demand(n_bytes, len(rows), "Products of columns")
+        return np.hstack([others, *(others * column[:, None] for column in rows.T[self.of_query_])])
+
+    def made_of(self) -> list[tuple[int, ...]]:
+        """Return the columns that each new column is made of."""
+        own, others = np.flatnonzero(self.of_query_).tolist(), np.flatnonzero(~self.of_query_).tolist()
+        return [(other,) for other in others] + [(other, one) for one in own for other in others]
+
+    def formula_columns(self, columns: Sequence[Column]) -> list[Column]:
+        """Return the columns that it makes, for exports and explanations."""
+        units = zip(columns, self.mean_.tolist(), self.scale_.tolist(), strict=True)
+        scaled = [column.then(Affine(mean, 1.0 / scale)) for column, mean, scale in units]
+        return [
+            scaled[parts[0]] if len(parts) == 1 else Column(Product(scaled[parts[0]], scaled[parts[1]]))
+            for parts in self.made_of()
+        ]
 
 
-def ranked(y: Floats, weight: Floats | None) -> Floats:
-    """Replace labels by their ranks among all labels, from 0 to 1: the same order, without long tails."""
-    values, places = mid_ranks(y, weight)
-    return np.interp(y, values, places)
+def of_queries(X: Matrix, qid: Ints | None) -> Bools:
+    """Tell which columns vary, but not inside queries."""
+    if qid is None or is_sparse(X):
+        return np.zeros(X.shape[1], dtype=np.bool_)
+    first = np.unique(qid, return_index=True)[1][qid]
+    own = [np.array_equal(column, column[first]) and np.ptp(column) > 0 for column in np.asarray(X).T]
+    return np.array(own, dtype=np.bool_)
 
 
-Scaler: TypeAlias = QueryScaler | RankScaler | StandardScaler
+Scaler: TypeAlias = QueryProducts | QueryScaler | RankScaler | StandardScaler
 
 
 def scalers_of(scaling: str, X: Matrix) -> list[Scaler]:
@@ -104,6 +140,8 @@ def scalers_of(scaling: str, X: Matrix) -> list[Scaler]:
         return []
     if scaling == "standard":
         return [StandardScaler(with_mean=not is_sparse(X))]
+    if scaling == PRODUCTS:
+        return [QueryProducts()]
     return [RankScaler()] if scaling == "rank" else [QueryScaler(scaling.removeprefix("query-"))]
 
 
@@ -165,6 +203,11 @@ class ScaledColumns:
         self.X, self.qid, self.weight, self.scored, self.coded = X, qid, weight, scored, coded
         self._made: dict[str, Scaled] = {}
 
+    @cached_property
+    def of_queries(self) -> Bools:
+        """Which columns vary, but not inside queries."""
+        return of_queries(self.X, self.qid)
+
     def get(self, scaling: str) -> Scaled:
         """Return the fitted scalers, the scaled rows, and those of the evaluation set."""
         if scaling == CODES and self.coded is not None:
@@ -181,8 +224,8 @@ class ScaledColumns:
                 X = scaler.fit(X, qid=self.qid).transform(X, qid=self.qid)
                 held = None if held is None else scaler.transform(held, qid=held_qid)
             else:
-                weighs = isinstance(scaler, (RankScaler, StandardScaler)) and self.weight is not None
-                X = scaler.fit(X, **({"sample_weight": self.weight} if weighs else {})).transform(X)
+                ids = self.qid if isinstance(scaler, QueryProducts) else None
+                X = scaler.fit(X, ids, self.weight).transform(X)
                 held = None if held is None else scaler.transform(held)
         if sum(bytes_of(made[1]) for made in self._made.values()) + bytes_of(X) > _KEPT_BYTES:
             self._made.clear()

@@ -28,14 +28,15 @@ from rankwise.automatic.candidates import (
     exportable_to,
     gammas_of,
 )
-from rankwise.automatic.problems import Figure, LabelledRows, ListedPairs, paired_difference
-from rankwise.automatic.scaling import CODES, Scaler, chain
+from rankwise.automatic.problems import SplitProblem
+from rankwise.automatic.scaling import CODES, PRODUCTS, Scaler, chain
 from rankwise.automatic.trees import BoostedTrees
 from rankwise.data.mapped import MappedMatrix
 from rankwise.estimators.additive import MOST_COLUMNS, AdditiveRankerCV, Watch
 from rankwise.exceptions import InvalidInputError, MemoryLimitError
 from rankwise.kernels import FeatureMap, Kernel, choose_basis, resolve_gamma
 from rankwise.model_selection import fit_ranker, predict_scores
+from rankwise.pairs.figures import Figure, paired_difference
 from rankwise.runtime.memory import MemoryBudget
 from rankwise.runtime.progress import ProgressLine
 
@@ -45,6 +46,10 @@ PREFERENCES = ("readable", "accuracy")
 _BUDGET = 15.0  # processor seconds
 _TIMES_RLS = 30  # the budget is at least as many times the cost of RankRLSCV
 _USED = 0.9  # share of a time limit that estimates may fill
+_LITTLE = 0.1  # share of a time limit that all estimates are taken to have been right for
+_SEARCHED = (
+    0.5  # share of the time that is left for the additive search; its final fit takes .3 to .7 times as long
+)
 _NEAR = 0.5  # standard errors of the difference within which a simpler model is chosen
 _CLOSE = 4.0  # standard errors within which a candidate may be part of a mean
 _DRAWS = 200  # of units, that repeat the choice
@@ -113,7 +118,7 @@ class Search:
 
     Attributes
     ----------
-    problem : LabelledRows or ListedPairs
+    problem : SplitProblem
     methods : sequence of str or None
         Exactly these are tried, whatever they cost.
     prefer : str
@@ -131,6 +136,8 @@ class Search:
         Scored, and never chosen.
     has_yardstick : bool
         Whether boosted trees are scored, too.
+    verbose : bool
+        Whether progress is printed where there is no terminal.
     trials : list of Trial
     skipped : list of str
         Candidates that were not tried, with reasons.
@@ -138,7 +145,7 @@ class Search:
         Rivals.
     """
 
-    problem: LabelledRows | ListedPairs
+    problem: SplitProblem
     methods: Sequence[str] | None
     prefer: str
     alphas: tuple[float, ...] | None
@@ -150,6 +157,7 @@ class Search:
     has_yardstick: bool
     random_state: int
     n_threads: int | None
+    verbose: bool = False
     trials: list[Trial] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
     compared: list[tuple[str, Figure, float]] = field(default_factory=list)
@@ -170,7 +178,13 @@ class Search:
 
     def run(self) -> Trial:
         """Try candidates; return the chosen one, fitted to all rows."""
-        with ProgressLine("choosing") as self._progress:
+        if self.rivals and (self.problem.cv is None or not self.problem.pairs.has_blocks):
+            raise InvalidInputError(
+                "rivals are compared on folds of labelled rows.",
+                "leave rivals out, or fit without an eval_set.",
+            )
+        most = self.budget if self.methods is None and self.time_limit is None else self.time_limit
+        with ProgressLine("choosing", most, verbose=self.verbose) as self._progress:
             self._try_linear()
             self._try_additive()
             self._try_trees()
@@ -255,26 +269,28 @@ class Search:
     # --- candidates ---
 
     def _is_wanted(self, method: str, *, default: bool = True) -> bool:
-        kind = "pairs" if isinstance(self.problem, ListedPairs) else "labels"
-        if method != AVERAGE and kind not in METHODS[method].takes:
+        if method != AVERAGE and self.problem.pairs.entries not in METHODS[method].takes:
             return False
         return default if self.methods is None else method in self.methods
 
     def _try_linear(self) -> None:
-        """Try linear models, and the best of them on columns scaled inside queries."""
+        """Try linear models; the best of them also on columns scaled inside queries, and with products."""
         problem, plain = self.problem, "none" if self._is_sparse or self._is_mapped else "standard"
         # Magnitudes say by how much a pair is won, which the logistic loss would ignore.
-        has_sizes = isinstance(problem, ListedPairs) and problem.pairs.magnitude is not None
-        defaults = {"rls": True, "svm-squared": True, "svm": False, "logistic": not has_sizes}
+        is_even = not problem.pairs.has_magnitudes
+        defaults = {"rls": True, "svm-squared": True, "svm": False, "logistic": is_even}
         for method, default in defaults.items():
             if self._is_wanted(method, default=default):
                 cost = self.size.rls() if method == "rls" else self.size.margins()
                 self._try(Candidate(method, plain), cost)
-        has_queries = isinstance(problem, LabelledRows) and problem.qid is not None
-        if has_queries and plain == "standard" and self.trials and self.methods is None:
-            method = self.best(self.trials).candidate.method
-            cost = self.size.rls() if method == "rls" else self.size.margins()
-            self._try(Candidate(method, "query-standard"), cost)
+        if problem.columns.qid is None or plain == "none" or not self.trials or self.methods is not None:
+            return
+        method, n_own = self.best(self.trials).candidate.method, int(problem.columns.of_queries.sum())
+        n_columns = (self.size.n_columns - n_own) * (1 + n_own)
+        more = replace(self.size, n_columns=n_columns, n_entries=self.size.n_rows * n_columns)
+        for scaling, size in {"query-standard": self.size, PRODUCTS: more}.items():
+            if scaling != PRODUCTS or n_own:
+                self._try(Candidate(method, scaling), size.rls() if method == "rls" else size.margins())
 
     def _try_additive(self) -> None:
         """Try curves, and curves and surfaces, as thoroughly as the budget allows."""
@@ -299,29 +315,31 @@ class Search:
         levels = list(ADDITIVE if "surfaces" in wanted else [{"interactions": 0}, ADDITIVE[-1]])
         for scaling in scalings:
             size = self._table_size if scaling == CODES else self.size
-            settings = self._affordable_level(levels, size)
-            if settings is not None:
-                method = wanted[-1] if settings.get("interactions", 1) != 0 else "curves"
-                self._try(Candidate(method, scaling), size.additive(settings), settings)
+            costs = [size.additive(level) for level in levels]
+            least = len(costs)
+            while least and (level := self._affordable(costs[:least])) is not None:
+                least = level
+                method = wanted[-1] if levels[level].get("interactions", 1) != 0 else "curves"
+                self._try(Candidate(method, scaling), costs[level], levels[level])
+                if self.time_limit is None:
+                    break
+            if least:
+                words = "the full search for curves and surfaces" if least < len(costs) else "curves"
+                inside = " inside queries" if "query" in scaling else ""
+                self._skip(words + inside, costs[0 if least < len(costs) else -1])
 
-    def _affordable_level(self, levels: Sequence[dict[str, Any]], size: Size) -> dict[str, Any] | None:
-        """Return the most thorough settings that fit in the budget; of methods that were asked for the least."""
-        costs = [size.additive(level) for level in levels]
-        room = self._room()
-        found = next((number for number, cost in enumerate(costs) if cost <= room), None)
-        if found != 0:
-            words = "the full search for curves and surfaces" if found is not None else "curves"
-            self._skip(words, costs[0 if found is not None else -1])
-        if found is None and (self.methods is None or self.time_limit is not None) and self.trials:
-            return None
-        return levels[-1 if found is None else found]
+    def _affordable(self, costs: Sequence[float]) -> int | None:
+        """Return the first that fits in the budget; the last of what was asked for, or where nothing was tried."""
+        room, is_asked = self._room(), self.methods is not None and self.time_limit is None
+        none = len(costs) - 1 if is_asked or not self.trials else None
+        return next((number for number, cost in enumerate(costs) if cost <= room), none)
 
     def _try_kernels(self) -> None:
         """Try both kernels on few basis rows, and the better one on the largest reduced set that fits in the budget."""
         if not self._is_wanted("kernel", default=self.prefer == "accuracy"):
             return
-        basis = self.fixed.get("basis")
-        *larger, least = _BASES if basis is None else (int(str(basis)),)
+        basis: Any = self.fixed.get("basis")
+        *larger, least = _BASES if basis is None else (basis,)
         for kernel, scaling in KERNELS.items():
             if not self._is_sparse or kernel == "rbf":
                 self._try_kernel(kernel, "none" if self._is_sparse else scaling, least)
@@ -352,13 +370,15 @@ class Search:
         if not self.has_yardstick or self.methods is not None or self.time_limit is not None or has_trees:
             return
         cost = (1 + size.n_folds) * size.trees(100, 31)
-        if not isinstance(problem, LabelledRows) or self._is_sparse or cost > share:
-            reason = (
-                "more than a quarter of the budget" if isinstance(problem, LabelledRows) else "listed pairs"
-            )
-            self.skipped.append(f"boosted trees as a yardstick: {'sparse X' if self._is_sparse else reason}")
+        is_taken, reason = problem.pairs.entries in METHODS["trees"].takes, ""
+        if self._is_sparse:
+            reason = "sparse X"
+        elif not is_taken or cost > share:
+            reason = "more than a quarter of the budget" if is_taken else "listed pairs"
+        if reason:
+            self.skipped.append(f"boosted trees as a yardstick: {reason}")
             return
-        self._progress.update("boosted trees, as a yardstick")
+        self._show("boosted trees, as a yardstick")
         start, estimator = time.monotonic(), BoostedTrees(random_state=seed, n_threads=threads)
         _, X, scored = problem.columns.get(self._of_table)
         model = problem.fit(clone(estimator), X) if scored is not None else estimator
@@ -395,23 +415,19 @@ class Search:
 
     def _try_rivals(self) -> None:
         """Fit estimators of other packages without each fold, and score them."""
-        problem = self.problem
-        if not self.rivals:
-            return
-        if not isinstance(problem, LabelledRows) or problem.cv is None:
-            raise InvalidInputError(
-                "rivals are compared on folds of labelled rows.",
-                "leave rivals out, or fit without an eval_set.",
-            )
-        X, y, ids, weight = problem.columns.X, problem.y, problem.qid, problem.weight
+        problem, pairs, X, ids = (
+            self.problem,
+            self.problem.pairs,
+            self.problem.columns.X,
+            self.problem.columns.qid,
+        )
         for rival in self.rivals:
-            start, scores = time.monotonic(), np.zeros(y.size)
-            for train, test in problem.cv:
-                own = None if weight is None else weight[train]
-                fitted = fit_ranker(
-                    clone(rival), X[train], y[train], None if ids is None else ids[train], own
-                )
-                scores[test] = predict_scores(fitted, X[test], None if ids is None else ids[test])
+            start, scores = time.monotonic(), np.zeros(pairs.n_rows)
+            for train, test in problem.cv or ():
+                rows, given = pairs.training(X, train)
+                seen, tested = (None if ids is None else ids[own] for own in (train, test))
+                fitted = fit_ranker(clone(rival), rows, **(given | {"qid": seen}))
+                scores[test] = predict_scores(fitted, X[test], tested)
             name = type(rival).__name__
             self.compared.append((name, problem.figure(scores), time.monotonic() - start))
 
@@ -433,7 +449,7 @@ class Search:
         if self.trials and not is_asked and cost > room:
             self._skip(candidate.describe(), cost)
             return
-        self._show(candidate)
+        self._show(candidate.describe())
         start = time.monotonic()
         parameters = {**dict(candidate.options), **(settings or {})}
         run = {"trees": self._grow_trees, "kernel": self._choose_kernel, "linear": self._choose_alpha}
@@ -451,10 +467,12 @@ class Search:
         scalers = self.problem.columns.get(candidate.scaling)[0]
         for own, estimator, held_out, ranker in found:
             figure = self.problem.figure(held_out)
-            self.trials.append(
-                Trial(own, figure, held_out, seconds, scalers, estimator, ranker, list(warned))
-            )
+            trial = Trial(own, figure, held_out, seconds, scalers, estimator, ranker, list(warned))
             seconds = 0.0  # the others are a by-product
+            same = [*(one for one in self.trials if one.candidate == own), trial]  # of less thorough searches
+            kept = self.best(same)
+            kept.seconds = sum(one.seconds for one in same)
+            self.trials = [*(one for one in self.trials if one.candidate != own), kept]
 
     def _choose_alpha(self, candidate: Candidate, parameters: dict[str, Any]) -> list[Found]:
         """Choose the regularisation of a linear model."""
@@ -499,7 +517,7 @@ class Search:
 
         On the features ``Z`` the model is linear: a fold takes one matrix ``Z'LZ`` and a factor for each alpha.
         """
-        problem = self.problem.by_rank
+        problem = self.problem.with_ranks
         _, X, scored = problem.columns.get(candidate.scaling)
         estimator, weight = self._selector("kernel", parameters), problem.columns.weight
         name, basis = str(estimator.kernel), self.size.n_rows if estimator.basis is None else estimator.basis
@@ -509,8 +527,8 @@ class Search:
         given = parameters.get("gamma", self.fixed.get("gamma"))
         gammas: Any = gammas_of(name, self.size.n_columns) if given is None else given
         tried = []
-        for gamma in np.atleast_1d(gammas):
-            width = resolve_gamma(gamma.item(), X, weight)
+        for gamma in np.atleast_1d(gammas).tolist():
+            width = resolve_gamma(gamma, X, weight)
             features = FeatureMap.of_basis(Kernel(name, {"gamma": width}), X[rows])
             Z, Z_scored = features.transform(X), None if scored is None else features.transform(scored)
             # The features are few, however many columns X has; kernels have no iterations to choose.
@@ -527,7 +545,6 @@ class Search:
     def _grow_trees(self, candidate: Candidate, parameters: dict[str, Any]) -> list[Found]:
         """Choose the size and the number of trees on one fold, and grow them without each fold."""
         problem = self.problem
-        assert isinstance(problem, LabelledRows)
         _, X, scored = problem.columns.get(candidate.scaling)
         tried = []
         for n_leaves in _LEAVES:
@@ -564,9 +581,9 @@ class Search:
             parts = [tried[part] for part in trial.candidate.parts]
             spreads = [self.problem.spread(part.held_out) for part in parts]
             return replace(trial, ranker=mean_of([self._fitted(part).model for part in parts], spreads))
-        self._progress.update(f"fitting {trial.candidate.describe()} to all rows")
+        self._show(f"fitting {trial.candidate.describe()} to all rows")
         _, X, _ = self.problem.columns.get(trial.candidate.scaling)
-        problem = self.problem.by_rank if trial.candidate.form == "kernel" else self.problem
+        problem = self.problem.with_ranks if trial.candidate.form == "kernel" else self.problem
         trial.ranker = problem.fit(clone(trial.estimator), X)
         return trial
 
@@ -577,15 +594,16 @@ class Search:
         if self.time_limit is None:
             return self.budget - self._estimated
         left = _USED * self.time_limit - (time.monotonic() - self._start)
-        # Estimates are corrected by the time that candidates took so far.
-        return left * (self._estimated / self._taken if self._taken > 0 else 1.0)
+        # Estimates are corrected by the time that candidates took so far; small ones tell little.
+        little = _LITTLE * self.time_limit
+        return left * (self._estimated + little) / max(self._taken + little, 1e-9)
 
     def _deadline(self) -> float | None:
         """Return when a search has to end to leave time for the fit to all rows."""
         if self.time_limit is None:
             return None
         now = time.monotonic()
-        return now + 0.7 * (_USED * self.time_limit - (now - self._start))
+        return now + _SEARCHED * (_USED * self.time_limit - (now - self._start))
 
     def _skip(self, words: str, cost: float) -> None:
         room = max(self._room(), 0.0)
@@ -594,14 +612,13 @@ class Search:
         else:
             larger = int(np.ceil(self.effort * (self._estimated + cost) / self.budget))
             reason = (
-                f"about {cost:.0f} s, and {room:.0f} s of the budget are left; effort={larger} includes it"
+                f"about {cost:.1f} s, and {room:.1f} s of the budget are left; effort={larger} includes it"
             )
         self.skipped.append(f"{words}: {reason}")
 
-    def _show(self, candidate: Candidate) -> None:
-        name = self.problem.metric.name
-        best = f"; best {name} {self.best(self.trials).figure.value:.4f}" if self.trials else ""
-        self._progress.update(f"{candidate.describe()}{best}")
+    def _show(self, words: str) -> None:
+        best = f"best {self.best(self.trials).figure.value:.4f}, " if self.trials else ""
+        self._progress.update(best + words)
 
 
 def _drawn(figure: Figure, count: Ints) -> Figure:

@@ -15,11 +15,11 @@ from sklearn.utils.validation import check_is_fitted
 from threadpoolctl import threadpool_limits
 
 from rankwise.arrays import ArrayLike, Floats, Ints, Labels, MatrixLike
-from rankwise.automatic.scaling import ranked
 from rankwise.data.queries import Queries
 from rankwise.data.validation import check_numbers, check_qid, check_weights
 from rankwise.estimators.base import RankingMixin
 from rankwise.estimators.parameters import refuse_unknown
+from rankwise.pairs.labels import ranked
 
 __all__ = ["BoostedTrees"]
 

@@ -197,8 +197,8 @@ def columns_after(step: BaseEstimator | str | None, columns: Sequence[Column]) -
         return list(columns)
     if isinstance(step, str) and step == "drop":
         return []
-    if hasattr(step, "formula_steps"):  # a transformer that knows its own formula
-        return [column.then(*step.formula_steps(at)) for at, column in enumerate(columns)]
+    if hasattr(step, "formula_columns"):  # a transformer that knows its own formula
+        return list(step.formula_columns(columns))
     reader = _READERS.get(type(step))
     if reader is None or getattr(step, "func", None) is not None:
         raise InvalidInputError(

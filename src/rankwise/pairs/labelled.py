@@ -15,6 +15,7 @@ from rankwise.exceptions import MissingQueriesError, NoPairsError
 from rankwise.metrics import Metric
 from rankwise.pairs.blocks import Folds, laplacian
 from rankwise.pairs.factor import Factor, factor_of
+from rankwise.pairs.figures import RowEvaluation
 from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.known_columns import codes_of_groups
 from rankwise.pairs.labels import (
@@ -27,12 +28,17 @@ from rankwise.pairs.labels import (
     label_graph,
     laplacian_depends_on_labels,
     pair_scale,
+    ranked,
 )
 from rankwise.pairs.pairs import ComparedRows, FoldGraphs, Pairs
 from rankwise.pairs.plan import Plan, Scorer, Units
 from rankwise.pairs.violations import ViolationSweep
 
 __all__ = ["LabelPairs", "row_scorer", "units_of_rows"]
+
+# Rows of one ranking that make a block, whose difference is one observation for standard errors.
+_BLOCK_ROWS = 30
+_BLOCKS = 100  # at most, in each fold
 
 
 class LabelPairs(Pairs):
@@ -55,6 +61,7 @@ class LabelPairs(Pairs):
     """
 
     entries: ClassVar[str] = "rows"
+    fit_method: ClassVar[str] = "fit"
     has_blocks: ClassVar[bool] = True
     has_magnitudes = False
 
@@ -81,7 +88,8 @@ class LabelPairs(Pairs):
         if importance is not None:
             own = importance[queries.codes]
             self.entry_weight = own if row_weight is None else own * row_weight
-        self.n_rows, self.several_outputs = y.shape[0], y.ndim == 2
+        self.n_rows = self.n_entries = y.shape[0]
+        self.several_outputs = y.ndim == 2
         self.columns: list[Floats] = list(np.ascontiguousarray(y.T)) if self.several_outputs else [y]
         self.n_outputs = len(self.columns)
         self._levels: list[Levels] = [find_levels(c, queries, row_weight) for c in self.columns]
@@ -208,6 +216,43 @@ class LabelPairs(Pairs):
         weight = trains * (1.0 if self.row_weight is None else self.row_weight[:, None])
         share = weight / weight.sum(axis=0)
         return share, self.columns[output] @ share
+
+    # --- public calls ---
+
+    def training(
+        self, X: Matrix, entries: Rows | None = None, *, copies: bool = True
+    ) -> tuple[Matrix, dict[str, Any]]:
+        y, queries, weight = self.y, self.queries, self.row_weight
+        if entries is not None and copies:
+            X, y, queries = X[entries], y[entries], queries.subset(entries)
+            weight = None if weight is None else weight[entries]
+        elif entries is not None:
+            weight = np.zeros(self.n_rows)
+            weight[entries] = 1.0 if self.row_weight is None else self.row_weight[entries]
+        return X, {"y": y, "qid": queries if len(self.queries) > 1 else None, "sample_weight": weight}
+
+    def validation(self, X: Matrix, entries: Rows | None = None) -> tuple[Any, ...]:
+        if entries is None:
+            return X, self.y, self.queries
+        return X[entries], self.y[entries], self.queries.subset(entries)
+
+    def tested(self, X: Matrix, entries: Rows) -> Matrix:
+        rows: Matrix = X[entries]
+        return rows
+
+    def values(self, scores: Floats, entries: Rows | None = None) -> Floats:
+        return scores
+
+    def evaluation(self, metric: Metric, fold: Ints | None, n_folds: int, seed: int) -> RowEvaluation:
+        units, none = units_of_rows(self.y, self.queries, self.entry_weight), np.zeros(self.n_rows, np.int64)
+        n_blocks = int(np.clip(units.n_units // (n_folds * _BLOCK_ROWS), 1, _BLOCKS))
+        block = none if len(self.queries) > 1 else np.maximum(units.folds(n_blocks, seed + 2), 0)
+        fold = none if fold is None else fold
+        return RowEvaluation(metric, self.y, self.queries, self.row_weight, fold, block.astype(np.int64))
+
+    def with_ranks(self) -> LabelPairs:
+        y, settings = ranked(self.y, self.row_weight), (*self._settings, self.n_threads)
+        return LabelPairs(y, self.queries, self.row_weight, self.importance, *settings)
 
     # --- exact hold-out ---
 

@@ -35,7 +35,9 @@ __all__ = [
     "find_levels",
     "label_graph",
     "laplacian_depends_on_labels",
+    "mid_ranks",
     "pair_scale",
+    "ranked",
 ]
 
 Ties = Literal["include", "exclude"]
@@ -267,3 +269,22 @@ def _relative_degree(blocks: QueryBlocks, levels: Levels, n_threads: int) -> Flo
 
 def _weighted(values: Floats, row_weight: Floats | None) -> Floats:
     return values if row_weight is None else values * row_weight
+
+
+def mid_ranks(values: Floats, weight: Floats | None) -> tuple[Floats, Floats]:
+    """Return the different values in increasing order, and the middle of the rank of each, from 0 to 1.
+
+    A row of weight 2 counts as two rows, and a row of weight 0 does not count.
+    """
+    if weight is not None:
+        values, weight = values[weight > 0], weight[weight > 0]
+    found, at = np.unique(values, return_inverse=True)
+    amount = np.bincount(at.reshape(-1), weight).astype(np.float64)
+    places = (np.cumsum(amount) - amount / 2) / amount.sum()
+    return found, places
+
+
+def ranked(y: Floats, weight: Floats | None) -> Floats:
+    """Replace labels by their ranks among all labels, from 0 to 1: the same order, without long tails."""
+    values, places = mid_ranks(y, weight)
+    return np.interp(y, values, places)

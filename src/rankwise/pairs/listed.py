@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -17,6 +17,7 @@ from rankwise.exceptions import InvalidInputError, NoPairsError
 from rankwise.metrics import Metric
 from rankwise.metrics.pairwise import LOG_LOSS, contradicted
 from rankwise.pairs.factor import Factor, factor_of
+from rankwise.pairs.figures import PairEvaluation
 from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.known_columns import differing_pairs
 from rankwise.pairs.labels import Cost, Ties
@@ -29,13 +30,18 @@ __all__ = ["PreferencePairs", "pair_scorer"]
 
 @dataclass(frozen=True)
 class PreferencePairs(Pairs):
-    """A list of preferences; `groups` of pairs are not divided between folds."""
+    """A list of preferences; `groups` of pairs are not divided between folds.
+
+    Comparisons of the same two rows are not, either, and rows that share one of `row_codes` count as the same.
+    """
 
     preferences: Preferences
     whole: PreferenceGraph
     groups: Queries | None = None
+    row_codes: Ints | None = None
 
     entries: ClassVar[str] = "pairs"
+    fit_method: ClassVar[str] = "fit_pairs"
     has_blocks: ClassVar[bool] = False
     several_outputs = False
     n_outputs = 1
@@ -64,6 +70,11 @@ class PreferencePairs(Pairs):
     def n_rows(self) -> int:  # type: ignore[override]
         """The number of rows that the pairs refer to."""
         return self.whole.n_rows
+
+    @property
+    def n_entries(self) -> int:  # type: ignore[override]
+        """The number of pairs."""
+        return len(self.preferences)
 
     @cached_property
     def queries(self) -> Queries:  # type: ignore[override]
@@ -114,6 +125,8 @@ class PreferencePairs(Pairs):
         if self.groups is None and (several or by_query):
             return self._units(self._components, "connected components")
         winner, loser, n_rows = self.whole.winner, self.whole.loser, np.int64(self.n_rows)
+        if self.row_codes is not None:
+            winner, loser = self.row_codes[winner], self.row_codes[loser]
         return self._units(np.minimum(winner, loser) * n_rows + np.maximum(winner, loser), "pairs")
 
     def _units(self, key: Ints, name: str) -> Units:
@@ -131,22 +144,57 @@ class PreferencePairs(Pairs):
         self, splitter: object, *, asks_for_groups: bool
     ) -> tuple[AnyArray, Floats | None, AnyArray | None]:
         groups = None if self.groups is None else np.asarray(self.groups)
-        return np.column_stack([self.whole.winner, self.whole.loser]), None, groups
+        return self._edges, None, groups
+
+    @property
+    def _edges(self) -> Ints:
+        return np.column_stack([self.whole.winner, self.whole.loser])
+
+    @property
+    def _scoring_weight(self) -> Floats:
+        """The caller's weight, and nothing where a pair has no winner."""
+        given = self.preferences.weight
+        return np.where(self.whole.is_ordered, 1.0 if given is None else given, 0.0)
 
     def scorer(self, metric: Metric, output: int, entries: Ints, fold: Ints | None = None) -> Scorer:
-        # The caller's weight, and nothing where a pair has no winner.
-        weight = (
-            np.ones(self.whole.winner.size) if self.preferences.weight is None else self.preferences.weight
-        )
-        own = np.where(self.whole.is_ordered, weight, 0.0)[entries]
         compared = self.whole.winner[entries], self.whole.loser[entries]
-        return pair_scorer(metric, own, compared, fold=fold)
+        return pair_scorer(metric, self._scoring_weight[entries], compared, fold=fold)
 
     def one_pair(self, output: int) -> Ints:
         return np.flatnonzero(self.whole.is_ordered)[:1]
 
     def in_lockstep(self, plan: Plan, output: int) -> PreferenceFolds:
         return PreferenceFolds(self, plan, output)
+
+    # --- public calls ---
+
+    def training(
+        self, X: Matrix, entries: Rows | None = None, *, copies: bool = True
+    ) -> tuple[Matrix, dict[str, Any]]:
+        own, listed = slice(None) if entries is None else entries, self.preferences
+        beside = {"magnitude": listed.magnitude, "weight": listed.weight}
+        return X, {
+            "pairs": self._edges[own],
+            **{name: None if values is None else values[own] for name, values in beside.items()},
+        }
+
+    def validation(self, X: Matrix, entries: Rows | None = None) -> tuple[Any, ...]:
+        own, weight = slice(None) if entries is None else entries, self._scoring_weight
+        return X, self._edges[own], weight[own]
+
+    def tested(self, X: Matrix, entries: Rows) -> Matrix:
+        return X
+
+    def values(self, scores: Floats, entries: Rows | None = None) -> Floats:
+        own = slice(None) if entries is None else entries
+        return np.asarray(scores[self.whole.winner[own]] - scores[self.whole.loser[own]])
+
+    def evaluation(self, metric: Metric, fold: Ints | None, n_folds: int, seed: int) -> PairEvaluation:
+        weight = self._scoring_weight
+        return PairEvaluation(metric, weight if fold is None else weight * (fold >= 0), self.units().codes)
+
+    def of_equal_rows(self, codes: Ints) -> PreferencePairs:
+        return replace(self, row_codes=codes)
 
     # --- exact hold-out ---
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from rankwise.exceptions import NoPairsError, UndefinedMetricError
 from rankwise.metrics import Metric
 from rankwise.pairs.blocks import Folds, QueryBlocks
 from rankwise.pairs.factor import Factor
+from rankwise.pairs.figures import Evaluation
 from rankwise.pairs.graph import MarginPairs, PairGraph
 from rankwise.pairs.plan import Plan, Scorer, Units
 
@@ -139,6 +140,8 @@ class Pairs(Protocol):
     ----------
     entries : str
         The kind of held-out entries: "rows" or "pairs".
+    fit_method : {"fit", "fit_pairs"}
+        The method of rankers that takes such pairs.
     has_magnitudes : bool
         Whether listed pairs ask for other margins than 1.
     has_blocks : bool
@@ -155,6 +158,7 @@ class Pairs(Protocol):
     """
 
     entries: ClassVar[str]
+    fit_method: ClassVar[str]
     has_blocks: ClassVar[bool]
     has_magnitudes: bool
 
@@ -162,6 +166,7 @@ class Pairs(Protocol):
     row_weight: Floats | None
     entry_weight: Floats | None
     n_rows: int
+    n_entries: int
     n_outputs: int
     several_outputs: bool
     attributes: dict[str, object]
@@ -218,6 +223,36 @@ class Pairs(Protocol):
         where entries are differences, which need no such shift.
         """
         return None
+
+    # --- public calls ---
+
+    def training(
+        self, X: Matrix, entries: Rows | None = None, *, copies: bool = True
+    ) -> tuple[Matrix, dict[str, Any]]:
+        """Return the rows and the further arguments of a ranker's `fit_method` that train on some entries, or on all.
+
+        Without `copies` no rows are copied, and those that are held out weigh nothing.
+        """
+
+    def validation(self, X: Matrix, entries: Rows | None = None) -> tuple[Any, ...]:
+        """Return some entries, or all, as rankers take an `eval_set`."""
+
+    def tested(self, X: Matrix, entries: Rows) -> Matrix:
+        """Return the rows that `values` needs the scores of."""
+
+    def values(self, scores: Floats, entries: Rows | None = None) -> Floats:
+        """Return the values of entries: scores of rows, or winner minus loser."""
+
+    def evaluation(self, metric: Metric, fold: Ints | None, n_folds: int, seed: int) -> Evaluation:
+        """Prepare a metric for the values of all entries; where they are in folds, of those that have one (not -1)."""
+
+    def with_ranks(self) -> Pairs:
+        """Return the same with ranks for labels, which have no long tails; listed pairs have no labels."""
+        return self
+
+    def of_equal_rows(self, codes: Ints) -> Pairs:
+        """Return the same with units of listed pairs that take rows with the same code for one row."""
+        return self
 
     # --- exact hold-out ---
 

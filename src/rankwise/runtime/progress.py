@@ -1,4 +1,4 @@
-"""One line of progress on a terminal, for work that takes longer than a moment; silent everywhere else."""
+"""One line of progress on a terminal or in a notebook, for work that takes longer than a moment."""
 
 from __future__ import annotations
 
@@ -42,10 +42,18 @@ class ProgressLine:
 
     Work inside other work is shown behind it: ``choosing: [####......] 3 of 6, RankRLS, fitting: iteration 12 (9 s)``.
 
+    Parameters
+    ----------
+    title : str
+    total : float, optional
+        About how many seconds the work may take, for the outermost line.
+    verbose : bool
+        Whether to print every update on a line of its own where there is neither a terminal nor a notebook.
+
     Attributes
     ----------
     is_shown : bool
-        Whether there is a terminal; without one, nothing needs to be put into words.
+        Whether there is one; without it, nothing needs to be put into words.
 
     Examples
     --------
@@ -53,11 +61,12 @@ class ProgressLine:
     ...     progress.update("iteration 3")
     """
 
-    def __init__(self, title: str) -> None:
-        self.title = title
+    def __init__(self, title: str, total: float | None = None, *, verbose: bool = False) -> None:
+        self.title, self.total, self.verbose = title, total, verbose
         self.text = ""
         self.start = time.monotonic()
-        self.is_shown = bool(getattr(sys.stderr, "isatty", lambda: False)())
+        is_notebook = type(sys.stderr).__module__.startswith("ipykernel")
+        self.is_shown = is_notebook or bool(getattr(sys.stderr, "isatty", lambda: False)())
 
     def update(self, text: str, share: float | None = None) -> None:
         """Show the current state of the work, if the last update is long enough ago.
@@ -72,11 +81,14 @@ class ProgressLine:
         self.text = bar + text
         lines = _SCREEN.lines if self in _SCREEN.lines else [*_SCREEN.lines, self]
         now = time.monotonic()
-        seconds = now - lines[0].start
+        seconds, total = now - lines[0].start, lines[0].total
+        most = "" if total is None else f" of about {total:.0f}"
+        if self.verbose and not self.is_shown:
+            sys.stderr.write(f"{self.title}: {self.text} ({seconds:.0f}{most} s)\n")
         if not self.is_shown or seconds < _PATIENCE or now - _SCREEN.last < _REFRESH:
             return
         _SCREEN.last = now
-        _put([f"{line.title}: {line.text}" for line in lines if line.text], f" ({seconds:.0f} s)")
+        _put([f"{line.title}: {line.text}" for line in lines if line.text], f" ({seconds:.0f}{most} s)")
 
     def __enter__(self) -> Self:
         _SCREEN.lines.append(self)
