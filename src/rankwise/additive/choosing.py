@@ -282,7 +282,7 @@ class Search:
             if worse >= PATIENCE:
                 break
             kept, self._knots, first = self._knots, Knots(n_knots, self._knots.surface), len(self.tried)
-            finer = self._walk(best.step, count, stride=ladder.stride, needed=_SAME_ALPHA)
+            finer = self._walk(self._simplest(best).step, count, stride=ladder.stride, needed=_SAME_ALPHA)
             if finer.error < best.error - _FINER_CURVES * _room(best.error):
                 self._forget(kept)
                 best, worse = finer, 0
@@ -291,6 +291,10 @@ class Search:
             self._forget(self._knots)
             self._knots = kept
             worse += 1
+        return self._simplest(best)
+
+    def _simplest(self, best: Candidate) -> Candidate:
+        """Return the candidate of the largest alpha that is hardly worse than the best."""
         nearly = best.error + _SAME_ALPHA * _room(best.error)
         alike = [one for one in self.tried if one.is_alike(best) and one.error <= nearly]
         return max(alike, key=lambda one: one.alpha)
@@ -392,7 +396,7 @@ class Search:
         assert best is not None
         for direction in (1, -1):
             start, worse, at = best, 0, step
-            share = needed if direction > 0 else 0.0
+            reached, share = best.error, needed if direction > 0 else 0.0
             while worse < (patience if direction > 0 else 1):
                 at += direction * stride
                 found = self._try(at, count)
@@ -401,8 +405,9 @@ class Search:
                 if self.wanted.ladder.is_beyond(at) and not is_worth(found.error, best.error):
                     self._give_up(-1)
                     break
-                is_better = found.error < best.error - share * _room(best.error)
-                best, worse = (found, 0) if is_better else (best, worse + 1)
+                best = found if found.error < best.error else best
+                is_better = found.error < reached - share * _room(reached)
+                reached, worse = (found.error, 0) if is_better else (reached, worse + 1)
             if best is not start:
                 break
         return best
