@@ -6,7 +6,7 @@ Search stages, in order; each starts from the best candidate so far:
    kept: surfaces will explain part of the effects that a small alpha would fit.
 2. Surfaces on coarse grids, in growing numbers. Every split ranks the pairs of columns by its own training rows, so
    that held-out rows do not influence the choice.
-3. Surfaces on the finest grid, with alphas half a decade apart.
+3. Surfaces on the finest grid, with alphas half a decade apart, unless the first two say that it will not help.
 4. The penalty adapted to the model (`rankwise.additive.coordinates.adapted_scale`), in rounds. If the fine grid is not
    noticeably better by then, stages 3 and 4 are repeated on the coarse grid.
 5. Few curves, by penalties adapted to whole terms.
@@ -276,13 +276,13 @@ class Search:
     def _choose_curves(self, count: int) -> Candidate:
         """Choose knots and alpha of curves, with the surfaces that every model has."""
         ladder = self.wanted.ladder
-        best = self._walk(ladder.first, count, stride=ladder.stride, is_first=True)
+        best = self._walk(ladder.first, count, stride=ladder.stride, patience=PATIENCE, needed=_SAME_ALPHA)
         worse = 0
         for n_knots in self.wanted.n_knots[1:]:
             if worse >= PATIENCE:
                 break
             kept, self._knots, first = self._knots, Knots(n_knots, self._knots.surface), len(self.tried)
-            finer = self._walk(best.step, count, stride=ladder.stride)
+            finer = self._walk(self._simplest(best).step, count, stride=ladder.stride, needed=_SAME_ALPHA)
             if finer.error < best.error - _FINER_CURVES * _room(best.error):
                 self._forget(kept)
                 best, worse = finer, 0
@@ -291,6 +291,10 @@ class Search:
             self._forget(self._knots)
             self._knots = kept
             worse += 1
+        return self._simplest(best)
+
+    def _simplest(self, best: Candidate) -> Candidate:
+        """Return the candidate of the largest alpha that is hardly worse than the best."""
         nearly = best.error + _SAME_ALPHA * _room(best.error)
         alike = [one for one in self.tried if one.is_alike(best) and one.error <= nearly]
         return max(alike, key=lambda one: one.alpha)
@@ -318,13 +322,26 @@ class Search:
         kept, first = self._knots, len(self.tried)
         for n_knots in self.wanted.surface_knots[1:]:
             self._knots = Knots(kept.curve, n_knots)
-            fine = self._adapt(self._walk(coarse.step, coarse.n_pairs, stride=1))
-            if fine.error < coarse.error - _FINER_SURFACES * _room(coarse.error):
-                return
+            if self._is_promising(coarse):
+                fine = self._adapt(self._walk(coarse.step, coarse.n_pairs, stride=1))
+                if fine.error < coarse.error - _FINER_SURFACES * _room(coarse.error):
+                    return
             self._forget(self._knots)
         self._give_up(first)
         self._knots = kept
         self._adapt(self._walk(coarse.step, coarse.n_pairs, stride=1))
+
+    def _is_promising(self, coarse: Candidate) -> bool:
+        """Tell whether a finer grid is better at the alpha of the coarse one, or would be at a smaller one.
+
+        Products with fine grids are dear. Steep surfaces, such as fast waves, show at smaller alphas alone.
+        """
+        fine = self._try(coarse.step, coarse.n_pairs)
+        assert fine is not None
+        if fine.error < coarse.error:
+            return True
+        steeper = self._try(coarse.step + 1, coarse.n_pairs)
+        return steeper is not None and steeper.error < fine.error
 
     @property
     def _are_coarse_curves_best(self) -> bool:
@@ -363,16 +380,24 @@ class Search:
 
     # --- one candidate after another ---
 
-    def _walk(self, step: int, count: int, *, stride: int, is_first: bool = False) -> Candidate:
+    def _walk(
+        self, step: int, count: int, *, stride: int, patience: int = 1, needed: float = 0.0
+    ) -> Candidate:
         """Try an alpha, then smaller ones while the error falls, else larger ones; return the best candidate.
 
-        The first walk continues after one alpha that was no better, because the errors of the first alphas are noisy.
+        Parameters
+        ----------
+        patience : int
+            How many smaller alphas in a row may be no better: the errors of the first alphas are noisy.
+        needed : float
+            The share of the remaining gain by which a smaller alpha must be better: it takes more iterations.
         """
         best = self._try(step, count)
         assert best is not None
         for direction in (1, -1):
             start, worse, at = best, 0, step
-            while worse < (PATIENCE if is_first and direction > 0 else 1):
+            reached, share = best.error, needed if direction > 0 else 0.0
+            while worse < (patience if direction > 0 else 1):
                 at += direction * stride
                 found = self._try(at, count)
                 if found is None:
@@ -380,7 +405,9 @@ class Search:
                 if self.wanted.ladder.is_beyond(at) and not is_worth(found.error, best.error):
                     self._give_up(-1)
                     break
-                best, worse = (found, 0) if found.error < best.error else (best, worse + 1)
+                best = found if found.error < best.error else best
+                is_better = found.error < reached - share * _room(reached)
+                reached, worse = (found.error, 0) if is_better else (reached, worse + 1)
             if best is not start:
                 break
         return best

@@ -59,8 +59,10 @@ __all__ = ["AdditiveDesign", "Cells", "predict"]
 CHUNK_ROWS = 512
 # Codes that a fused product works on at once: they stay in a core's cache between reading and writing.
 CHUNK_WORK = 1 << 16
-# Sums are kept in parts of so many codes, at most so many: the shape alone decides, for their bits depend on it.
+# Sums are kept in parts of so many codes, or so many times the sums, at most so many: the shape alone decides, for
+# their bits depend on it.
 PART_WORK = 1 << 21
+PART_SUMS = 8
 MOST_PARTS = 64
 # Rows that are encoded at once: of a matrix on disk so many are brought to memory.
 ENCODED_ROWS = 1 << 16
@@ -337,7 +339,8 @@ class AdditiveDesign(Design):
         self.row_work = len(cells.columns) + 4 * len(cells.terms.surfaces)
         self.nnz = n_rows * (2 * len(cells.terms.curves) + 4 * len(cells.terms.surfaces))
         self.compiled = cells.compiled(codes, first, n_rows, INSTRUCTIONS)
-        self.n_parts = int(min(max(n_rows * self.row_work // PART_WORK, 1), MOST_PARTS))
+        least = max(PART_WORK, PART_SUMS * cells.n_entries)
+        self.n_parts = int(min(max(n_rows * self.row_work // least, 1), MOST_PARTS))
 
     @classmethod
     def encode(

@@ -621,7 +621,13 @@ class Ranker(RankingMixin, BaseEstimator):
             return eval_set
         return held_out_share(problem.pairs, self.validation_fraction, read_seed(self.random_state))
 
-    def _plan(self, problem: Problem, eval_set: Plan | None, exact: Exact | None = None) -> Plan:
+    def _plan(
+        self,
+        problem: Problem,
+        eval_set: Plan | None,
+        exact: Exact | None = None,
+        limit: int | None = SCORED_ENTRIES,
+    ) -> Plan:
         """Return the hold-out of a selection: an eval set, or the plan of `cv`, exact if there is a decomposition."""
         if eval_set is not None:
             return eval_set
@@ -630,7 +636,7 @@ class Ranker(RankingMixin, BaseEstimator):
             problem.pairs,
             self._metric,
             read_seed(self.random_state),
-            limit=SCORED_ENTRIES,
+            limit=limit,
             exact=exact,
             whole_components=self._whole_components,
         )
