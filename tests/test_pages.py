@@ -112,7 +112,7 @@ def test_every_page_is_in_a_table_of_contents():
     assert there == {page for page in listed if not page.startswith("gallery")} - {"gallery/index"}
 
 
-# Public for the other rooms, not for users: what a formula is may change.
+# Names that other packages of this library import, and users do not.
 INTERNAL = {
     "TARGETS",
     "METRICS",
@@ -138,6 +138,20 @@ def test_every_public_name_is_in_the_reference_and_has_an_example(module):
     documented = {name: inspect.getdoc(getattr(import_module(module), name)) for name in names}
     errors = {name for name in names if name.endswith("Error")}  # a sentence says what they are
     assert {name for name, text in documented.items() if ">>>" not in text} == errors
+
+
+@pytest.mark.parametrize("module", PUBLIC)
+def test_every_method_of_a_public_class_is_documented(module):
+    """`inspect.getdoc`, and so the site, does not look for a mixin's text in the classes that it is mixed into."""
+    found = [getattr(import_module(module), name) for name in import_module(module).__all__]
+    classes = [one for one in found if inspect.isclass(one)]
+    methods = {
+        f"{one.__name__}.{name}": member
+        for one in classes
+        for name, member in inspect.getmembers(one, callable)
+        if not name.startswith("_")
+    }
+    assert [name for name, method in methods.items() if not inspect.getdoc(method)] == []
 
 
 def test_every_public_name_of_clusters_is_in_the_reference():  # what they do is shown by docs/cluster.md, on a cluster

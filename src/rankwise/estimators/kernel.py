@@ -60,7 +60,18 @@ class KernelMixin(BaseEstimator):  # type: ignore[misc]
     basis_: Rows | None = field(init=False)
 
     @one_blas_thread
-    def predict(self, X: MatrixLike) -> Floats:  # noqa: D102 - as in RankingMixin
+    def predict(self, X: MatrixLike) -> Floats:
+        """Return a score for each row of X: higher is better, and only differences inside a query mean anything.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or LinearOperator of shape (rows, features)
+            For ``kernel="precomputed"`` the kernel between these rows and all training rows.
+
+        Returns
+        -------
+        scores : ndarray of shape (rows,), or (rows, outputs) for several outputs
+        """
         check_is_fitted(self)
         checked = self._check_rows(X, reset=False)
         dual = np.ascontiguousarray(self.dual_coef_.T)
@@ -152,7 +163,7 @@ class KernelRankRLS(KernelMixin, SquaresMixin, Ranker):
         then the kernel matrix, or a LinearOperator that multiplies by it), or a function of two matrices that
         returns the kernel values between their rows. Columns far from zero are shifted in "linear" and "rbf", which
         changes no ranking, except by "linear" with a reduced set of no more rows than columns: that one is a
-        combination of shifted rows. In others, such as "poly", where a column is belongs to the model.
+        combination of shifted rows. Others, such as "poly", depend on the origin of the columns.
     gamma : {"scale", "auto"} or float, default="scale"
         "scale" is 1 / (the sum of the columns' variances), "auto" is 1 / columns.
     kernel_params : dict, default=None
@@ -369,7 +380,7 @@ class KernelRankSVM(MarginMixin, KernelMixin, Ranker):
     gamma, kernel_params, memory_limit, random_state, n_threads
         As in `KernelRankRLS`.
     basis
-        As in `KernelRankRLS`. Without it all rows are one, which takes memory of a few matrices of rows × rows.
+        As in `KernelRankRLS`. By default all rows, which takes the memory of a few matrices of rows × rows.
     alpha : float, default=1e-4
         The penalty, positive; larger is simpler.
     loss, query_weight, solver, tol, max_iter
@@ -420,7 +431,7 @@ class KernelRankSVMCV(MarginMixin, KernelMixin, Ranker):
     kernel, kernel_params, memory_limit, n_threads
         As in `KernelRankSVM`.
     gamma, basis
-        As in `KernelRankSVM`. It is that of all rows, in every fold.
+        As in `KernelRankSVM`. Chosen once from all rows, for every fold.
     alphas : array-like, default=1e-1, 1e-2, ..., 1e-6
         The grid; the default one goes on beyond its ends as in `RankRLSCV`.
     cv, scoring

@@ -165,8 +165,10 @@ class TwoSidedRankRLS(_TwoSided):
     pair_kernel : {"kronecker", "symmetric", "antisymmetric"}, default="kronecker"
         For one set with itself (``columns=None``): symmetric scores, or scores with ``f(a, b) = -f(b, a)``, such as the
         margin by which a beats b, which may be intransitive. `row_kernel` is the kernel of the set.
-    tol, max_iter : default=1e-8, 500
-        Of conjugate gradients: the relative residual, and the most iterations.
+    tol : float, default=1e-8
+        The relative residual at which conjugate gradients stop.
+    max_iter : int, default=500
+        The most iterations of conjugate gradients.
 
     Attributes
     ----------
@@ -251,7 +253,7 @@ class TwoSidedRankRLSCV(_TwoSided):
     max_iter : int, default=100
         The most iterations of conjugate gradients.
     random_state : int, RandomState, Generator or None, default=0
-        Deals the folds.
+        Seed of the folds.
 
     Attributes
     ----------
