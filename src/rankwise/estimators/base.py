@@ -204,9 +204,8 @@ class RankingMixin(ABC):
         ----------
         path : path or binary stream
         notes : mapping, optional
-            Anything JSON can say, kept in the header beside the model.
+            JSON values to keep beside the model.
         """
-        # Files know every estimator, so they stand in a room above; the facade leads to it.
         from rankwise.persistence import save  # noqa: PLC0415 - only who saves a model pays for it
 
         save(self, path, notes=notes)

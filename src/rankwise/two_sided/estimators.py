@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping
 from numbers import Integral
-from typing import Any, NamedTuple, Self
+from os import PathLike
+from typing import Any, BinaryIO, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,6 +21,7 @@ from rankwise.data.validation import check_alphas
 from rankwise.estimators.parameters import POSITIVE, check_parameters, estimator, one_of, parameter
 from rankwise.exceptions import InvalidInputError, NoPairsError, caller_level
 from rankwise.metrics import Metric, bootstrap_mean, get_metric
+from rankwise.persistence import save
 from rankwise.runtime.progress import ShareProgress
 from rankwise.selection.grids import POWERS_OF_TWO
 from rankwise.two_sided.complete import Table, held_out_values
@@ -140,6 +142,19 @@ class _TwoSided(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no typ
         row, column = np.indices(scores.shape)
         query = {"columns": row, "rows": column}.get(self.ranked, np.zeros_like(row))
         return np.asarray(ranks_inside(scores.ravel(), query.ravel()).reshape(scores.shape))
+
+    def save(
+        self, path: str | PathLike[str] | BinaryIO, *, notes: Mapping[str, object] | None = None
+    ) -> None:
+        """Write the fitted model to a file that `rankwise.load` reads; see `rankwise.save`.
+
+        Parameters
+        ----------
+        path : path or binary stream
+        notes : mapping, optional
+            JSON values to keep beside the model.
+        """
+        save(self, path, notes=notes)
 
 
 @estimator()

@@ -22,7 +22,6 @@ from rankwise.cli.printing import (
 from rankwise.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
-    from rankwise.automatic.candidate_table import Entry
     from rankwise.automatic.ranker import AutoRanker
     from rankwise.cli.reading import Data
 
@@ -215,19 +214,9 @@ def _fit(train: Data, valid: Data | None, options: argparse.Namespace) -> AutoRa
         return ranker.fit(train.X, train.labels, train.qid, sample_weight=train.weight, eval_set=scored)
 
 
-def _parameters(entry: Entry) -> str:
-    """Return the parameters of a candidate by name."""
-    found = {"method": entry.method, "scaling": entry.scaling, **entry.options}
-    if entry.alpha is not None:
-        found["alpha"] = f"{entry.alpha:g}"
-    if entry.iterations is not None:
-        found["iterations"] = entry.iterations
-    return ", ".join(f"{name}={value}" for name, value in found.items())
-
-
 def _chosen(ranker: AutoRanker) -> dict[str, Any]:
     chosen = ranker.candidates_.chosen
-    facts: dict[str, Any] = {"chose": [_parameters(chosen), *(f"- {part}" for part in chosen.parts)]}
+    facts: dict[str, Any] = {"chose": [chosen.parameters, *(f"- {part}" for part in chosen.parts)]}
     if hasattr(ranker, "expected_score_"):
         low, high = ranker.expected_interval_
         facts["expect"] = (
