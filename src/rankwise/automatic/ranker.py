@@ -252,7 +252,7 @@ class AutoRanker(CalibratedRanker):
     def _design(self, X: Matrix) -> Design:
         if isinstance(X, LinearOperator):
             raise InvalidInputError(
-                "A LinearOperator has no columns to scale, nor rows to leave out.",
+                "AutoRanker scales columns and holds out rows, which a LinearOperator does not allow.",
                 "pass a matrix, or use RankRLSCV, which takes operators.",
             )
         self.is_dense_ = pays_as_array(X)
