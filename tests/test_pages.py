@@ -115,6 +115,16 @@ def test_every_page_is_in_a_table_of_contents():
     assert there == {page for page in listed if not page.startswith("gallery")} - {"gallery/index"}
 
 
+def test_the_pages_are_short():
+    """Code, tables, the reference and the decisions are not counted."""
+    n_words = 0
+    for page in DOCS.rglob("*.md"):
+        if "decisions" not in page.parts and page.name != "api.md":
+            text = re.sub(r"<!--.*?-->|```.*?```", " ", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+            n_words += len(re.findall(r"[A-Za-z]+", re.sub(r"^\|.*$", " ", text, flags=re.MULTILINE)))
+    assert n_words <= 13_500
+
+
 # Names that other packages of this library import, and users do not.
 INTERNAL = {
     "TARGETS",

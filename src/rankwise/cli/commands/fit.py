@@ -102,7 +102,7 @@ def run(options: argparse.Namespace) -> int:
         "feature_names": None if columns is None else [str(name) for name in columns],
         "first_column": train.counts_from,
         "metric": ranker.metric_.name,
-        "judged_by": ranker.cv_ if valid is None else valid.source,
+        "scored_by": ranker.cv_ if valid is None else valid.source,
     }
     with output_stream(options.output) as stream:
         save(ranker, stream, notes=notes)
@@ -127,7 +127,7 @@ def run(options: argparse.Namespace) -> int:
     facts: dict[str, Any] = {"train": train.describe()}
     if encoder is not None:
         facts["columns"] = encoder.describe()
-    facts["scored by"] = [f"{notes['judged_by']}, {ranker.metric_.name}", _convention(ranker, train)]
+    facts["scored by"] = [f"{notes['scored_by']}, {ranker.metric_.name}", _convention(ranker, train)]
     print_facts(facts)
     write()
     print_table(found.header(), found.lines(every=options.verbose), left=(0, 1))
