@@ -423,7 +423,7 @@ def resolve_metric(scoring: str | Metric, data: Problem, *, with_qid: bool) -> M
     if isinstance(pairs := data.pairs, LabelPairs):
         if pairs.importance is not None:
             raise InvalidInputError(
-                "AutoRanker compares candidates by queries of equal weight, and takes no query_importance.",
+                "Candidates are compared by queries that count alike, so there is no query_importance.",
                 "leave it out, or use RankRLSCV, which takes it.",
             )
         by_grades = is_auto and with_qid and is_graded(pairs.y)

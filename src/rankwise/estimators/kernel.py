@@ -380,7 +380,7 @@ class KernelRankSVM(MarginMixin, KernelMixin, Ranker):
     gamma, kernel_params, memory_limit, random_state, n_threads
         As in `KernelRankRLS`.
     basis
-        As in `KernelRankRLS`. By default all rows, which takes the memory of a few matrices of rows × rows.
+        As in `KernelRankRLS`. Without it all rows are one, which takes memory of a few matrices of rows × rows.
     alpha : float, default=1e-4
         The penalty, positive; larger is simpler.
     loss, query_weight, solver, tol, max_iter
@@ -431,7 +431,7 @@ class KernelRankSVMCV(MarginMixin, KernelMixin, Ranker):
     kernel, kernel_params, memory_limit, n_threads
         As in `KernelRankSVM`.
     gamma, basis
-        As in `KernelRankSVM`. Chosen once from all rows, for every fold.
+        As in `KernelRankSVM`. It is that of all rows, in every fold.
     alphas : array-like, default=1e-1, 1e-2, ..., 1e-6
         The grid; the default one goes on beyond its ends as in `RankRLSCV`.
     cv, scoring
