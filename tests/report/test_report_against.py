@@ -94,7 +94,7 @@ def test_wins_and_losses_are_counted():
     bins = reliability(chance, np.ones(300))
     assert sum(count for _, _, count, _, _ in bins) == 300
     assert "wins expected" in section(page, "duels")
-    assert "Calibration of the probabilities" in visible_words(page)
+    assert "Can its probabilities be believed?" in visible_words(page)
 
 
 def test_intervals_know_that_pairs_share_items():
@@ -133,9 +133,9 @@ def test_two_models_of_duels():
     balanced(page)
     assert "share an item count as dependent" in section(page, "against")
     assert "pairs" in section(page, "against")
-    assert "Calibration of the probabilities" in section(page, "duels")  # AutoRanker's are calibrated
+    assert "Can its probabilities be believed?" in section(page, "duels")  # AutoRanker's are calibrated
     plain = Report(RankRLS().fit_pairs(items, pairs), items, pairs=pairs).html()
-    assert "Calibration of the probabilities" not in plain
+    assert "Can its probabilities be believed?" not in plain
 
 
 def test_small_p_values_are_no_tags():

@@ -588,14 +588,14 @@ def duels_section(
 
 def reliability_table(bins: Sequence[Bin], log_loss: float) -> str:
     """Show the probabilities of favourites beside the shares of their wins."""
-    head = ["chance of the favourite", "#duels", "#predicted", "#won", "~"]
+    head = ["chance of the favourite", "#duels", "#said", "#won", "~"]
     rows = [
         (f"{low:.0%} to {high:.0%}", html.number(count), f"{said:.0%}", f"{right:.0%}", html.bar(right))
         for low, high, count, said, right in bins
     ]
     return (
-        "<h3>Calibration of the probabilities</h3><p>Duels by the predicted probability that the favourite wins: its "
-        "mean, and the share that the favourite won, which should agree. "
-        f"Log-loss {html.decimals(log_loss)}; probabilities of one half have {html.decimals(float(np.log(2)))}.</p>"
+        "<h3>Can its probabilities be believed?</h3><p>Of the duels whose favourite it gave such a chance, so many "
+        "were won by the favourite. The two shares should agree. "
+        f"Log-loss {html.decimals(log_loss)}; a coin has {html.decimals(float(np.log(2)))}.</p>"
         + html.listing("Probabilities", head, rows)
     )
