@@ -18,7 +18,7 @@ __all__ = ["UNCLEAR", "CandidateTable", "Entry", "candidate_table"]
 
 UNCLEAR = "No candidate is clearly better than a constant score."
 _CLEAR = 2.0  # standard errors of a difference from which it is clear
-_WIDEST = 34  # characters of a description
+_WIDEST = 35  # characters of a description
 _LISTS = ("exportable_to", "parts")
 
 
