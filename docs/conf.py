@@ -112,7 +112,7 @@ def _label_cells(app, pagename, templatename, context, doctree):
     page = BeautifulSoup(context["body"], "html.parser")
     for table in page.select("table:not(.autosummary)"):
         heads = [head.get_text(" ", strip=True) for head in table.select("thead th")]
-        kinds = {"wide": 2, "many": 5}  # by the number of columns
+        kinds = {"wide": 2, "many": 5, "dozen": 11, "score": 20}  # by the number of columns
         table["class"] = [*table["class"], *(kind for kind, least in kinds.items() if len(heads) > least)]
         for row in table.select("tbody tr"):
             for head, cell in zip(heads, row.select("td, th"), strict=False):

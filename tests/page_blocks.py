@@ -17,6 +17,7 @@ import shlex
 import sys
 import tempfile
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 
 from rankwise.cli import main
@@ -68,14 +69,14 @@ def _commands(code):
         yield command, output if output.strip() else None
 
 
-def run_page(page, namespace, *, others=True):
-    """Run the blocks of a page, with `others` also those that need other packages.
+def run_page(page, namespace, *, others):
+    """Run the blocks of a page, and those that need one of the packages in `others`.
 
     Return the blocks that say something else than they print, and what they print.
     """
     differing = []
     for block in read_blocks(page):
-        if block.needs and not others:
+        if block.needs and block.needs not in others:
             continue
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
@@ -119,4 +120,5 @@ if __name__ == "__main__":
     for name in map(Path, sys.argv[1:]):
         page = name.resolve()
         with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-            rewrite(page, run_page(page, {}))
+            needed = {block.needs for block in read_blocks(page)} - {None}
+            rewrite(page, run_page(page, {}, others={name for name in needed if find_spec(name)}))

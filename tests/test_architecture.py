@@ -22,7 +22,7 @@ SOURCE = ROOT / "src" / "rankwise"
 
 
 def test_the_drawing_is_that_of_the_tree():
-    """The script draws the layers of the import contract, and refuses a contract that does not name every room."""
+    """The script draws the layers of the import contract, and refuses a contract that does not name every package."""
     contract = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]
     assert not any("ignore_imports" in rules for rules in contract["contracts"])
     specification = spec_from_file_location("tree", ROOT / "tools" / "tree.py")
@@ -42,8 +42,8 @@ def modules():
     }
 
 
-def test_rooms_take_nothing_from_the_facade_but_the_version_and_the_compiled_module():
-    """What else it offers lies in rooms of its own: importing it by the facade would hide a cycle from the contract."""
+def test_packages_take_nothing_from_the_facade_but_the_version_and_the_compiled_module():
+    """Names that it offers lie in packages; importing them by the facade would hide a cycle from the contract."""
     taken = []
     for name, nodes in modules().items():
         for node in nodes:
@@ -75,7 +75,7 @@ def test_checkers_of_types_know_what_the_facade_offers():
     assert {*rankwise._HOMES, "__version__"} == set(rankwise.__all__)
 
 
-def test_storages_are_known_to_their_own_room_only():
+def test_storages_are_known_to_their_own_package_only():
     """Above `design/`, code asks a design for what it needs, and never which class it is or what it happens to have."""
     classes = {
         *("DenseDesign", "CsrDesign", "OperatorDesign", "ShiftedDesign"),

@@ -17,6 +17,11 @@ def test_the_example_prints_what_stands_below_it(capsys):
     assert capsys.readouterr().out == output
 
 
+def test_a_table_helps_to_choose_an_estimator_on_the_first_screen():
+    lines = README.read_text(encoding="utf-8").splitlines()
+    assert next(number for number, line in enumerate(lines) if line.startswith("| ")) < 60
+
+
 def test_a_newcomers_first_commands_work_as_they_stand(tmp_path, monkeypatch, capsys):
     (block,) = re.findall(r"```console\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
     commands = [line.removeprefix("$ ") for line in block.splitlines() if line.startswith("$ ")]

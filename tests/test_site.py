@@ -102,6 +102,10 @@ def test_no_page_complains_or_scrolls_sideways(site, browser, width):
         code = "pre" if width > 960 else "div[class*=highlight-py] pre"
         cut = f"return [...document.querySelectorAll('{code}')].filter((e) => e.scrollWidth > e.clientWidth + 1).length"
         wrong += [(path.name, "code")] * bool(browser.run(cut))
+        tables = (
+            "return [...document.querySelectorAll('table')].some((e) => e.scrollWidth > e.clientWidth + 1)"
+        )
+        wrong += [(path.name, "table")] * browser.run(tables)
         logged = browser.driver.get_log("browser")  # the theme remarks on its mode, which is no complaint
         wrong += [
             (path.name, entry["message"]) for entry in logged if entry["level"] in {"SEVERE", "WARNING"}

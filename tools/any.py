@@ -1,6 +1,6 @@
 """Count `Any` in the signatures of the library: where anything may come in, or come out.
 
-python tools/any.py             # per room
+python tools/any.py             # per package
 python tools/any.py --list      # and every signature that has one
 """
 
@@ -45,11 +45,11 @@ if __name__ == "__main__":
     )
     parser.add_argument("--list", action="store_true", help="name every signature")
     wants_list = parser.parse_args().list
-    rooms: Counter[str] = Counter()
+    packages: Counter[str] = Counter()
     for path, function, found in signatures():
-        rooms[path.parts[0]] += found
+        packages[path.parts[0]] += found
         if wants_list:
             print(f"{path}:{function.lineno} {function.name} {found}")
-    for room, found in rooms.most_common():
-        print(f"{found:5} {room}")
-    print(f"{rooms.total():5} together")
+    for package, found in packages.most_common():
+        print(f"{found:5} {package}")
+    print(f"{packages.total():5} together")

@@ -5,13 +5,13 @@
     python tools/mutation.py losses --only 1234
 
 The changes are those of cosmic-ray (another operator, number or comparison, a loop that does not run, a condition that
-is negated, ...), a random sample of all that a room allows. What changes an annotation alone is left out, for nobody
+is negated, ...), a random sample of all that a package allows. What changes an annotation alone is left out, for nobody
 runs it.
 
 No file is changed. A child of this process, which has imported what takes long, imports the changed source in the place
-of the module, and runs the room's own tests until one fails: its folder, and files beside it that hold its results to
-slow twins. Those of the rooms above, which meet its code too, are left out. A change under which the tests take ten
-times as long as they do without counts as noticed.
+of the module, and runs the package's own tests until one fails: its folder, and files beside it that compare its
+results with slow twins. Tests of the packages above, which meet its code too, are left out. A change under which the
+tests take ten times as long as they do without counts as noticed.
 """
 
 import argparse
@@ -36,8 +36,8 @@ from cosmic_ray.mutating import mutate_code
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src"
 
-# Room: its tests.
-ROOMS: dict[str, tuple[str, ...]] = {
+# Package: its tests.
+PACKAGES: dict[str, tuple[str, ...]] = {
     "losses.py": ("tests/test_losses.py",),
     "pairs": ("tests/pairs", "tests/test_losses.py"),
     "objectives": (
@@ -129,9 +129,9 @@ def _running(source: str) -> str:
     return ast.dump(tree)
 
 
-def mutants_of(room: str) -> list[Mutant]:
-    """List every change that a room allows."""
-    place = SOURCE / "rankwise" / room
+def mutants_of(package: str) -> list[Mutant]:
+    """List every change that a package allows."""
+    place = SOURCE / "rankwise" / package
     found = []
     for path in [place] if place.is_file() else sorted(place.rglob("*.py")):
         nodes = list(ast_nodes(get_ast(path.read_text())))
@@ -232,26 +232,26 @@ def _import_what_takes_long() -> None:
 
 
 def main() -> None:
-    """Measure a room."""
+    """Measure a package."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("room", choices=[*ROOMS, "losses"])
+    parser.add_argument("package", choices=[*PACKAGES, "losses"])
     parser.add_argument("--sample", type=int, default=80)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", type=int, help="the number of one change, which is shown and tried")
-    parser.add_argument("--tests", nargs="+", help="other tests than those of the room")
+    parser.add_argument("--tests", nargs="+", help="other tests than those of the package")
     options = parser.parse_args()
-    room = options.room if options.room in ROOMS else f"{options.room}.py"
+    package = options.package if options.package in PACKAGES else f"{options.package}.py"
     os.chdir(ROOT)
     os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"))
     _import_what_takes_long()
-    tests = tuple(options.tests or ROOMS[room])
+    tests = tuple(options.tests or PACKAGES[package])
     before = os.times()
     if notice(None, tests, 3600.0):
         sys.exit(f"the tests fail without any change: {' '.join(tests)}")
     after = os.times()
     took = after.children_user + after.children_system - before.children_user - before.children_system
     print(f"{' '.join(tests)}: {took:.1f} s of processor time", flush=True)
-    mutants = mutants_of(room)
+    mutants = mutants_of(package)
     chosen = (
         [mutants[options.only]]
         if options.only is not None
@@ -267,7 +267,7 @@ def main() -> None:
     share = noticed / tried
     error = math.sqrt(share * (1.0 - share) / tried)
     print(
-        f"{room}: {noticed} of {tried} noticed, {100 * share:.0f} % (standard error {100 * error:.0f} %), "
+        f"{package}: {noticed} of {tried} noticed, {100 * share:.0f} % (standard error {100 * error:.0f} %), "
         f"of {len(mutants)} changes, seed {options.seed}"
     )
 

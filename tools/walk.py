@@ -1,10 +1,10 @@
-"""Count what a reader walks through: the functions, files and rooms behind one call.
+"""Count what a reader walks through: the functions, files and packages behind one call.
 
     python tools/walk.py            # the three paths that ARCHITECTURE.md reports
     python tools/walk.py --list     # and every function, in the order in which it is first entered
 
-A *room* is a package or a module directly below `rankwise`. A room is changed wherever a function that is entered for
-the first time stands in another room than the one entered for the first time before it: the order in which somebody
+A *package* is a folder or a module directly below `rankwise`. The package changes wherever a function that is entered
+for the first time is in another package than the one entered for the first time before it: the order in which somebody
 reads who follows the call down, skipping what was read already. What runs because a module is imported (class bodies,
 decorators, tables) is no part of the walk: nobody who follows the call reads it there.
 """
@@ -69,14 +69,14 @@ class Walk:
             self.functions[code] = path.relative_to(_SOURCE)
 
     @property
-    def rooms(self) -> list[str]:
-        """The room of each function, in order."""
+    def packages(self) -> list[str]:
+        """The package of each function, in order."""
         return [path.parts[0].removesuffix(".py") for path in self.functions.values()]
 
     @property
     def room_changes(self) -> int:
-        """How often the room changes along the way."""
-        return sum(one != other for one, other in zip(self.rooms, self.rooms[1:], strict=False))
+        """How often the package changes along the way."""
+        return sum(one != other for one, other in zip(self.packages, self.packages[1:], strict=False))
 
 
 def paths() -> dict[str, Callable[[], Any]]:
@@ -106,12 +106,12 @@ if __name__ == "__main__":
     )
     parser.add_argument("--list", action="store_true", help="name every function")
     wants_list = parser.parse_args().list
-    print(f"{'call':<28} {'functions':>9} {'files':>5} {'rooms':>5} {'changes of room':>15}")
+    print(f"{'call':<28} {'functions':>9} {'files':>5} {'packages':>5} {'changes of package':>15}")
     for name, call in paths().items():
         walk = Walk().of(call)
         files = set(walk.functions.values())
         print(
-            f"{name:<28} {len(walk.functions):>9} {len(files):>5} {len(set(walk.rooms)):>5} {walk.room_changes:>15}"
+            f"{name:<28} {len(walk.functions):>9} {len(files):>5} {len(set(walk.packages)):>5} {walk.room_changes:>15}"
         )
         if wants_list:
             for code, path in walk.functions.items():

@@ -353,7 +353,7 @@ def test_preferences_from_fit_to_report(capsys, tmp_path):
     assert f"<bdi>item {int(np.argmax(rankwise.load(model).predict(X)))}</bdi>" in page
     assert call_json(capsys, "inspect", *data)["preferences"] == len(pairs)
     held = ["--eval-set", tmp_path / "duels.csv", "--methods", "svm", "-o", tmp_path / "n.rw"]
-    assert call_json(capsys, "fit", *data, *held)["judged_by"] == str(tmp_path / "duels.csv")
+    assert call_json(capsys, "fit", *data, *held)["scored_by"] == str(tmp_path / "duels.csv")
     lines = (tmp_path / "duels.csv").read_text().splitlines()
     lines = ["better,worse,magnitude,times", *(f"{line},{at % 2},3" for at, line in enumerate(lines[1:]))]
     (tmp_path / "renamed.csv").write_text("\n".join(lines) + "\n")

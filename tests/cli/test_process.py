@@ -105,13 +105,13 @@ def test_ctrl_c_during_imports_is_quiet(module):
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_ctrl_c_around_the_rename(when, searches, tmp_path, monkeypatch, capsys):
     """The signal comes right before or right after the file takes its place."""
-    step = files._take_place if when == "after" else files._sync
+    owner, step = (Path, Path.replace) if when == "after" else (files, files._sync)
 
     def signalled(*arguments):
         step(*arguments)
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(files, step.__name__, signalled)
+    monkeypatch.setattr(owner, step.__name__, signalled)
     predict = ["predict", searches / "model.rw", searches / "test.txt", "-o", tmp_path / "scores.txt"]
     assert call(capsys, *predict) == (130, "", "rankwise: error: interrupted.\n")
     assert [path.name for path in tmp_path.iterdir()] == ["scores.txt"] * (when == "after")

@@ -129,7 +129,7 @@ def test_new_values_and_missing_roles(capsys, folder, tmp_path):
 def test_words_crosses_and_an_eval_set(capsys, folder, tmp_path):
     options = ["--crosses", "price:season", "--words", "title", "--eval-set", folder / "test.csv"]
     said = call_json(capsys, "fit", folder / "train.csv", *NAMED, *RLS, *options, "-o", tmp_path / "m.rw")
-    assert said["judged_by"] == str(folder / "test.csv")
+    assert said["scored_by"] == str(folder / "test.csv")
     names = load(tmp_path / "m.rw").encoder_.get_feature_names_out()
     assert "price:season=winter" in names
     assert any(name.startswith("title~") for name in names)

@@ -40,7 +40,7 @@ def pairs_of(items):
         (lambda: feature_importance(RankRLS().fit(X, [0, 1]), X[0], [0, 1], n_repeats=1), r"X has shape \(2,\)"),
         (lambda: explain(RankRLS().fit(X, [0, 1]), X[:, :1]), "1 columns"),
         (lambda: load_svmlight(io.BytesIO(b"1 1:2\n"), dtype="int64"), "dtype='int64' is not an option"),
-        (lambda: save_svmlight(X, [0, 1], io.BytesIO(), comments=["one"]), "1 texts of 2 rows"),
+        (lambda: save_svmlight(X, [0, 1], io.BytesIO(), comments=["one"]), "comments has 1 texts, and X has 2 rows"),
         (lambda: pairs_of(pd.DataFrame({"id": pd.Series([], dtype=str), "f": pd.Series([], dtype=float)})), "no rows"),
         (lambda: get_metric("err", max_grade=np.nan), "max_grade=nan is not a finite number"),
         (lambda: TableEncoder().fit(TABLE.iloc[:0]), "has no rows, or no columns"),

@@ -247,8 +247,8 @@ class MakesNoFolds:
 
 BAD_FITS = [
     (RankRLS(), {"eval_set": (X4, PAIRS)}, "set early_stopping=True"),
-    (RankRLSCV(cv=9), {}, "more than the 4 pairs"),
-    (RankRLSCV(cv=3), {"groups": [0, 0, 1, 1]}, "more than the 2 groups"),
+    (RankRLSCV(cv=9), {}, "at least 9 pairs, got 4"),
+    (RankRLSCV(cv=3), {"groups": [0, 0, 1, 1]}, "at least 3 groups, got 2"),
     (RankRLSCV(), {"groups": [0, 0]}, "Hint"),
     (RankRLSCV(), {"groups": [0, 0, 0, 0]}, "pass an eval_set"),
     (RankRLSCV(cv=PreferenceKFold(2, by="groups")), {}, "groups"),

@@ -439,7 +439,7 @@ def test_scores_are_called_like_no_column(target):
 def test_columns_that_a_database_takes_for_one_are_refused(target):
     model, *_ = case("alone")
     names = ["price", "age", "Price", "size"]
-    with pytest.raises(InvalidInputError, match="takes 'Price' and another column for one"):
+    with pytest.raises(InvalidInputError, match="does not distinguish 'Price' from another column"):
         rankwise.export(model, target, feature_names=names)
     with pytest.raises(InvalidInputError, match="would be called that too"):
         rankwise.export(model, target, name="X0")

@@ -185,7 +185,7 @@ def test_what_has_no_formula_is_refused():
     table["title"] = ["a few words" if at % 2 else "some others" for at in range(len(table))]
     for own in (TableEncoder(words=["title"]), TableEncoder(words=["title"], crosses=["title:price"])):
         model = Pipeline([("table", own), ("rank", RankRLS())]).fit(table, y)
-        with pytest.raises(InvalidInputError, match="word by word"):
+        with pytest.raises(InvalidInputError, match="split into words"):
             rankwise.export(model, "python")
 
 

@@ -210,7 +210,7 @@ def test_what_was_tried_is_listed_and_the_winner_marked(tmp_path):
         assert words.endswith(f"{entry.value:.4f} ± {entry.standard_error:.4f}")
         assert ("★ chosen" in words) == ("class=chosen" in line) == entry.is_chosen
     words = " ".join(visible_words(page).replace(" ,", ",").split())
-    assert f"{len(board)} candidates tried, judged by {board.judged_by}, the best first" in words
+    assert f"{len(board)} candidates tried, scored by {board.judged_by}, the best first" in words
     assert f"A constant score has average_precision {board.constant:.4f}." in words
     model.save(tmp_path / "model.rw")  # a file keeps the candidates
     assert table.replace("RankSVM &lt;hinge&gt;", "") in re.sub(

@@ -61,7 +61,7 @@ def test_columns_whose_vectors_do_not_fit_are_refused(monkeypatch):
     monkeypatch.setattr(memory, "available_memory", lambda: 10**9)
     check_columns_fit(30_000_000)
     with pytest.raises(
-        MemoryLimitError, match=r"32,000,000 columns takes 0\.3 GB .* 1\.0 GB while .* Hint: .* hash"
+        MemoryLimitError, match=r"32,000,000 columns takes 0\.3 GB .* 1\.0 GB during .* Hint: .* hash"
     ):
         check_columns_fit(32_000_000)
 

@@ -281,7 +281,7 @@ def test_model_files(kernel):
     rows, columns, _, _, Y = kernels("random", kernel)
     for model in (TwoSidedRankRLS(**options(kernel)), TwoSidedRankRLSCV(**options(kernel))):
         file = io.BytesIO()
-        rankwise.save(model.fit(rows, columns, Y), file)
+        model.fit(rows, columns, Y).save(file)
         again = rankwise.load(io.BytesIO(file.getvalue()))
         np.testing.assert_array_equal(again.predict(rows, columns), model.predict(rows, columns))
         assert again.get_params() == model.get_params()

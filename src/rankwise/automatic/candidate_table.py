@@ -18,7 +18,7 @@ __all__ = ["UNCLEAR", "CandidateTable", "Entry", "candidate_table"]
 
 UNCLEAR = "No candidate is clearly better than a constant score."
 _CLEAR = 2.0  # standard errors of a difference from which it is clear
-_WIDEST = 32  # characters of a description
+_WIDEST = 35  # characters of a description
 _LISTS = ("exportable_to", "parts")
 
 
@@ -81,6 +81,16 @@ class Entry:
         ending = "s" * (self.iterations != 1)
         steps = "" if self.iterations is None else f", {self.iterations} iteration{ending}"
         return f"alpha {self.alpha:g}{steps}"
+
+    @property
+    def parameters(self) -> str:
+        """The parameters of the candidate, by name."""
+        found = {"method": self.method, "scaling": self.scaling, **self.options}
+        if self.alpha is not None:
+            found["alpha"] = f"{self.alpha:g}"
+        if self.iterations is not None:
+            found["iterations"] = self.iterations
+        return ", ".join(f"{name}={value}" for name, value in found.items())
 
 
 @dataclass(frozen=True, repr=False)

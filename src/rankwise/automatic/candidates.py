@@ -197,7 +197,7 @@ class Candidate:
         if self.parts:
             names = [part.form for part in self.parts]
             return f"mean of {', '.join(names[:-1])} and {names[-1]}"
-        scaled = "scaled in queries" if self.needs_queries else ""
+        scaled = "query-scaled" if self.needs_queries else ""
         scaled = "products" if self.scaling == PRODUCTS else scaled
         words = [METHODS[self.method].description, *map(_words, self.options), scaled]
         return ", ".join(filter(None, words))

@@ -428,7 +428,7 @@ class AutoRanker(CalibratedRanker):
         if self.needs_queries_ and qid is None:
             raise MissingQueriesError(
                 "The chosen model scales columns inside queries, and predict was called without query ids.",
-                "pass qid= to predict; to be independent of them, fit without qid.",
+                "pass qid= to predict, with all rows of each query; or fit AdditiveRankerCV, which scores single rows.",
             )
         return self._scores_of_encoded(rows, qid)
 
@@ -504,7 +504,7 @@ class AutoRanker(CalibratedRanker):
             "",
             str(board),
             "",
-            f"chose     {board.chosen.summary}",
+            f"chose     {board.chosen.parameters}",
             *(f"          - {part}" for part in board.chosen.parts),
         ]
         if hasattr(self, "expected_score_"):

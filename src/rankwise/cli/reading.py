@@ -339,11 +339,12 @@ def _kind_and_name(paths: list[str], options: argparse.Namespace) -> tuple[str, 
     kinds = {kind_of(path, options.format) for path in paths}
     if len(kinds) > 1:
         raise InvalidInputError(
-            f"The files are of several kinds: {', '.join(sorted(kinds))}.", "convert them to one kind."
+            f"The files have different formats: {', '.join(sorted(kinds))}.",
+            "convert them to one format: rankwise convert A B -o C.",
         )
     wrong = next((path for path in paths if path != "-" and is_model(path)), None)
     if wrong is not None:
-        raise InvalidInputError(f"{wrong} is a model, not data.", "name the file with the rows in its place.")
+        raise InvalidInputError(f"{wrong} is a model, not data.", "name a file of rows instead.")
     source = paths[0] if len(paths) == 1 else f"{paths[0]} and {len(paths) - 1} more"
     return kinds.pop(), "standard input" if paths == ["-"] else source
 

@@ -276,8 +276,8 @@ class TextReader:
             self._rows.shift_columns(1)
             if self._n_features is not None and self._rows.largest >= self._n_features:
                 raise InvalidInputError(
-                    f"There is a column 0, so columns count from 0, and there is a column {self._rows.largest}, "
-                    f"which makes more than {self._n_features}.",
+                    f"Columns count from 0, because there is a column 0, so column {self._rows.largest} is beyond "
+                    f"n_features={self._n_features}.",
                     "raise n_features, or leave it out.",
                 )
         self._base_is_sure = True
@@ -508,7 +508,7 @@ def save_svmlight(
     texts = None if comments is None else check_names("comments", comments)
     if texts is not None and len(texts) != n_rows:
         raise InvalidInputError(
-            f"comments are {len(texts)} texts of {n_rows} rows.", "pass one text per row."
+            f"comments has {len(texts)} texts, and X has {n_rows} rows.", "pass one text per row."
         )
     step = max(1, _WRITTEN_AT_ONCE * n_rows // max(1, rows.nnz if is_sparse(rows) else rows.size))
     how = text, text_end, 0 if zero_based else 1, n_threads or default_threads()

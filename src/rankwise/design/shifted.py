@@ -51,9 +51,9 @@ class ShiftedDesign(Design):
         if not MemoryBudget().allows(2 * n_bytes):
             named = ", ".join(map(str, shift.columns[:5].tolist())) + (", ..." if k > 5 else "")
             raise MemoryLimitError(
-                f"{k} columns of X ({named}) are so far from zero for how much they vary that products with them lose "
-                f"their digits, and a copy of these columns takes {n_bytes / 2**30:.1f} GiB.",
-                "subtract a constant from each of them, such as its mean; no ranking changes by that.",
+                f"{k} columns of X ({named}) have means so much larger than their spread that products with them lose "
+                f"their precision, and a copy of these columns takes {n_bytes / 2**30:.1f} GiB.",
+                "subtract a constant from each of them, such as its mean, which changes no ranking.",
             )
         chosen = np.zeros((base.shape[1], k))
         chosen[shift.columns, np.arange(k)] = 1.0

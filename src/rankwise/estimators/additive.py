@@ -96,7 +96,18 @@ class AdditiveMixin(BaseEstimator):
     importances_: Floats = field(init=False)
     encoder_: TableEncoder = field(init=False)
 
-    def predict(self, X: MatrixLike) -> Floats:  # noqa: D102 - as in RankingMixin
+    def predict(self, X: MatrixLike) -> Floats:
+        """Return a score for each row of X: higher is better, and only differences inside a query mean anything.
+
+        Parameters
+        ----------
+        X : array-like or data frame of shape (rows, features)
+            NaN is missing.
+
+        Returns
+        -------
+        scores : ndarray of shape (rows,)
+        """
         check_is_fitted(self)
         rows = np.asarray(self._check_rows(X, reset=False))
         return predict(rows, self.terms_, self.values_, self._threads())
@@ -334,8 +345,10 @@ class AdditiveRanker(AdditiveMixin, Ranker):
         The pairs of columns that have a surface.
     terms_ : Terms
         Curves and surfaces as arrays.
-    values_, shares_ : ndarray of shape (values,)
-        The values of all terms, and how the training rows are spread over them.
+    values_ : ndarray of shape (values,)
+        The values of all terms.
+    shares_ : ndarray of shape (values,)
+        The share of the training rows at each value.
     importances_ : ndarray of shape (terms,)
         The standard deviation of each term's contribution inside queries, curves first.
     duality_gap_ : float

@@ -125,18 +125,7 @@ class RankingMixin(ABC):
 
     @abstractmethod
     def predict(self, X: MatrixLike) -> Floats:
-        """Return a score for each row of X: higher is better, and only differences inside a query mean anything.
-
-        Parameters
-        ----------
-        X : array-like, sparse matrix, data frame or LinearOperator of shape (rows, features)
-            For ``kernel="precomputed"`` the kernel between these rows and all training rows. Additive rankers count NaN
-            as missing, and take no operator.
-
-        Returns
-        -------
-        scores : ndarray of shape (rows,), or (rows, outputs) for several outputs
-        """
+        """Return a score for each row of X."""
 
     def rank(self, X: MatrixLike, qid: ArrayLike | None = None, **unknown: Never) -> npt.NDArray[np.int64]:
         """Return the rank of each row inside its query: 1 is best, tied rows share the smallest rank.
@@ -221,9 +210,8 @@ class RankingMixin(ABC):
         ----------
         path : path or binary stream
         notes : mapping, optional
-            Anything JSON can say, kept in the header beside the model.
+            JSON values to keep beside the model.
         """
-        # Files know every estimator, so they stand in a room above; the facade leads to it.
         from rankwise.persistence import save  # noqa: PLC0415 - only who saves a model pays for it
 
         save(self, path, notes=notes)
@@ -423,7 +411,7 @@ class Ranker(RankingMixin, BaseEstimator):
             columns of X, where row k of X won against row k of them; without it X is a table of duels, with columns
             such as ``winner_age`` and ``loser_age``.
         magnitude : float or array-like of shape (pairs,), optional
-            By how much the winner is preferred, 1 by default; 0 says that the two tie, which scores nothing. For
+            By how much the winner is preferred, 1 by default; 0 is a tie, which metrics do not count. For
             `RankRLS` it is the wanted difference with ``cost="magnitude"``; with "unit" that is 1 for every pair that
             does not tie; with "relative" the pair also weighs ``weight / magnitude²``; ties take no part with
             ``ties="exclude"``. For `RankSVM` it is the margin of the pair, and ties take no part; not for
@@ -447,8 +435,8 @@ class Ranker(RankingMixin, BaseEstimator):
         -------
         self
             Beside the model itself, with ``n_pairs_`` (pairs that have a winner and weigh something, held out or not),
-            ``n_components_`` (connected components among the rows in pairs: how rows of different components compare
-            was never said, and follows from the features alone) and ``n_unpaired_rows_`` (rows in no pair).
+            ``n_components_`` (connected components among the rows in pairs: no pair compares rows of different
+            components, whose order follows from the features alone) and ``n_unpaired_rows_`` (rows in no pair).
             ``n_queries_`` is 1: any two rows may be compared.
 
         Examples

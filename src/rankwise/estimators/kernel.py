@@ -77,7 +77,18 @@ class KernelMixin(BaseEstimator):
     basis_: Rows | None = field(init=False)
 
     @one_blas_thread
-    def predict(self, X: MatrixLike) -> Floats:  # noqa: D102 - as in RankingMixin
+    def predict(self, X: MatrixLike) -> Floats:
+        """Return a score for each row of X: higher is better, and only differences inside a query mean anything.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or LinearOperator of shape (rows, features)
+            For ``kernel="precomputed"`` the kernel between these rows and all training rows.
+
+        Returns
+        -------
+        scores : ndarray of shape (rows,), or (rows, outputs) for several outputs
+        """
         check_is_fitted(self)
         rows = as_design(self._check_rows(X, reset=False), self.n_threads)
         dual = np.ascontiguousarray(self.dual_coef_.T)

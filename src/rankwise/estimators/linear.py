@@ -38,7 +38,18 @@ class LinearMixin(BaseEstimator):
 
     coef_: Floats = field(init=False)
 
-    def predict(self, X: MatrixLike) -> Floats:  # noqa: D102 - as in RankingMixin
+    def predict(self, X: MatrixLike) -> Floats:
+        """Return a score for each row of X: higher is better, and only differences inside a query mean anything.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix, data frame or LinearOperator of shape (rows, features)
+            A Dask collection has lazy scores, a Dask array.
+
+        Returns
+        -------
+        scores : ndarray of shape (rows,), or (rows, outputs) for several outputs
+        """
         if is_on_cluster(X):
             check_is_fitted(self)
             return self._cluster.predicted(self, X)  # type: ignore[no-any-return]

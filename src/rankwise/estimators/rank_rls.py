@@ -105,7 +105,7 @@ class RankRLS(LinearMixin, SquaresMixin, Ranker):
         gradients with "auto", otherwise of the named solver. "direct" and "eigen" have no iterates, and raise an
         error.
     patience : int, default=10
-        How many iterations (reads, of "stochastic") without improvement early stopping waits for.
+        Early stopping ends after this many iterations without improvement (with "stochastic": reads of the data).
     scoring : str or Metric, default="pairwise_error"
         The metric of early stopping: a name of `rankwise.metrics.METRICS`. Pairs are scored by "pairwise_error" or
         "concordance" only.
@@ -142,8 +142,10 @@ class RankRLS(LinearMixin, SquaresMixin, Ranker):
     history_ : list of float, or list of lists
         With early stopping: the value of `scoring` after each iteration.
     n_features_in_ : int
-    n_components_, n_unpaired_rows_ : int
-        After `fit_pairs`: connected components among the rows in pairs, and rows in no pair.
+    n_components_ : int
+        After `fit_pairs`: connected components among the rows in pairs.
+    n_unpaired_rows_ : int
+        After `fit_pairs`: rows in no pair.
     feature_names_in_ : ndarray of shape (features,)
         Only where X has string column names.
 

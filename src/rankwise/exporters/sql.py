@@ -40,7 +40,7 @@ class Sql(Language):
         twice = [one for at, one in enumerate(formula.names) if known[at] in known[:at]]
         if twice:
             raise InvalidInputError(
-                f"{self._dialect} takes {twice[0]!r} and another column for one.",
+                f"{self._dialect} does not distinguish {twice[0]!r} from another column.",
                 "give them names that differ by more than case (feature_names).",
             )
         if same(name) in {*known, same(self._qid)}:

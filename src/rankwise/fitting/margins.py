@@ -123,7 +123,7 @@ class MarginFit:
             total = pairs.weight
         if not 0 < total < np.inf:
             raise InvalidInputError(
-                f"All pairs together weigh {total}: their weights overflow or vanish.",
+                f"The weights of all pairs add up to {total}: they overflow or underflow.",
                 "use weights around 1; only their ratios matter.",
             )
         known = self.restriction

@@ -65,7 +65,7 @@ def notices_of_scales(X: Matrix | None, most: float = 1e14) -> list[Notice]:
     named = ", ".join(map(str, large[:_NAMED])) + (", ..." if large.size > _NAMED else "")
     what = (
         f"Columns of X (numbers {named}, counted from 0) are more than {most:.0e} times as large as others, and the "
-        "coefficients of these have lost their digits"
+        "coefficients of these have lost their precision"
     )
     return [Notice(what, "scale the columns, for example with sklearn.preprocessing.StandardScaler")]
 

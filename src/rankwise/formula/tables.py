@@ -114,8 +114,8 @@ def _made(step: ColumnStep, columns: Sequence[Column]) -> list[Column]:
         return [column.then(one) for one in _categories(step)]
     if kind == "words":
         raise InvalidInputError(
-            f"Column {step['name']!r} is read word by word, which has no formula in columns.",
-            "count the words where the columns are made, or train without them.",
+            f"Column {step['name']!r} is split into words, which cannot be exported or explained.",
+            "count the words before rankwise gets the table, or train without the column.",
         )
     assert isinstance(step["fill"], float | int)  # of a list it is a list
     filled = column.then(Fill(float(step["fill"])))

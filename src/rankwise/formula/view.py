@@ -123,7 +123,7 @@ class ModelView:
         found = {key: getattr(self.ranker, name, None) for key, name in names.items()}
         found |= {
             "held_out_value": getattr(model, "best_score_", None),
-            "judged_by": getattr(model, "cv_", None),
+            "scored_by": getattr(model, "cv_", None),
         }
         return {key: value for key, value in found.items() if value is not None}
 

@@ -120,7 +120,7 @@ def _count_pairs(given: Given) -> tuple[Doubles, Doubles, Callable[[Doubles, int
 
 
 def _prepare_order(options: Options, given: Given, *, rightly: bool) -> Evaluator:
-    """Prepare the share of the pairs that scores order wrongly, or rightly."""
+    """Prepare the share of the pairs that scores order wrongly, or correctly."""
     ordered, _, count = _count_pairs(given)
     counted, tie_cost = ordered > 0, float(options.get("ties", 0.5))
     divisor = np.where(counted, ordered, 1.0)
@@ -231,7 +231,7 @@ _ERROR = Kind(
 _CONCORDANCE = Kind(
     _check,
     partial(_prepare_order, rightly=True),
-    lambda options: _order_words("concordance", f"{_SHARE} rightly", options, rightly=True),
+    lambda options: _order_words("concordance", f"{_SHARE} correctly", options, rightly=True),
     counts_pairs=True,
 )
 # The metric of listed pairs whose differences of scores are log-odds; `scoring="auto"` may mean it.

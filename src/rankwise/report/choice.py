@@ -66,7 +66,7 @@ def _candidates(found: CandidateTable) -> str:
     head = ["Candidate", "#alpha", "#iterations", of_value]
     shown = html.listing("Candidates", head, rows, "tried", found.entries.index(found.chosen))
     judged_by = html.name(found.judged_by, html.LONG)
-    tried = f"{html.counted(len(found), 'candidate')} tried, judged by {judged_by}, the best first."
+    tried = f"{html.counted(len(found), 'candidate')} tried, scored by {judged_by}, the best first."
     return f"<p>{tried}</p>{shown}<p>{html.text(' '.join(found.remarks()))}</p>"
 
 

@@ -367,7 +367,7 @@ def pictures_section(parts: Parts, pictures: Sequence[Picture]) -> str:
     drawn = [_draw_curve(parts, one, place) for place, one in enumerate(curves)]
     maps = [_draw_surface(parts, one, len(curves) + at, strength) for at, one in enumerate(surfaces)]
     body = (
-        "<p>What each column adds to a score; the number beside a name is the spread that it causes inside queries. "
+        "<p>The contribution of each column to the score; the number beside a name is its spread inside queries. "
         f"Weak curves are enlarged, up to {html.number(LARGEST)} times; skewed columns are drawn by quantiles. "
         "The grey bars show how the rows of this page are spread. "
         '<span class="noprint">Rows of the query that you look at are marked: A and B as above.</span></p>'
@@ -376,7 +376,7 @@ def pictures_section(parts: Parts, pictures: Sequence[Picture]) -> str:
     )
     if maps:
         body += (
-            "<h3>Pairs of columns</h3><p>What two columns add together, beyond their curves: blue raises a score, "
+            "<h3>Pairs of columns</h3><p>Joint contributions of two columns, beyond their curves: blue raises a score, "
             f'orange lowers it, by up to {html.number(strength, 3)}.</p><div class="pictures">{"".join(maps)}</div>'
         )
     return html.section("curves", "Curves", body + _as_table(parts, curves))
@@ -427,7 +427,7 @@ def _figure(parts: Parts, one: Picture, place: int, drawn: str, marks: Any) -> s
         across, up = (html.name(parts.formula.title([own]), 40) for own in inputs)
         size, note, shape = _CELLS, f'<p class="note">across: {across}, up: {up}</p>', "small crisp"
     spread = html.number(float(parts.spread[one.part]), 3)
-    frame, label = f'data-picture="{place}"', f"What {html.plain(called)} adds"
+    frame, label = f'data-picture="{place}"', f"Contribution of {html.plain(called)}"
     return (
         f"<figure><figcaption>{html.name(called, 60)} <small>{spread}</small></figcaption>"
         f"{html.plot(drawn, marks, label, shape=shape, frame=frame, box=f'{size} {size}')}{note}</figure>"

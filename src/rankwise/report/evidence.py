@@ -384,7 +384,7 @@ def metrics_section(evidence: Evidence, best_name: str | None) -> str:
         "metrics",
         "How good it is",
         f'<p class="legend">{keys}</p>{shown}<p class="note">{_note(first)}</p>'
-        + html.details("What these figures mean", f'<ul class="note">{meanings}</ul>'),
+        + html.details("Definitions of the metrics", f'<ul class="note">{meanings}</ul>'),
     )
 
 

@@ -244,7 +244,9 @@ def why_section(opened: Sequence[OpenQuery], parts: Parts | None) -> str:
         return html.section("why", title, "<p>There is no query to look at.</p>")
     head = '<th>Column</th><th class="n">A</th><th class="n">B</th><th class="n">adds</th>'
     head += '<th id="why-direction">for B ← → for A</th>'
-    shown = html.table("What each column adds", head, "", "why").replace("<tbody>", '<tbody id="why-rows">')
+    shown = html.table("Contribution of each column", head, "", "why").replace(
+        "<tbody>", '<tbody id="why-rows">'
+    )
     return html.section(
         "why",
         title,

@@ -51,7 +51,7 @@ class Report(html.Page):
     model : fitted ranker or Pipeline
         A pipeline must end in a ranker; steps whose `transform` takes `qid` get it.
     X : array-like, sparse matrix or data frame of shape (rows, features)
-        The rows to evaluate on; best ones that the model has not seen.
+        The rows to evaluate on, preferably held-out rows.
     y : array-like of shape (rows,), optional
         Their labels. Not with `pairs`.
     qid : array-like of shape (rows,), optional
@@ -343,7 +343,7 @@ class TableReport(html.Page):
     rows, columns : matrix
         As in the model's `predict`.
     Y : array or sparse matrix of shape (rows, columns)
-        The table to evaluate on, with gaps as in `fit`; best one of rows or columns that the model has not seen. The
+        The table to evaluate on, with gaps as in `fit`; preferably of rows or columns that the model has not seen. The
         held-out figures of a `TwoSidedRankRLSCV` are on the page in any case.
     metrics : sequence of str or Metric, optional
         The page leads with the first. By default metrics that suit the labels.
@@ -351,7 +351,7 @@ class TableReport(html.Page):
         Names, each of which occurs once; by default ``row 0``, ``column 0`` and so on.
     title : str, optional
     random_state : int, RandomState, Generator or None, default=0
-        Seeds the bootstrap.
+        Seed of the bootstrap.
 
     Examples
     --------

@@ -70,9 +70,9 @@ def check_columns_fit(n_columns: int, n_vectors: int = 4) -> None:
         free = available_memory()
         raise MemoryLimitError(
             f"A model of {n_columns:,} columns takes {8 * n_columns / 1e9:,.1f} GB for its coefficients alone and "
-            f"{n_bytes / 1e9:,.1f} GB while it is found, and {free / 1e9:,.1f} GB are free.",
-            "such large column numbers are typos or hashes: number the columns that occur from 1, or hash them "
-            "to fewer, such as 2^20.",
+            f"{n_bytes / 1e9:,.1f} GB during the fit, and {free / 1e9:,.1f} GB are free.",
+            "column numbers as large as these are usually typos or hashes: number the columns that occur from 1, or "
+            "hash them to fewer, such as 2^20.",
         )
 
 

@@ -202,7 +202,7 @@ def _one_at_a_time(cv: str, pairs: Pairs, units: Units | None, metric: Metric, e
         return _every_pair(pairs, metric, exact)
     if int(units.codes.max()) < 1 or units.name == "rows":
         raise InvalidInputError(
-            f"cv={cv!r} needs two queries or more, or pairs that fall into groups, and there is one of them.",
+            f"cv={cv!r} needs at least two queries, or groups of pairs, got one.",
             "pass qid, or groups with fit_pairs; or use a number of folds.",
         )
     named = {"pairs": "couples of rows", "groups": "groups of pairs"}.get(units.name, units.name)
@@ -253,12 +253,11 @@ def is_exact_name(cv: object) -> bool:
 def count_folds(cv: object, n_units: int, unit: str) -> int:
     """Return the number of folds for `n_units` units; raise if there are too few units."""
     n_folds = min(FOLDS, n_units) if cv == "auto" else int(str(cv))
-    if n_folds > n_units or n_folds < 2:
+    least = max(n_folds, 2)
+    if n_units < least:
         raise InvalidInputError(
-            f"{n_folds} folds are more than the {n_units} {unit} there are."
-            if n_folds > n_units
-            else f"There is one of {unit} only, which cannot be split.",
-            f"use cv <= {n_units}." if n_units > 1 else "pass an eval_set.",
+            f"cv={cv!r} needs at least {least} {unit}, got {n_units}.",
+            f"use cv={n_units} or less." if n_units > 1 else "pass an eval_set.",
         )
     return n_folds
 

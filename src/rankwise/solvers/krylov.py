@@ -163,7 +163,7 @@ def newton_step(
     product : callable
         Returns ``Hd``, and something else that is linear in d, such as scores.
     most : float
-        At most so many iterations.
+        The most iterations.
     """
     step, moved, residual = np.zeros_like(gradient), np.zeros(()), -gradient
     direction = precondition(residual)

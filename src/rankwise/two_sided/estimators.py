@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from numbers import Integral
-from typing import Any, NamedTuple, Self
+from os import PathLike
+from typing import Any, BinaryIO, NamedTuple, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -27,6 +28,7 @@ from rankwise.estimators.parameters import (
 from rankwise.exceptions import InvalidInputError, NoPairsError
 from rankwise.fitting.notices import Notice
 from rankwise.metrics import Metric, bootstrap_mean, get_metric
+from rankwise.persistence import save
 from rankwise.runtime.progress import ShareProgress
 from rankwise.selection.grids import POWERS_OF_TWO
 from rankwise.two_sided.complete import Table, held_out_values
@@ -148,6 +150,19 @@ class _TwoSided(BaseEstimator):
         query = {"columns": row, "rows": column}.get(self.ranked, np.zeros_like(row))
         return np.asarray(ranks_inside(scores.ravel(), query.ravel()).reshape(scores.shape))
 
+    def save(
+        self, path: str | PathLike[str] | BinaryIO, *, notes: Mapping[str, object] | None = None
+    ) -> None:
+        """Write the fitted model to a file that `rankwise.load` reads; see `rankwise.save`.
+
+        Parameters
+        ----------
+        path : path or binary stream
+        notes : mapping, optional
+            JSON values to keep beside the model.
+        """
+        save(self, path, notes=notes)
+
 
 @estimator()
 class TwoSidedRankRLS(_TwoSided):
@@ -172,8 +187,10 @@ class TwoSidedRankRLS(_TwoSided):
     pair_kernel : {"kronecker", "symmetric", "antisymmetric"}, default="kronecker"
         For one set with itself (``columns=None``): symmetric scores, or scores with ``f(a, b) = -f(b, a)``, such as the
         margin by which a beats b, which may be intransitive. `row_kernel` is the kernel of the set.
-    tol, max_iter : default=1e-8, 500
-        Of conjugate gradients: the relative residual, and the most iterations.
+    tol : float, default=1e-8
+        The relative residual at which conjugate gradients stop.
+    max_iter : int, default=500
+        The most iterations of conjugate gradients.
 
     Attributes
     ----------
@@ -255,7 +272,7 @@ class TwoSidedRankRLSCV(_TwoSided):
     max_iter : int, default=100
         The most iterations of conjugate gradients.
     random_state : int, RandomState, Generator or None, default=0
-        Deals the folds.
+        Seed of the folds.
 
     Attributes
     ----------

@@ -71,7 +71,7 @@ class Side:
         X = read_matrix(objects, f"{self.name}s")
         n, d = X.shape
         if n < 2:
-            raise InvalidInputError(f"There is one {self.name}.", f"pass at least two {self.name}s.")
+            raise InvalidInputError(f"There is only one {self.name}.", f"pass at least two {self.name}s.")
         if self.kernel == "linear" and d <= n:
             return _dense(X), None
         require_memory(

@@ -42,7 +42,7 @@ def run(options: argparse.Namespace) -> int:
     """Read, and write the format that the target's name says."""
     if options.items is not None:
         raise InvalidInputError(
-            "Preferences are not converted.", "convert the table of items, without --items."
+            "convert does not read preferences (--items).", "convert the table of items, without --items."
         )
     target = options.to or _format_of(options.output)
     check_target(options.output, force=options.force, is_store=target == "store")

@@ -22,7 +22,6 @@ from rankwise.cli.printing import (
 from rankwise.exceptions import InvalidInputError
 
 if TYPE_CHECKING:
-    from rankwise.automatic.candidate_table import Entry
     from rankwise.automatic.ranker import AutoRanker
     from rankwise.cli.reading import Data
 
@@ -103,7 +102,7 @@ def run(options: argparse.Namespace) -> int:
         "feature_names": None if columns is None else [str(name) for name in columns],
         "first_column": train.counts_from,
         "metric": ranker.metric_.name,
-        "judged_by": ranker.cv_ if valid is None else valid.source,
+        "scored_by": ranker.cv_ if valid is None else valid.source,
     }
     with output_stream(options.output) as stream:
         save(ranker, stream, notes=notes)
@@ -128,7 +127,7 @@ def run(options: argparse.Namespace) -> int:
     facts: dict[str, Any] = {"train": train.describe()}
     if encoder is not None:
         facts["columns"] = encoder.describe()
-    facts["scored by"] = [f"{notes['judged_by']}, {ranker.metric_.name}", _convention(ranker, train)]
+    facts["scored by"] = [f"{notes['scored_by']}, {ranker.metric_.name}", _convention(ranker, train)]
     print_facts(facts)
     write()
     print_table(found.header(), found.lines(every=options.verbose), left=(0, 1))
@@ -215,19 +214,9 @@ def _fit(train: Data, valid: Data | None, options: argparse.Namespace) -> AutoRa
         return ranker.fit(train.X, train.labels, train.qid, sample_weight=train.weight, eval_set=scored)
 
 
-def _parameters(entry: Entry) -> str:
-    """Return the parameters of a candidate by name."""
-    found = {"method": entry.method, "scaling": entry.scaling, **entry.options}
-    if entry.alpha is not None:
-        found["alpha"] = f"{entry.alpha:g}"
-    if entry.iterations is not None:
-        found["iterations"] = entry.iterations
-    return ", ".join(f"{name}={value}" for name, value in found.items())
-
-
 def _chosen(ranker: AutoRanker) -> dict[str, Any]:
     chosen = ranker.candidates_.chosen
-    facts: dict[str, Any] = {"chose": [_parameters(chosen), *(f"- {part}" for part in chosen.parts)]}
+    facts: dict[str, Any] = {"chose": [chosen.parameters, *(f"- {part}" for part in chosen.parts)]}
     if hasattr(ranker, "expected_score_"):
         low, high = ranker.expected_interval_
         facts["expect"] = (

@@ -49,7 +49,7 @@ def run(options: argparse.Namespace) -> int:
         "file": data.source,
         "rows": f"{summary.rows:,}",
         "columns": f"{summary.columns:,}{counted}",
-        "filled cells": _percent(summary.filled),
+        "non-zero cells": _percent(summary.filled),
     }
     if data.roles is not None:
         facts["roles"] = _roles(data)
