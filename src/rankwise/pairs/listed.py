@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.sparse.csgraph import connected_components
 
-from rankwise.arrays import AnyArray, Bools, Floats, Ints, Matrix
+from rankwise.arrays import AnyArray, Bools, Floats, Ints, Matrix, Rows
 from rankwise.data.queries import Queries, one_query
 from rankwise.data.validation import Preferences
 from rankwise.exceptions import InvalidInputError, NoPairsError
