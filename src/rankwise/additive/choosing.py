@@ -4,8 +4,8 @@ Search stages, in order; each starts from the best candidate so far:
 
 1. Curves alone, on the coarsest and the finest knots, with alphas a decade apart. Of nearly equal alphas the largest is
    kept: surfaces will explain part of the effects that a small alpha would fit.
-2. Surfaces on coarse grids, in growing numbers. Every split ranks the pairs of columns by its own training rows, so
-   that held-out rows do not influence the choice.
+2. Surfaces on coarse grids, in growing numbers, at the alpha of the curves or, if none help, at larger ones. Every
+   split ranks the pairs of columns by its own training rows, so that held-out rows do not influence the choice.
 3. Surfaces on the finest grid, with alphas half a decade apart, unless the first two say that it will not help.
 4. The penalty adapted to the model (`rankwise.additive.coordinates.adapted_scale`), in rounds. If the fine grid is not
    noticeably better by then, stages 3 and 4 are repeated on the coarse grid.
@@ -300,22 +300,30 @@ class Search:
         return max(alike, key=lambda one: one.alpha)
 
     def _add_surfaces(self, curves: Candidate) -> Candidate:
-        """Add surfaces in growing numbers at the alpha of the curves; return the best candidate."""
+        """Add surfaces in growing numbers at the alpha of the curves, else at larger ones; return the best candidate.
+
+        Surfaces have many more values than curves: where curves want hardly any penalty, surfaces may want some.
+        """
         of_curves = self._solutions[self._knots, 0, PLAIN, curves.alpha]
         self._ranked = [fit.rank_pairs(s.coef) for fit, s in zip(self._fits_now(), of_curves, strict=True)]
         most = min(ranked.gains.size for ranked in self._ranked)
         counts = dict.fromkeys(min(count, most) for count in self.wanted.counts if min(count, most))
-        best, worse = curves, 0
+        alone = curves
         if 0 not in self.wanted.counts and counts:
             self._give_up(0)
-            best = replace(curves, error=np.inf)
-        for count in counts:
-            found = self._try(curves.step, count)
-            assert found is not None
-            best, worse = (found, 0) if found.error < best.error else (best, worse + 1)
-            if worse >= PATIENCE:
-                break
-        return best
+            alone = replace(curves, error=np.inf)
+        for larger in range(PATIENCE + 1):
+            best, worse = alone, 0
+            for count in counts:
+                found = self._try(curves.step - larger * self.wanted.ladder.stride, count)
+                if found is None:
+                    break
+                best, worse = (found, 0) if found.error < best.error else (best, worse + 1)
+                if worse >= PATIENCE:
+                    break
+            if best is not alone:
+                return best
+        return curves
 
     def _refine_surfaces(self, coarse: Candidate) -> None:
         """Choose between the coarse and finer grids, each with its alpha and adapted penalty."""
