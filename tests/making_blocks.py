@@ -75,5 +75,6 @@ def make_folds(blocks, fold, k):
 
 def graph_of_outputs(Y, queries, weight=None):
     """Return the graph that the columns of Y share."""
-    (graph,) = LabelPairs(Y, queries, weight, None, "include", "magnitude", "size").graphs()
+    settings = "include", "magnitude", "size"
+    (graph,) = LabelPairs(Y, queries, weight, None, *settings, may_be_empty=True).graphs()
     return graph

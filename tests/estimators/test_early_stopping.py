@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
 from all_pairs import pairwise
+from making_blocks import graph_of_outputs
 from rankwise import RankRLS
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
@@ -53,7 +54,7 @@ def test_the_best_of_the_solvers_own_iterates_is_kept(method, outputs, penalty_p
     model = model_of(method, penalty_power=penalty_power, patience=4)
     model.fit(X[train], y[train], eval_set=(X[held], y[held]))
     assert model.solver_ == model.solver
-    objective = SquaredObjective(as_design(X[train]), label_graph(y[train], check_qid(None, 90)))
+    objective = SquaredObjective(as_design(X[train]), graph_of_outputs(y[train], check_qid(None, 90)))
     told = iterates(model, objective)
     histories = [model.history_] if outputs == 1 else model.history_
     assert model.n_iter_ == max(len(history) for history in histories)

@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from all_pairs import pairwise
+from making_blocks import graph_of_outputs
 from oracles import momentum_iterates
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
 from rankwise.objectives import ScaledObjective, SquaredObjective
-from rankwise.pairs.labels import label_graph
 from rankwise.solvers.direct import DirectFactor
 from rankwise.solvers.krylov import conjugate_gradients
 from rankwise.solvers.momentum import (
@@ -41,7 +41,7 @@ def with_spectrum(eigenvalues, seed=0, rows=None):
     right = np.linalg.qr(rng.normal(size=(n, n)))[0]
     X = left * np.sqrt(eigenvalues) @ right.T
     y = rng.normal(size=rows)
-    return SquaredObjective(as_design(X), label_graph(y, check_qid(None, rows)))
+    return SquaredObjective(as_design(X), graph_of_outputs(y, check_qid(None, rows)))
 
 
 SPECTRA = {
@@ -85,7 +85,7 @@ def test_without_a_penalty_it_ends_in_the_least_norm(outputs):
     rng = np.random.default_rng(2)
     X = rng.normal(size=(12, 4)) @ rng.normal(size=(4, 30))
     y = rng.normal(size=12) if outputs == 1 else rng.normal(size=(12, 2))
-    objective = SquaredObjective(as_design(X), label_graph(y, check_qid(None, 12)))
+    objective = SquaredObjective(as_design(X), graph_of_outputs(y, check_qid(None, 12)))
     expected = np.linalg.pinv(objective.matrix(), rcond=1e-10) @ objective.rhs
     solution = estimated_descent(objective, 0.0, tol=1e-11)
     assert solution.status is Status.CONVERGED
@@ -173,7 +173,7 @@ def test_several_outputs_and_scaled_columns():
     problem = make_problem(3, rows=60, features=6)
     y = np.column_stack([problem.y, problem.X[:, 0], np.zeros(60)])
     objective = SquaredObjective(
-        as_design(sp.csr_matrix(problem.X)), label_graph(y, check_qid(problem.qid, 60))
+        as_design(sp.csr_matrix(problem.X)), graph_of_outputs(y, check_qid(problem.qid, 60))
     )
     scaled = ScaledObjective(objective, np.geomspace(0.5, 2, 6))
     for estimator in ESTIMATORS:

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
 from all_pairs import is_valid_cost, pairwise
+from making_blocks import graph_of_outputs
 from oracles import label_pairs, solve_rankrls
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
@@ -81,7 +82,7 @@ def test_float32_matrices_are_summed_in_float64(storage, solver):
 def test_several_outputs(solver):
     problem = make_problem(5)
     y = np.column_stack([problem.y, np.random.default_rng(0).normal(size=problem.y.size)])
-    graph = label_graph(y, check_qid(problem.qid, len(y)))
+    graph = graph_of_outputs(y, check_qid(problem.qid, len(y)))
     solution = SOLVERS[solver](SquaredObjective(as_design(problem.X), graph), 0.5, TIGHT)
     for column in range(2):
         expected = solve_rankrls(problem.X, label_pairs(y[:, column], problem.qid), 0.5)

@@ -6,6 +6,7 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import aslinearoperator
 
 from all_pairs import is_valid_cost, pairwise
+from making_blocks import graph_of_outputs
 from oracles import block_least_squares, label_pairs
 from rankwise.data.validation import check_qid
 from rankwise.design import as_design
@@ -62,7 +63,7 @@ def test_learning_equals_its_explicit_recursion(outputs):
     """With as many local iterations as columns, a block is solved exactly."""
     problem = make_problem(5, rows=60, features=3, queries=1, real=True)
     y = problem.y if outputs == 1 else np.column_stack([problem.y, problem.X[:, 1] ** 2])
-    objective = SquaredObjective(as_design(problem.X), label_graph(y, check_qid(None, 60)))
+    objective = SquaredObjective(as_design(problem.X), graph_of_outputs(y, check_qid(None, 60)))
     memory, blocks = Memory.empty(objective.rhs.shape), []
     for part in parts_of(objective, 25):
         memory = memory.learn(part, 0.7)
