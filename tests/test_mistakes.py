@@ -197,7 +197,7 @@ def test_kinds_of_mistakes():
 @each
 def test_every_parameter_is_checked(model):
     """By a value that nobody could mean; an error names the parameter, and ends in a hint."""
-    for name in model.get_params(deep=False).keys() - {"estimate"}:  # which is true or false, as anything is
+    for name in model.get_params(deep=False):
         with pytest.raises(InvalidInputError, match=rf"(?s)({name}|Unknown metric).*Hint: \S"):
             clone(model).set_params(**{name: object()}).fit(X, Y, QID)
 

@@ -208,7 +208,7 @@ class AutoRanker(CalibratedRanker):
     rivals: Sequence[BaseEstimator] = parameter(list, tuple, default=())
     calibration: str = one_of(("isotonic",), default="sigmoid")
     encoder: TableEncoder | str | None = "auto"
-    verbose: bool = False
+    verbose: bool = parameter("boolean", default=False)
 
     best_estimator_: BaseEstimator = field(init=False)
     encoder_: TableEncoder | None = field(init=False)

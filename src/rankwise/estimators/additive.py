@@ -569,7 +569,7 @@ class AdditiveRankerCV(AdditiveMixin, Ranker):
                 f"cv={self.cv!r} is exact for the squared loss of curves, and of surfaces that are listed.",
                 "use loss='squared' with interactions=0 or a list of pairs and without monotone, or cv=5.",
             )
-        held_out = self._plan(problem.data, eval_set, limit=None)
+        held_out = self._plan(problem.data, eval_set, samples=False)
         n_scored, self.cv_ = scored_folds(self.cv, held_out, data.pairs)
         splits = problem.splits(held_out, self._metric)[: max(n_scored, 1)]
         watch = getattr(self, "watch", Watch())

@@ -614,7 +614,7 @@ class Ranker(RankingMixin, BaseEstimator):
         problem: Problem,
         eval_set: Plan | None,
         exact: Exact | None = None,
-        limit: int | None = SCORED_ENTRIES,
+        samples: bool = True,
     ) -> Plan:
         """Return the hold-out of a selection: an eval set, or the plan of `cv`, exact if there is a decomposition."""
         if eval_set is not None:
@@ -624,7 +624,7 @@ class Ranker(RankingMixin, BaseEstimator):
             problem.pairs,
             self._metric,
             read_seed(self.random_state),
-            limit=limit,
+            limit=SCORED_ENTRIES if samples else None,
             exact=exact,
             whole_components=self._whole_components,
         )
