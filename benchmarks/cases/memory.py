@@ -1,11 +1,9 @@
-"""Peak memory beyond the data, each fit in a process of its own, as a slope over sizes."""
+"""Peak memory beyond the data, each fit in a process of its own."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-
-import numpy as np
 
 from cases.published import markdown
 from harness import Case, Figure, Results, run_alone
@@ -40,7 +38,7 @@ before = reset_peak()
  "Ridge": lambda: Ridge(solver="sparse_cg").fit(X, y)}[sys.argv[2]]()
 print(peak_memory() - before)
 """
-LARGE, MIDDLE, SMALL = (40_000, 80_000, 160_000), (10_000, 20_000, 40_000), (1_000, 2_000, 3_000)
+LARGE, MIDDLE, SMALL = 160_000, 40_000, 3_000
 MODELS = {
     "RankRLS()": LARGE,
     "RankRLS(solver='cg')": LARGE,
@@ -58,14 +56,11 @@ MODELS = {
 
 
 def measure(name: str, contenders: tuple[str, ...], quick: bool) -> Iterator[Figure]:
-    """Yield the slope, with the peaks (MiB) as its values."""
-    sizes = [max(MODELS[name][0] // 40, 100)] if quick else MODELS[name]
-    peaks = [float(run_alone(_FIT, size, name)) for size in sizes]
-    by = np.array(sizes, dtype=float) ** (2 if MODELS[name] is SMALL else 1)
-    held = np.array(peaks) * 2**20
-    slope = float(held[0] / by[0] if quick else np.polyfit(by, held, 1)[0])
-    unit = "bytes per pair of rows" if MODELS[name] is SMALL else "bytes per row"
-    yield Figure(name, unit, slope, n=len(peaks), peak_memory=peaks[-1], values=peaks)
+    """Yield the peak by row, or by pair of rows where the kernel of all rows is held."""
+    size = max(MODELS[name] // 1_600, 100) if quick else MODELS[name]
+    peak = float(run_alone(_FIT, size, name))
+    by, unit = (size**2, "bytes per pair of rows") if MODELS[name] == SMALL else (size, "bytes per row")
+    yield Figure(name, unit, peak * 2**20 / by, peak_memory=peak)
 
 
 def text(contenders: tuple[str, ...], quick: bool) -> Iterator[Figure]:
@@ -83,11 +78,11 @@ CASES = [
 
 def table(results: Results) -> str:
     rows = []
-    for name, sizes in MODELS.items():
-        unit = "bytes per pair of rows" if sizes is SMALL else "bytes per row"
-        forms = (f"{{value:.3g}} {unit}", f"{{peak_memory:.3g}} MiB at {sizes[-1]:,} rows")
+    for name, size in MODELS.items():
+        unit = "bytes per pair of rows" if size == SMALL else "bytes per row"
+        forms = (f"{{value:.3g}} {unit}", f"{{peak_memory:.3g}} MiB at {size:,} rows")
         rows.append([f"`{name}`", *(results.show(form, CLAIM, name, name, unit) for form in forms)])
-    return markdown(["rows of 40 columns (320 bytes)", "slope", "peak"], rows)
+    return markdown(["rows of 40 columns (320 bytes)", "memory", "peak"], rows)
 
 
 def text_table(results: Results) -> str:
