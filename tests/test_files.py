@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -132,6 +133,21 @@ def test_content_and_names_are_brought_to_disk_in_order(write, read, tmp_path, m
     assert read(tmp_path / "target") == b"new"
     before = [("content", b"old")] if write is write_folder else []
     assert steps == [*before, ("new", b"old"), ("around", b"new")]
+
+
+@pytest.mark.parametrize(("number", "fails"), [(errno.EIO, True), (errno.EINVAL, False)])
+def test_names_that_cannot_be_brought_to_disk(number, fails, tmp_path, monkeypatch):
+    """A disk that fails is an error; a file system that cannot synchronise folders is none."""
+    fsync = os.fsync
+
+    def failing(descriptor):
+        if Path(f"/proc/self/fd/{descriptor}").readlink() == tmp_path:
+            raise OSError(number, os.strerror(number))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", failing)
+    with pytest.raises(OutputError, match="Input/output error") if fails else nullcontext():
+        write_file(tmp_path / "file", b"new")
 
 
 @pytest.mark.parametrize("mode", [0o600, 0o640, 0o444])

@@ -7,11 +7,12 @@ a kill between the two renames leaves both folders there, in ``.NAME.xxxxxxxx``.
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -111,9 +112,13 @@ def _sync(path: Path) -> None:
 
 def _sync_names(folder: Path) -> None:
     """Bring the names in a folder to disk, on systems and file systems that can."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in {errno.EINVAL, errno.ENOTSUP}:  # of file systems that cannot
+            raise
+    finally:
+        os.close(descriptor)

@@ -7,6 +7,7 @@ import gzip
 import io
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pandas as pd
@@ -166,10 +167,14 @@ def test_blocks_of_parquet_are_read_when_they_are_needed(tmp_path):
     table = pa.table({"label": np.zeros(200_000), **columns})
     pq.write_table(table, tmp_path / "t.parquet", row_group_size=1000, compression="none")
     del columns
-    before = pa.total_allocated_bytes()
+
+    def held():
+        time.sleep(0.002)  # Arrow decodes in threads of its own while a block is used
+        return pa.total_allocated_bytes() + pa.system_memory_pool().bytes_allocated()
+
+    before = held()
     blocks = iter_table(tmp_path / "t.parquet", qid=None, block_rows=1000)
-    held = [pa.total_allocated_bytes() - before for _ in blocks]
-    assert max(held) < table.nbytes / 2
+    assert max(held() - before for _ in blocks) < table.nbytes / 20
 
 
 def test_blocks_are_the_table(tmp_path):
