@@ -88,3 +88,12 @@ def test_an_evaluation_set_has_its_own_products(choices):
     model.fit(X[~held], y[~held], qid=qid[~held], eval_set=(X[held], y[held], qid[held]))
     trial = next(one for one in model.search_.trials if one.candidate.scaling == "products")
     assert trial.held_out == pytest.approx(trial.model.predict(X[held]))
+
+
+def test_products_of_many_columns_are_left_to_surfaces():
+    rng = np.random.default_rng(0)
+    qid = np.repeat(np.arange(100), 20)
+    X = np.hstack([rng.normal(size=(2000, 150)), rng.normal(size=(100, 40))[qid]])
+    model = AutoRanker(estimate=False, prefer="readable").fit(X, X[:, 0] + rng.normal(size=2000), qid=qid)
+    assert any(reason.endswith("products: more than a quarter of the budget") for reason in model.skipped_)
+    assert "products" not in {one.scaling for one in model.candidates_}
