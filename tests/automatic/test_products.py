@@ -10,6 +10,7 @@ import rankwise
 from exported import run_duckdb, run_python
 from rankwise import AutoRanker
 from rankwise.automatic.scaling import QueryProducts, of_queries
+from rankwise.exceptions import InvalidInputError
 
 
 @pytest.fixture(scope="module")
@@ -47,6 +48,12 @@ def test_a_column_that_varies_in_one_late_query_is_not_one_of_queries(choices):
     X[700, 3] += 1.0
     assert of_queries(X, qid).tolist() == [False, False, False, False, True]
     assert not of_queries(X, None).any()
+
+
+def test_columns_of_queries_alone_are_refused_in_words_about_them(choices):
+    X, y, qid = choices
+    with pytest.raises(InvalidInputError, match="Every column of X is constant inside each query"):
+        AutoRanker().fit(X[:, 3:], y, qid=qid)
 
 
 def test_they_are_chosen_where_they_are_ahead_and_linear_models_are_simpler(choices, model):

@@ -289,7 +289,7 @@ class Search:
         n_columns = (self.size.n_columns - n_own) * (1 + n_own)
         more = replace(self.size, n_columns=n_columns, n_entries=self.size.n_rows * n_columns)
         for scaling, size in {"query-standard": self.size, PRODUCTS: more}.items():
-            if scaling != PRODUCTS or n_own:
+            if scaling != PRODUCTS or (n_own and n_columns):
                 self._try(Candidate(method, scaling), size.rls() if method == "rls" else size.margins())
 
     def _try_additive(self) -> None:
