@@ -399,7 +399,9 @@ def get_metric(name: str | Metric, **options: object) -> Metric:
             close = get_close_matches(base.lower(), [*METRICS, *_OTHER_NAMES], n=1)
             meant = [_OTHER_NAMES.get(other, other) + at + cutoff for other in close]
             guess = f"did you mean {meant[0]!r}? " if meant else ""
-            raise InvalidInputError(f"Unknown metric {name!r:.80}.", f"{guess}There are {', '.join(METRICS)}.")
+            raise InvalidInputError(
+                f"Unknown metric {name!r:.80}.", f"{guess}There are {', '.join(METRICS)}."
+            )
         metric = METRICS[base]
         if at:
             if not cutoff.isdecimal():
