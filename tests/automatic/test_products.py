@@ -4,13 +4,16 @@ import io
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.preprocessing import StandardScaler
 
 import rankwise
 from exported import run_duckdb, run_python
-from rankwise import AutoRanker
+from rankwise import AutoRanker, RankRLS
+from rankwise.automatic.average import AverageRanker
 from rankwise.automatic.scaling import QueryProducts, of_queries
 from rankwise.exceptions import InvalidInputError
+from rankwise.model_selection import fit_ranker
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +37,7 @@ def test_products_are_of_columns_of_queries_with_the_others(choices):
     X, _, qid = choices
     X = np.hstack([X, np.ones((len(X), 1))])  # a constant says nothing
     weight = np.arange(len(X)) % 3
-    step = QueryProducts().fit(X, qid, weight)
+    step = QueryProducts().fit(X, qid=qid, sample_weight=weight)
     assert step.of_query_.tolist() == [False, False, False, True, True, False]
     Z = StandardScaler().fit(X, sample_weight=weight).transform(X)
     made = np.column_stack([Z[:, list(columns)].prod(axis=1) for columns in step.made_of()])
@@ -48,6 +51,14 @@ def test_a_column_that_varies_in_one_late_query_is_not_one_of_queries(choices):
     X[700, 3] += 1.0
     assert of_queries(X, qid).tolist() == [False, False, False, False, True]
     assert not of_queries(X, None).any()
+
+
+def test_the_pipeline_is_fitted_again_with_query_ids_of_any_kind(choices, model):
+    X, y, qid = choices
+    again = fit_ranker(clone(model.best_estimator_), X, y, [f"search {one}" for one in qid])
+    assert again.predict(X) == pytest.approx(model.predict(X))
+    mean = AverageRanker([model.best_estimator_, RankRLS()]).fit(X, y, qid)
+    assert mean.rankers_[0][0].of_query_.tolist() == [False, False, False, True, True]
 
 
 def test_columns_of_queries_alone_are_refused_in_words_about_them(choices):
