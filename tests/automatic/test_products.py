@@ -5,6 +5,7 @@ import io
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rankwise
@@ -13,6 +14,7 @@ from rankwise import AutoRanker, RankRLS
 from rankwise.automatic.average import AverageRanker
 from rankwise.automatic.scaling import QueryProducts, of_queries
 from rankwise.exceptions import InvalidInputError
+from rankwise.formula.view import ModelView
 from rankwise.model_selection import fit_ranker
 
 
@@ -59,6 +61,19 @@ def test_the_pipeline_is_fitted_again_with_query_ids_of_any_kind(choices, model)
     assert again.predict(X) == pytest.approx(model.predict(X))
     mean = AverageRanker([model.best_estimator_, RankRLS()]).fit(X, y, qid)
     assert mean.rankers_[0][0].of_query_.tolist() == [False, False, False, True, True]
+
+
+@pytest.mark.parametrize("columns", [[0, 1, 2, 3, 4], [2, 3]])
+def test_weights_are_named_by_the_columns_of_the_product(choices, columns):
+    X, y, qid = choices
+    names = [f"c{at}" for at in columns]
+    step = QueryProducts()
+    ranker = Pipeline([("products", step), ("ranker", RankRLS())])
+    fit_ranker(ranker, X[:, columns], y, qid)
+    found = ModelView.of(ranker).weights(names)
+    said = [":".join(names[at] for at in parts) for parts in step.made_of()]
+    assert found == dict(zip(said, ranker[-1].coef_.tolist(), strict=True))
+    assert "c2:c3" in found
 
 
 def test_columns_of_queries_alone_are_refused_in_words_about_them(choices):

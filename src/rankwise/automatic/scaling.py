@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
 from rankwise.arrays import AnyArray, ArrayLike, Bools, Floats, Ints, Matrix, is_sparse
 from rankwise.data.validation import check_qid
@@ -120,6 +120,11 @@ class QueryProducts(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return the columns that each new column is made of."""
         own, others = np.flatnonzero(self.of_query_).tolist(), np.flatnonzero(~self.of_query_).tolist()
         return [(other,) for other in others] + [(other, one) for one in own for other in others]
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> AnyArray:
+        """Return the names of the columns and, joined by a colon, of their products."""
+        names = _check_feature_names_in(self, input_features)
+        return np.array([":".join(names[list(parts)]) for parts in self.made_of()], dtype=object)
 
     def formula_columns(self, columns: Sequence[Column]) -> list[Column]:
         """Return the columns that it makes, for exports and explanations."""
