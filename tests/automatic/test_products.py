@@ -90,6 +90,8 @@ def test_they_are_chosen_where_they_are_ahead_and_linear_models_are_simpler(choi
     assert not model.needs_queries_
     plain = AutoRanker(estimate=False).fit(X[:, :3], y, qid=qid)
     assert "products" not in {one.scaling for one in plain.candidates_}
+    hurried = AutoRanker(estimate=False, effort=1e-6).fit(X[:, :3], y, qid=qid)
+    assert not any("products" in reason for reason in hurried.skipped_)
     assert model.best_score_ > plain.best_score_ + 0.05
     engine = AutoRanker(estimate=False, target="solr").fit(X, y, qid=qid)  # which multiplies nothing
     assert "products" not in {one.scaling for one in engine.candidates_}

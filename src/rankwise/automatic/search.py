@@ -289,11 +289,12 @@ class Search:
         method, n_own = self.best(self.trials).candidate.method, int(problem.columns.of_queries.sum())
         n_columns = (self.size.n_columns - n_own) * (1 + n_own)
         more = replace(self.size, n_columns=n_columns, n_entries=self.size.n_rows * n_columns)
-        for scaling, size in {"query-standard": self.size, PRODUCTS: more}.items():
+        products = {PRODUCTS: more} if n_own and n_columns else {}
+        for scaling, size in {"query-standard": self.size, **products}.items():
             candidate, cost = Candidate(method, scaling), size.rls() if method == "rls" else size.margins()
             if scaling == PRODUCTS and cost > _PRODUCTS_SHARE * self.budget:
                 self.skipped.append(f"{candidate.describe()}: more than a quarter of the budget")
-            elif scaling != PRODUCTS or (n_own and n_columns):
+            else:
                 self._try(candidate, cost)
 
     def _try_additive(self) -> None:
