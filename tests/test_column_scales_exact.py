@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.base import clone
+from sklearn.preprocessing import StandardScaler
 
 from all_pairs import pairwise
 from oracles import label_pairs, pairwise_error
-from rankwise import KernelRankRLS, KernelRankRLSCV, RankRLS, RankRLSCV
+from rankwise import AutoRanker, KernelRankRLS, KernelRankRLSCV, RankRLS, RankRLSCV
 
 SCALES = [1e-6, 1e-3, 1.0, 1e3, 1e6]
 FAR = [1e-12, 1e-8, 1e8, 1e12]
@@ -149,6 +150,20 @@ def test_dual_coefficients_name_columns_that_are_too_large(options, scale):
         KernelRankRLS("linear", alpha=ALPHA, **options).fit(X, y, qid)
     with pytest.warns(UserWarning, match=said):
         KernelRankRLSCV("linear", alphas=[ALPHA], cv="leave-query-out").fit(X, y, qid)
+
+
+@pytest.mark.parametrize(
+    "model", [RankRLSCV(method="tikhonov"), KernelRankRLSCV("linear"), AutoRanker(methods="rls")]
+)
+@pytest.mark.parametrize("has_queries", [False, True])
+def test_constant_columns_that_scaling_leaves_as_rounding_are_not_called_small(model, has_queries):
+    rng = np.random.default_rng(0)
+    X, qid = rng.normal(size=(310, 4)), np.repeat(np.arange(31), 10) if has_queries else None
+    y = X[:, 0] + rng.normal(size=310)
+    X[:, 2] = 0.1
+    scaled = StandardScaler().fit_transform(X)
+    assert 0 < np.abs(scaled[:, 2]).max() < 1e-14
+    clone(model).fit(X if isinstance(model, AutoRanker) else scaled, y, qid=qid)
 
 
 def test_exact_hold_out_names_columns_beyond_all_digits():

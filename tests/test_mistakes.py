@@ -159,6 +159,7 @@ MISTAKES = [
     (lambda: fit(RankSVMCV([0.0, 1.0])), "alphas contains 0.*Hint: use positive values"),
     (lambda: fit(RankRLSCV(["a"])), "alphas must be numbers.*Hint: "),
     (lambda: fit(RankRLSCV(penalty_power="off")), "'penalty_power' parameter of RankRLSCV must be.*Hint: leave"),
+    (lambda: fit(RankRLSCV(penalty_power=[])), "penalty_power is an empty list.*Hint: "),
     (lambda: fit(KernelRankRLS("rfb")), "'kernel' parameter .*Hint: did you mean 'rbf'"),
     (lambda: fit(AdditiveRanker(n_knots=1)), "'n_knots' parameter .*Got 1 instead.*Hint: "),
     (lambda: fit(AutoRanker(target="moon")), "'target' parameter of AutoRanker .*Hint: "),

@@ -513,6 +513,15 @@ def test_outer_folds_estimate_the_score_of_small_data(graded):
     assert "expect" not in AutoRanker(methods=["rls"], estimate=False).fit(X, y, qid=qid).describe()
 
 
+@pytest.mark.parametrize(("n_queries", "cv"), [(12, 12), (12, np.int64(11)), (3, 3), (2, 2)])
+def test_the_expected_score_takes_as_many_folds_as_there_are_queries(n_queries, cv):
+    rng = np.random.default_rng(0)
+    X, qid = rng.normal(size=(8 * n_queries, 3)), np.repeat(np.arange(n_queries), 8)
+    model = AutoRanker(methods=["rls"], cv=cv).fit(X, X[:, 0] + rng.normal(size=X.shape[0]), qid=qid)
+    assert model.cv_.startswith(f"{cv} folds of queries")
+    assert 0 < model.expected_score_ < 0.6
+
+
 def test_the_choice_is_repeated_on_units_drawn_at_random():
     """Of many candidates of pure chance the best is ahead by chance, which units that were not drawn show."""
     rng = np.random.default_rng(0)
@@ -601,6 +610,8 @@ def test_mistakes(graded):
         ({"methods": ["kernel"], "target": "solr"}, "No candidate can run in 'solr'"),
         ({"fixed": {"basis": "all"}}, "basis"),
         ({"fixed": {"gamma": []}}, "gamma"),
+        ({"fixed": {"gamma": np.array([])}}, "gamma"),
+        ({"scoring": np.array(["ndcg", "auc"])}, "Unknown metric"),
         ({"methods": ["kernel"], "fixed": {"gamma": object()}}, "gamma"),
         ({"rivals": [RankRLS]}, "not an estimator"),
         ({"rivals": ["LGBMRanker"]}, "not an estimator"),

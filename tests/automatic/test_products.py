@@ -4,12 +4,18 @@ import io
 
 import numpy as np
 import pytest
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
 
 import rankwise
 from exported import run_duckdb, run_python
-from rankwise import AutoRanker
+from rankwise import AutoRanker, RankRLS
+from rankwise.automatic.average import AverageRanker
 from rankwise.automatic.scaling import QueryProducts, of_queries
+from rankwise.exceptions import InvalidInputError
+from rankwise.formula.view import ModelView
+from rankwise.model_selection import fit_ranker
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +39,7 @@ def test_products_are_of_columns_of_queries_with_the_others(choices):
     X, _, qid = choices
     X = np.hstack([X, np.ones((len(X), 1))])  # a constant says nothing
     weight = np.arange(len(X)) % 3
-    step = QueryProducts().fit(X, qid, weight)
+    step = QueryProducts().fit(X, qid=qid, sample_weight=weight)
     assert step.of_query_.tolist() == [False, False, False, True, True, False]
     Z = StandardScaler().fit(X, sample_weight=weight).transform(X)
     made = np.column_stack([Z[:, list(columns)].prod(axis=1) for columns in step.made_of()])
@@ -49,6 +55,33 @@ def test_a_column_that_varies_in_one_late_query_is_not_one_of_queries(choices):
     assert not of_queries(X, None).any()
 
 
+def test_the_pipeline_is_fitted_again_with_query_ids_of_any_kind(choices, model):
+    X, y, qid = choices
+    again = fit_ranker(clone(model.best_estimator_), X, y, [f"search {one}" for one in qid])
+    assert again.predict(X) == pytest.approx(model.predict(X))
+    mean = AverageRanker([model.best_estimator_, RankRLS()]).fit(X, y, qid)
+    assert mean.rankers_[0][0].of_query_.tolist() == [False, False, False, True, True]
+
+
+@pytest.mark.parametrize("columns", [[0, 1, 2, 3, 4], [2, 3]])
+def test_weights_are_named_by_the_columns_of_the_product(choices, columns):
+    X, y, qid = choices
+    names = [f"c{at}" for at in columns]
+    step = QueryProducts()
+    ranker = Pipeline([("products", step), ("ranker", RankRLS())])
+    fit_ranker(ranker, X[:, columns], y, qid)
+    found = ModelView.of(ranker).weights(names)
+    said = [":".join(names[at] for at in parts) for parts in step.made_of()]
+    assert found == dict(zip(said, ranker[-1].coef_.tolist(), strict=True))
+    assert "c2:c3" in found
+
+
+def test_columns_of_queries_alone_are_refused_in_words_about_them(choices):
+    X, y, qid = choices
+    with pytest.raises(InvalidInputError, match="Every column of X is constant inside each query"):
+        AutoRanker().fit(X[:, 3:], y, qid=qid)
+
+
 def test_they_are_chosen_where_they_are_ahead_and_linear_models_are_simpler(choices, model):
     X, y, qid = choices
     assert model.candidates_.chosen.description == "linear, squared loss, products"
@@ -57,6 +90,8 @@ def test_they_are_chosen_where_they_are_ahead_and_linear_models_are_simpler(choi
     assert not model.needs_queries_
     plain = AutoRanker(estimate=False).fit(X[:, :3], y, qid=qid)
     assert "products" not in {one.scaling for one in plain.candidates_}
+    hurried = AutoRanker(estimate=False, effort=1e-6).fit(X[:, :3], y, qid=qid)
+    assert not any("products" in reason for reason in hurried.skipped_)
     assert model.best_score_ > plain.best_score_ + 0.05
     engine = AutoRanker(estimate=False, target="solr").fit(X, y, qid=qid)  # which multiplies nothing
     assert "products" not in {one.scaling for one in engine.candidates_}

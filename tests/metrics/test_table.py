@@ -144,8 +144,9 @@ def test_lookup():
         get_metric("mean_ndcg@5")
     with pytest.raises(InvalidInputError, match="k=None is not a positive integer"):
         get_metric("precision", k=None)
-    with pytest.raises(InvalidInputError, match="Unknown metric 3"):
-        get_metric(3)
+    for name in (3, np.array(["ndcg", "auc"]), ["ndcg"]):
+        with pytest.raises(InvalidInputError, match="Unknown metric"):
+            get_metric(name)
 
 
 def test_evaluate_encodes_once_and_names_what_it_returns():

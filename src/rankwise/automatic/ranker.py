@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import field
+from math import ceil
+from numbers import Integral
 from typing import Any, ClassVar, Never
 
 import numpy as np
@@ -392,7 +394,10 @@ class AutoRanker(CalibratedRanker):
         inner = clone(self).set_params(
             estimate=False, rivals=(), scoring=problem.metric, encoder=None, verbose=False
         )
-        if not isinstance(inner.cv, (str, int)):
+        fewest = units.n_units - ceil(units.n_units / n_outer)
+        if isinstance(inner.cv, Integral) and fewest > 1:
+            inner.set_params(cv=min(int(inner.cv), fewest))
+        elif not isinstance(inner.cv, str):
             inner.set_params(cv="auto")  # splits of all rows do not fit some of them
         scores, coded = np.zeros(pairs.n_rows), problem.columns.coded
         splits = [(np.flatnonzero(fold != one), np.flatnonzero(fold == one)) for one in range(n_outer)]
@@ -525,7 +530,7 @@ class AutoRanker(CalibratedRanker):
         for name in fixed:
             check_choice("a name in fixed", name, FIXED)
         check_count("fixed={'basis': ...}", fixed.get("basis"))
-        if isinstance(fixed.get("gamma"), (list, tuple)) and not fixed["gamma"]:
+        if np.size(fixed.get("gamma")) == 0:  # type: ignore[arg-type]
             raise InvalidInputError(
                 "fixed has an empty list of gamma.", "list numbers above 0, or leave it out."
             )

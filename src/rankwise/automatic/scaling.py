@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
+from typing import ClassVar, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.pipeline import Pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from rankwise.arrays import AnyArray, Bools, Floats, Ints, Matrix, is_sparse
+from rankwise.arrays import AnyArray, ArrayLike, Bools, Floats, Ints, Matrix, is_sparse
+from rankwise.data.validation import check_qid
 from rankwise.formula.formula import Column, Product
 from rankwise.formula.steps import Affine, curve
 from rankwise.pairs.labels import mid_ranks
@@ -89,12 +90,20 @@ class QueryProducts(TransformerMixin, BaseEstimator):  # type: ignore[misc]
     By itself a column of the query orders nothing, and is left out.
     """
 
-    def fit(self, X: Matrix, qid: Ints | None = None, sample_weight: Floats | None = None) -> QueryProducts:
-        """Find means, spreads and the columns that are constant inside queries."""
+    __metadata_request__fit: ClassVar[dict[str, bool]] = {"qid": True}
+
+    def fit(
+        self,
+        X: Matrix,
+        y: object = None,
+        qid: ArrayLike | None = None,
+        sample_weight: Floats | None = None,
+    ) -> QueryProducts:
+        """Find means, spreads and the columns that are constant inside queries; y is ignored."""
         rows = validate_data(self, X, dtype=(np.float64, np.float32))
         scaler = StandardScaler().fit(rows, sample_weight=sample_weight)
         self.mean_, self.scale_ = scaler.mean_, scaler.scale_
-        self.of_query_ = of_queries(rows, qid)
+        self.of_query_ = of_queries(rows, check_qid(qid, len(rows)).codes)
         return self
 
     def transform(self, X: Matrix) -> AnyArray:
@@ -111,6 +120,11 @@ class QueryProducts(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         """Return the columns that each new column is made of."""
         own, others = np.flatnonzero(self.of_query_).tolist(), np.flatnonzero(~self.of_query_).tolist()
         return [(other,) for other in others] + [(other, one) for one in own for other in others]
+
+    def get_feature_names_out(self, input_features: ArrayLike | None = None) -> AnyArray:
+        """Return the names of the columns and, joined by a colon, of their products."""
+        names = _check_feature_names_in(self, input_features)
+        return np.array([":".join(names[list(parts)]) for parts in self.made_of()], dtype=object)
 
     def formula_columns(self, columns: Sequence[Column]) -> list[Column]:
         """Return the columns that it makes, for exports and explanations."""
@@ -224,8 +238,8 @@ class ScaledColumns:
                 X = scaler.fit(X, qid=self.qid).transform(X, qid=self.qid)
                 held = None if held is None else scaler.transform(held, qid=held_qid)
             else:
-                ids = self.qid if isinstance(scaler, QueryProducts) else None
-                X = scaler.fit(X, ids, self.weight).transform(X)
+                ids = {"qid": self.qid} if isinstance(scaler, QueryProducts) else {}
+                X = scaler.fit(X, sample_weight=self.weight, **ids).transform(X)
                 held = None if held is None else scaler.transform(held)
         if sum(bytes_of(made[1]) for made in self._made.values()) + bytes_of(X) > _KEPT_BYTES:
             self._made.clear()

@@ -47,9 +47,7 @@ _BUDGET = 15.0  # processor seconds
 _TIMES_RLS = 30  # the budget is at least as many times the cost of RankRLSCV
 _USED = 0.9  # share of a time limit that estimates may fill
 _LITTLE = 0.1  # share of a time limit that all estimates are taken to have been right for
-_SEARCHED = (
-    0.5  # share of the time that is left for the additive search; its final fit takes .3 to .7 times as long
-)
+_SEARCHED = 0.5  # share of the time left for the additive search; its final fit takes .3 to .7 of that
 _NEAR = 0.5  # standard errors of the difference within which a simpler model is chosen
 _CLOSE = 4.0  # standard errors within which a candidate may be part of a mean
 _DRAWS = 200  # of units, that repeat the choice
@@ -291,11 +289,12 @@ class Search:
         method, n_own = self.best(self.trials).candidate.method, int(problem.columns.of_queries.sum())
         n_columns = (self.size.n_columns - n_own) * (1 + n_own)
         more = replace(self.size, n_columns=n_columns, n_entries=self.size.n_rows * n_columns)
-        for scaling, size in {"query-standard": self.size, PRODUCTS: more}.items():
+        products = {PRODUCTS: more} if n_own and n_columns else {}
+        for scaling, size in {"query-standard": self.size, **products}.items():
             candidate, cost = Candidate(method, scaling), size.rls() if method == "rls" else size.margins()
             if scaling == PRODUCTS and cost > _PRODUCTS_SHARE * self.budget:
                 self.skipped.append(f"{candidate.describe()}: more than a quarter of the budget")
-            elif scaling != PRODUCTS or (n_own and n_columns):
+            else:
                 self._try(candidate, cost)
 
     def _try_additive(self) -> None:
@@ -421,12 +420,8 @@ class Search:
 
     def _try_rivals(self) -> None:
         """Fit estimators of other packages without each fold, and score them."""
-        problem, pairs, X, ids = (
-            self.problem,
-            self.problem.pairs,
-            self.problem.columns.X,
-            self.problem.columns.qid,
-        )
+        problem, pairs = self.problem, self.problem.pairs
+        X, ids = problem.columns.X, problem.columns.qid
         for rival in self.rivals:
             start, scores = time.monotonic(), np.zeros(pairs.n_rows)
             for train, test in problem.cv or ():

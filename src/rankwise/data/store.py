@@ -460,7 +460,7 @@ class _Writer:
             X.sum_duplicates()
         self._append("data", self._stored(number, X.data, self._dtype))
         self._append("indices", X.indices.astype(np.int32, copy=False))
-        self._append("indptr", X.indptr[self._rows > 0 :] + np.int64(self._entries))
+        self._append("indptr", X.indptr[self._rows > 0 :].astype(np.int64) + self._entries)
         self._entries += X.nnz
 
     def _stored(self, number: int, values: AnyArray, dtype: DType) -> AnyArray:

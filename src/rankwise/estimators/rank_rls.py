@@ -472,6 +472,10 @@ class RankRLSCV(LinearMixin, SquaresMixin, Ranker):
 
     def _powers(self) -> list[float]:
         powers: list[float] = check_numbers("penalty_power", np.atleast_1d(self.penalty_power)).tolist()
+        if not powers:
+            raise InvalidInputError(
+                "penalty_power is an empty list.", "use 0.0, or a list such as [0.0, 0.5]."
+            )
         return powers
 
     def coef_path(self, alpha: float, output: int = 0) -> Floats:

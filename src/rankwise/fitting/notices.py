@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from rankwise.arrays import Matrix
+from rankwise.arrays import Matrix, is_sparse
 from rankwise.exceptions import InvalidInputError
 from rankwise.kernels import Kernel
 from rankwise.solvers.direct import indefiniteness, is_indefinite
@@ -54,14 +54,16 @@ def notices_of_extremes(kernel: Kernel, extremes: Mapping[str, tuple[float, floa
 
 
 def notices_of_scales(X: Matrix | None, most: float = 1e14) -> list[Notice]:
-    """Return a notice if the norms of columns differ by more than the given factor."""
+    """Return a notice if the norms of columns differ by more than the given factor; constant ones order nothing."""
     if X is None:
         return []
     lengths = np.sqrt(squared_lengths(X))
-    shortest = float(lengths[lengths > 0].min(initial=np.inf))
-    large = np.flatnonzero(lengths > most * shortest)
-    if large.size == 0:
+    small = np.flatnonzero((lengths > 0) & (most * lengths < lengths.max(initial=0.0)))
+    if not is_sparse(X):  # such as the rounding that StandardScaler leaves of a constant column
+        small = small[np.ptp(np.asarray(X)[:, small], axis=0) > 0]
+    if small.size == 0:
         return []
+    large = np.flatnonzero(lengths > most * lengths[small].min())
     named = ", ".join(map(str, large[:_NAMED])) + (", ..." if large.size > _NAMED else "")
     what = (
         f"Columns of X (numbers {named}, counted from 0) are more than {most:.0e} times as large as others, and the "

@@ -132,8 +132,10 @@ class ModelView:
         weights = np.asarray(getattr(self.ranker, "coef_", np.zeros((0, 0))))
         if weights.ndim != 1:
             return {}
-        own = self.names_after(given) if weights.size != len(given or ()) else given
-        return dict(zip(own or [f"x{at}" for at in range(weights.size)], weights.tolist(), strict=True))
+        own = self.names_after(given)
+        if own is None or len(own) != weights.size:  # a step of the caller's does not name its columns
+            own = [f"x{at}" for at in range(weights.size)]
+        return dict(zip(own, weights.tolist(), strict=True))
 
     def numbers(self, X: MatrixLike) -> MatrixLike:
         """Return the rows as numbers, before the steps."""
@@ -166,7 +168,7 @@ class ModelView:
         """Return the names of the columns that the ranker sees; None where nothing prepares or names them."""
         names: Any = given
         for part in (self.encoder, *self.steps):
-            if part is not None:
+            if hasattr(part, "get_feature_names_out"):
                 names = part.get_feature_names_out(None if hasattr(part, "feature_names_in_") else names)
         return None if names is None else [str(name) for name in names]
 

@@ -393,13 +393,15 @@ def get_metric(name: str | Metric, **options: object) -> Metric:
     if isinstance(name, Metric):
         metric = name
     else:
-        base, at, cutoff = name.partition("@") if isinstance(name, str) else (name, "", "")
+        base, at, cutoff = str(name).partition("@")
         base = "spearman" if base == "rank_ic" else base  # its name in finance
-        if not isinstance(base, str) or base not in METRICS:
-            close = get_close_matches(str(base).lower(), [*METRICS, *_OTHER_NAMES], n=1)
+        if not isinstance(name, str) or base not in METRICS:
+            close = get_close_matches(base.lower(), [*METRICS, *_OTHER_NAMES], n=1)
             meant = [_OTHER_NAMES.get(other, other) + at + cutoff for other in close]
             guess = f"did you mean {meant[0]!r}? " if meant else ""
-            raise InvalidInputError(f"Unknown metric {name!r}.", f"{guess}There are {', '.join(METRICS)}.")
+            raise InvalidInputError(
+                f"Unknown metric {name!r:.80}.", f"{guess}There are {', '.join(METRICS)}."
+            )
         metric = METRICS[base]
         if at:
             if not cutoff.isdecimal():

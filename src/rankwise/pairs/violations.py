@@ -89,9 +89,8 @@ class ViolationSweep:
         counting = np.where(self.sizes <= _BRUTE_UP_TO, BRUTE, swept)
         self._counting = np.where(self._n_levels > 1, counting, NO_PAIRS).astype(np.uint8)
         is_brute = self._counting == BRUTE
-        if (
-            is_brute.any()
-        ):  # Large queries keep the caller's order: a random permutation would cost as much as a sweep.
+        # Large queries keep the caller's order: a random permutation would cost as much as a sweep.
+        if is_brute.any():
             query = np.repeat(np.arange(self.sizes.size), self.sizes)
             by_label = np.lexsort((np.where(is_brute[query], ranks, 0), query))
             order = by_label if order is None else order[by_label]

@@ -127,6 +127,12 @@ class Table:
         row = int(np.flatnonzero(is_best[:, step])[-1])
         return Choice(float(self.alphas[chosen[row]]), step + 1, float(table[row, step]))
 
+    def best_errors(self, candidates: Sequence[int]) -> Floats:
+        """Return the errors of the cells that `best_cell` takes of each alpha alone."""
+        table = self.table[list(candidates)]
+        steps = np.argmax(table <= table.min(axis=1, keepdims=True) + EQUAL, axis=1)
+        return np.take_along_axis(table, steps[:, None], axis=1)[:, 0]
+
     def best_converged(self, candidates: Sequence[int]) -> Choice:
         """Return the alpha of least error where each has converged; of equals the largest alpha."""
         steps = [int(self.converged_at[i]) or len(self.errors) for i in candidates]

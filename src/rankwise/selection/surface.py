@@ -77,7 +77,9 @@ class Surfaces:
 
     def errors(self, method: str, positions: Sequence[int]) -> Floats:
         """Return the error of some alphas as a method reads it, (alphas, outputs)."""
-        return np.array([[_best_cells(method, [t], [i])[0].error for t in self.tables] for i in positions])
+        if method == "tikhonov":
+            return np.array([[t.best_converged([i]).error for t in self.tables] for i in positions])
+        return np.column_stack([table.best_errors(positions) for table in self.tables])
 
     @property
     def extremes(self) -> tuple[float, float]:
