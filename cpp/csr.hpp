@@ -73,15 +73,17 @@ inline void row_dot(const Csr<Value, Column, Offset>& X, int64_t i, const double
     const Column* id = X.row_ids(i);
     const int64_t length = X.row_length(i);
     if constexpr (K == 1) {
-        // Two sums: with more, what is left at the end of a row costs a mispredicted branch that outweighs them.
-        double a = 0, b = 0;
+        // Four sums: with two, the product took .86 or .78 ms (20,000 rows of 39 entries), by where the loop was placed.
+        double a = 0, b = 0, c = 0, d = 0;
         int64_t e = 0;
-        for (; e + 2 <= length; e += 2) {
+        for (; e + 4 <= length; e += 4) {
             a += value[e] * v[id[e]];
             b += value[e + 1] * v[id[e + 1]];
+            c += value[e + 2] * v[id[e + 2]];
+            d += value[e + 3] * v[id[e + 3]];
         }
-        if (e < length) a += value[e] * v[id[e]];
-        out[0] = a + b;
+        for (; e < length; ++e) a += value[e] * v[id[e]];
+        out[0] = (a + b) + (c + d);
     } else {
         double sum[K] = {};
         for (int64_t e = 0; e < length; ++e) {
@@ -219,28 +221,6 @@ void transposed_dot(const Matrix& X, Rank rank, const double* U, int64_t k, doub
         unpack_sum<K>(g, G, X.columns, k, first, width, rank, n_threads);
     });
 }
-
-// Adds weight * x_ij^2 for the columns of one row. A column that occurs twice in a row counts with its sum.
-class RowSquares {
-public:
-    explicit RowSquares(int64_t columns) : x_(static_cast<std::size_t>(columns), 0.0) {}
-
-    template <typename Matrix>
-    void add(const Matrix& X, int64_t row, double weight, double* g) {
-        const auto* value = X.row_values(row);
-        const auto* id = X.row_ids(row);
-        const int64_t length = X.row_length(row);
-        for (int64_t e = 0; e < length; ++e) x_[id[e]] += value[e];
-        for (int64_t e = 0; e < length; ++e) {
-            double& x = x_[id[e]];
-            g[id[e]] += weight * x * x;
-            x = 0.0;
-        }
-    }
-
-private:
-    std::vector<double> x_;
-};
 
 // How often each column occurs.
 template <typename Column>

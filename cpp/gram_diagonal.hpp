@@ -19,56 +19,68 @@ template <typename Matrix>
 class GramDiagonal {
 public:
     GramDiagonal(int64_t columns, const Blocks& blocks, double* g)
-        : blocks_(blocks), g_(g), squares_(columns), segment_(static_cast<std::size_t>(columns), 0.0),
-          total_(segment_.size(), 0.0), seen_(segment_.size(), 0) {}
+        : blocks_(blocks), g_(g), columns_(static_cast<std::size_t>(columns)), total_(columns_.size(), 0.0),
+          is_in_query_(columns_.size(), 0), touched_(columns_.size() + 1) {}
 
     void add_query(const Matrix& X, int64_t q) {
         for (int64_t s = blocks_.query_segment[q]; s < blocks_.query_segment[q + 1]; ++s) {
             sum_segment(X, s);
-            for (const int64_t j : touched_) close_segment(q, s, j);
-            touched_.clear();
+            for (int64_t k = 0; k < n_touched_; ++k) close_segment(q, s, touched_[static_cast<std::size_t>(k)]);
+            n_touched_ = 0;
         }
         subtract_relative(q);
         subtract_totals(q);
     }
 
 private:
+    // The sums of a column over the row and the segment that were read last.
+    struct Column {
+        int64_t row = -1, segment = -1;
+        double of_row = 0.0, of_segment = 0.0;
+    };
+
     struct Entry {
         int64_t column, segment;
         double sum;
     };
 
-    enum : unsigned char { in_query = 1, in_segment = 2 };
-
     void sum_segment(const Matrix& X, int64_t s) {
         for (int64_t p = blocks_.segment_start[s]; p < blocks_.segment_start[s + 1]; ++p) {
-            const int64_t row = blocks_.order[p];
-            const double w = blocks_.row_weight ? blocks_.row_weight[p] : 1.0;
-            squares_.add(X, row, w * blocks_.degree[s], g_);
+            const int64_t row = blocks_.order[p], length = X.row_length(row);
+            const double w = blocks_.row_weight ? blocks_.row_weight[p] : 1.0, of_square = w * blocks_.degree[s];
             const auto* value = X.row_values(row);
             const auto* id = X.row_ids(row);
-            for (int64_t e = 0; e < X.row_length(row); ++e) {
-                const int64_t j = id[e];
-                if (!(seen_[j] & in_segment)) touched_.push_back(j);
-                seen_[j] |= in_segment;
-                segment_[j] += w * value[e];
+            for (int64_t e = 0; e < length; ++e) {
+                const double x = value[e];
+                Column& column = columns_[id[e]];
+                if (column.row != p) {
+                    column.row = p;
+                    column.of_row = 0.0;
+                }
+                // A column that occurs twice in a row counts with its sum.
+                g_[id[e]] += of_square * x * (2.0 * column.of_row + x);
+                column.of_row += x;
+                // Without a branch: whether a column is new to a query is as good as random.
+                const bool is_new = column.segment != s;
+                touched_[static_cast<std::size_t>(n_touched_)] = id[e];
+                n_touched_ += is_new;
+                column.segment = s;
+                column.of_segment = (is_new ? 0.0 : column.of_segment) + w * x;
             }
-            work_.add(X.row_length(row) + 1);
+            work_.add(length + 1);
         }
     }
 
     // "all" subtracts total^2; "others" that minus the segments' own squares; "relative" waits for all segments.
     void close_segment(int64_t q, int64_t s, int64_t j) {
-        const double sum = segment_[j];
-        segment_[j] = 0.0;
-        seen_[j] &= in_query;
+        const double sum = columns_[j].of_segment;
         if (blocks_.coupling == Coupling::relative) {
             entries_.push_back({j, s, sum});
             return;
         }
         if (blocks_.coupling == Coupling::others) g_[j] += blocks_.scale[q] * sum * sum;
-        if (!(seen_[j] & in_query)) touched_by_query_.push_back(j);
-        seen_[j] |= in_query;
+        if (!is_in_query_[j]) touched_by_query_.push_back(j);
+        is_in_query_[j] = 1;
         total_[j] += sum;
     }
 
@@ -76,7 +88,7 @@ private:
         for (const int64_t j : touched_by_query_) {
             g_[j] -= blocks_.scale[q] * total_[j] * total_[j];
             total_[j] = 0.0;
-            seen_[j] = 0;
+            is_in_query_[j] = 0;
         }
         touched_by_query_.clear();
     }
@@ -95,10 +107,12 @@ private:
 
     const Blocks& blocks_;
     double* g_;
-    RowSquares squares_;
-    std::vector<double> segment_, total_;
-    std::vector<unsigned char> seen_;
-    std::vector<int64_t> touched_, touched_by_query_;
+    std::vector<Column> columns_;
+    std::vector<double> total_;
+    std::vector<unsigned char> is_in_query_;
+    std::vector<int64_t> touched_;  // a place more than columns
+    int64_t n_touched_ = 0;
+    std::vector<int64_t> touched_by_query_;
     std::vector<Entry> entries_;
     WorkCounter work_;
 };
