@@ -176,31 +176,24 @@ def duel_columns(names: Sequence[str]) -> list[str]:
     return [name for name in found if name and loser + name in names]
 
 
-def are_rows(X: object, other: Any) -> bool:
-    """Tell whether `other` holds rows to compare with those of X, and not pairs of row numbers."""
-    readable("X", X)
-    readable("pairs", other)
-    if hasattr(X, "columns") and hasattr(other, "columns"):
-        return [str(name) for name in X.columns] == [str(name) for name in other.columns]
-    shape = as_array("pairs", other).shape if getattr(other, "shape", None) is None else other.shape
-    return len(shape) == 2 and shape[1] != 2  # a list of pairs has two columns
-
-
 def row_numbers(X: MatrixLike, pairs: ArrayLike | MatrixLike) -> AnyArray | None:
     """Return pairs of row numbers of X as an array; None where `pairs` holds rows to compare with those of X."""
     readable("X", X)
     readable("pairs", pairs)
-    if sp.issparse(pairs) or (hasattr(X, "columns") and hasattr(pairs, "columns") and are_rows(X, pairs)):
+    if sp.issparse(pairs) or (hasattr(X, "columns") and _names(X) == _names(pairs)):
         return None
     edges = as_array("pairs", pairs)
-    if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu":
+    if edges.ndim == 2 and edges.shape[1] != 2:
         return None
     given = X if hasattr(X, "shape") else as_array("X", X)
-    if tuple(given.shape) == edges.shape and np.asarray(given).dtype.kind in "iu":
-        raise InvalidInputError(
-            "X and pairs have the same shape, so that pairs may be row numbers or rows of X's two columns.",
-            "turn X into real numbers where pairs are row numbers, and both where they are rows.",
-        )
+    if tuple(given.shape[1:]) == (2,) and edges.ndim == 2:
+        if edges.dtype.kind not in "iu":
+            return None
+        if tuple(given.shape) == edges.shape and np.asarray(given).dtype.kind in "iu":
+            raise InvalidInputError(
+                "X and pairs have the same shape, so that pairs may be row numbers or rows of X's two columns.",
+                "turn X into real numbers where pairs are row numbers, and both where they are rows.",
+            )
     return edges
 
 
@@ -310,8 +303,8 @@ def read_duels(X: Any, pairs: Any) -> tuple[Any, Any]:
     """Return rows and a list of pairs; the rows of duels are stacked."""
     if pairs is None:
         X, pairs = duel_sides(X)
-    elif not are_rows(X, pairs):
-        return X, pairs
+    elif (edges := row_numbers(X, pairs)) is not None:
+        return X, edges
     return stack_duels(X, pairs)
 
 
