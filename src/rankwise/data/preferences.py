@@ -16,6 +16,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from rankwise.arrays import AnyArray, ArrayLike, Floats, InMemory, Ints, MatrixLike
+from rankwise.data.columns import names_of
 from rankwise.data.containers import as_array, readable
 from rankwise.data.queries import Queries
 from rankwise.data.tables import TableFile, TableReader, import_pyarrow, joined, numbers_of, open_tables
@@ -180,7 +181,7 @@ def row_numbers(X: MatrixLike, pairs: ArrayLike | MatrixLike) -> AnyArray | None
     """Return pairs of row numbers of X as an array; None where `pairs` holds rows to compare with those of X."""
     readable("X", X)
     readable("pairs", pairs)
-    if sp.issparse(pairs) or (hasattr(X, "columns") and _names(X) == _names(pairs)):
+    if sp.issparse(pairs) or (hasattr(X, "columns") and names_of(X) == names_of(pairs)):
         return None
     edges = as_array("pairs", pairs)
     if edges.ndim == 2 and edges.shape[1] != 2:
@@ -211,7 +212,7 @@ def duel_sides(duels: Any) -> tuple[Any, Any]:
     """
     readable("X", duels)
     table = _arrow(duels)
-    found = duel_columns(_names(table))
+    found = duel_columns(names_of(table))
     if not found:
         raise InvalidInputError(
             "There are no pairs, and no two columns such as winner_age and loser_age.",
@@ -241,8 +242,8 @@ def stack_duels(winners: Any, losers: Any) -> tuple[Any, Ints]:
     winners, losers = _arrow(winners), _arrow(losers)
     if not hasattr(winners, "columns"):
         return stack_preferred(winners, losers)
-    if len(losers) != len(winners) or _names(losers) != _names(winners):
-        shapes = [f"{len(side):,} × {len(_names(side))}" for side in (winners, losers)]
+    if len(losers) != len(winners) or names_of(losers) != names_of(winners):
+        shapes = [f"{len(side):,} × {len(names_of(side))}" for side in (winners, losers)]
         raise InvalidInputError(
             f"The two tables have {' and '.join(shapes)} rows and columns.",
             "pass tables with the same columns; row k of both is duel k.",
@@ -311,10 +312,6 @@ def read_duels(X: Any, pairs: Any) -> tuple[Any, Any]:
 def _arrow(table: Any) -> Any:
     """Return a data frame of polars as an Arrow table, everything else as it is."""
     return table.to_arrow() if hasattr(table, "to_arrow") else table
-
-
-def _names(table: Any) -> list[str]:
-    return [str(name) for name in getattr(table, "column_names", getattr(table, "columns", []))]
 
 
 # Clicks
