@@ -57,7 +57,7 @@ def columns_hint(wanted: str, names: Sequence[str]) -> str:
 
 def names_of(table: Any) -> list[str]:
     """Return the names of the columns of a data frame, Arrow table or mapping; [] of anything else."""
-    names = getattr(table, "column_names", None)  # the columns of an Arrow table are their values
+    names: Any = getattr(table, "column_names", None)  # the columns of an Arrow table are their values
     if names is None:
         names = getattr(table, "columns", table if isinstance(table, Mapping) else ())
     return [str(name) for name in names]
