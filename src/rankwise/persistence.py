@@ -425,8 +425,8 @@ def _read(value: Any, archive: zipfile.ZipFile) -> Any:
     if kind == "$array":
         return _array(value[kind], archive)
     parts = {key: _read(one, archive) for key, one in value.items()}
-    if kind == "$class":
-        n_columns = parts["attributes"].get("n_features_in_", 0)
+    if kind in {"$class", "$sparse"}:
+        n_columns = parts["attributes"].get("n_features_in_", 0) if kind == "$class" else max(parts["shape"])
         _require(n_columns <= max(_MANY_COLUMNS, archive.start_dir), f"it has {n_columns} columns")
     return _KINDS[kind](*parts.values()) if kind.startswith("$") else parts
 
