@@ -396,7 +396,7 @@ def _opened(path: File) -> Iterator[tuple[dict[str, Any], zipfile.ZipFile]]:
         ) from error
 
 
-@lru_cache(maxsize=256)  # arrays of curves have few headers, and reading one takes longer than all the rest
+@lru_cache(maxsize=256)  # curves share few headers, and reading one takes longer than reading its array
 def _array_header(text: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     return np.lib.format.read_array_header_1_0(io.BytesIO(text))
 
