@@ -96,3 +96,8 @@ def test_rows_of_two_columns_are_not_taken_for_pairs():
     assert (model.predict_pairs(winners, losers) > 0).all()
     again = AutoRanker(methods=["rls"], estimate=False).fit_pairs(*stack_preferred(winners, losers))
     assert (model.predict(winners) == again.predict(winners)).all()
+    numbers = np.column_stack([np.arange(30), rng.permutation(np.arange(10, 40))[:30]])
+    numbers = numbers[numbers[:, 0] != numbers[:, 1]]
+    for pairs in (numbers, numbers.astype(float), numbers.tolist()):  # joins make floats of row numbers
+        assert model.predict_pairs(winners, pairs).shape == (len(numbers),)
+        AutoRanker(methods=["rls"], estimate=False).fit_pairs(winners, pairs)

@@ -187,10 +187,10 @@ def row_numbers(X: MatrixLike, pairs: ArrayLike | MatrixLike) -> AnyArray | None
     if edges.ndim == 2 and edges.shape[1] != 2:
         return None
     given = X if hasattr(X, "shape") else as_array("X", X)
-    if tuple(given.shape[1:]) == (2,) and edges.ndim == 2:
+    if tuple(given.shape) == edges.shape:
         if edges.dtype.kind not in "iu":
             return None
-        if tuple(given.shape) == edges.shape and np.asarray(given).dtype.kind in "iu":
+        if np.asarray(given).dtype.kind in "iu":
             raise InvalidInputError(
                 "X and pairs have the same shape, so that pairs may be row numbers or rows of X's two columns.",
                 "turn X into real numbers where pairs are row numbers, and both where they are rows.",
