@@ -20,7 +20,7 @@ import zipfile
 from collections import UserList
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cache
+from functools import cache, lru_cache
 from importlib import import_module
 from inspect import signature
 from numbers import Integral
@@ -48,6 +48,7 @@ File = str | os.PathLike[str] | BinaryIO
 
 _FORMAT = 1
 _HEADER = "model.json"
+_MAGIC = np.lib.format.magic(1, 0)  # the first bytes of a .npy array
 _LONGEST_HEADER = 1 << 26  # bytes; Python values take up to fifty times as much memory as their JSON
 _SCALARS = [
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
@@ -395,14 +396,19 @@ def _opened(path: File) -> Iterator[tuple[dict[str, Any], zipfile.ZipFile]]:
         ) from error
 
 
+@lru_cache(maxsize=256)  # curves share few headers, and reading one takes longer than reading its array
+def _array_header(text: bytes) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    return np.lib.format.read_array_header_1_0(io.BytesIO(text))
+
+
 def _array(name: str, archive: zipfile.ZipFile) -> AnyArray:
     data = archive.read(f"{name}.npy")
-    stream = io.BytesIO(data)
-    _require(np.lib.format.read_magic(stream) == (1, 0), f"{name} is not an array")
-    shape, is_fortran, dtype = np.lib.format.read_array_header_1_0(stream)
-    _require(dtype.kind in "biufU" and max(shape, default=0) <= len(data), f"{name} has {dtype!s:.20}")
+    _require(data[:8] == _MAGIC, f"{name} is not an array")
+    start = 10 + int.from_bytes(data[8:10], "little")
+    shape, is_fortran, dtype = _array_header(data[8:start])
+    _require(dtype.kind in "biufU" and max(shape, default=0) <= len(data), f"{name} has no numbers or text")
     # Raises where the bytes are too few.
-    array = np.ndarray(shape, dtype, data, stream.tell(), order="F" if is_fortran else "C")
+    array = np.ndarray(shape, dtype, data, start, order="F" if is_fortran else "C")
     if dtype.kind == "b":  # numbers that are no truth value
         array = array.view("u1") != 0
     found: AnyArray = array.astype(dtype.newbyteorder("="))
@@ -419,8 +425,8 @@ def _read(value: Any, archive: zipfile.ZipFile) -> Any:
     if kind == "$array":
         return _array(value[kind], archive)
     parts = {key: _read(one, archive) for key, one in value.items()}
-    if kind == "$class":
-        n_columns = parts["attributes"].get("n_features_in_", 0)
+    if kind in {"$class", "$sparse"}:
+        n_columns = parts["attributes"].get("n_features_in_", 0) if kind == "$class" else max(parts["shape"])
         _require(n_columns <= max(_MANY_COLUMNS, archive.start_dir), f"it has {n_columns} columns")
     return _KINDS[kind](*parts.values()) if kind.startswith("$") else parts
 

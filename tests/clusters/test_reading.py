@@ -97,6 +97,16 @@ def test_long_lines_and_tables_by_columns(client, tmp_path):
     assert rows_at(data).shape == (2, 11_999)
 
 
+@pytest.mark.parametrize("features", [None, ["vector"]])
+def test_a_column_of_lists_is_several_columns(features, client, tmp_path):
+    X, y, qid = ranking_data(22, n_rows=30, n_columns=3)
+    table = pyarrow.table({"label": y, "qid": np.sort(qid), "vector": X.tolist()})
+    pyarrow.parquet.write_table(table, tmp_path / "rows.parquet")
+    data = read(tmp_path / "rows.parquet", features=features, client=client)
+    assert data.X.columns == ["vector[0]", "vector[1]", "vector[2]"]
+    assert np.array_equal(rows_at(data), X)
+
+
 def test_what_workers_cannot_read_is_named(client, table, tmp_path):
     X, y, qid = table
     with pytest.raises(InvalidInputError, match="There are no files"):

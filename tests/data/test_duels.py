@@ -7,6 +7,7 @@ import pytest
 
 from optional import polars as pl
 from rankwise import AutoRanker
+from rankwise.data import stack_preferred
 from rankwise.exceptions import InvalidInputError
 
 
@@ -85,3 +86,18 @@ def test_mistakes_in_python():
         AutoRanker(**FAST).fit_pairs(sides[0])
     with pytest.raises(InvalidInputError, match="row k of both is duel k"):
         AutoRanker(**FAST).fit_pairs(sides[0], sides[1].iloc[:5])
+
+
+def test_rows_of_two_columns_are_not_taken_for_pairs():
+    rng = np.random.default_rng(0)
+    winners = rng.normal(size=(40, 2))
+    losers = winners - rng.uniform(0.1, 1.0, size=(40, 2))
+    model = AutoRanker(methods=["rls"], estimate=False).fit_pairs(winners, losers)
+    assert (model.predict_pairs(winners, losers) > 0).all()
+    again = AutoRanker(methods=["rls"], estimate=False).fit_pairs(*stack_preferred(winners, losers))
+    assert (model.predict(winners) == again.predict(winners)).all()
+    numbers = np.column_stack([np.arange(30), rng.permutation(np.arange(10, 40))[:30]])
+    numbers = numbers[numbers[:, 0] != numbers[:, 1]]
+    for pairs in (numbers, numbers.astype(float), numbers.tolist()):  # joins make floats of row numbers
+        assert model.predict_pairs(winners, pairs).shape == (len(numbers),)
+        AutoRanker(methods=["rls"], estimate=False).fit_pairs(winners, pairs)

@@ -223,6 +223,7 @@ def _first_of_mean(model):
         ("basis", lambda model: model["attributes"], {"n_features_in_": 10**20}),
         ("precomputed", lambda model: model["attributes"], {"n_features_in_": 2}),
         ("sparse", lambda model: model["attributes"]["X_fit_"], {"shape": [8, 2]}),
+        ("sparse", lambda model: model["attributes"]["X_fit_"], {"shape": [8, 2**53]}),
         ("AdditiveRanker", lambda model: model["attributes"], {"n_features_in_": 2}),
         ("AdditiveRanker", lambda model: model["attributes"], {"n_features_in_": 10**20}),
         ("AdditiveRanker", lambda model: model["attributes"], {"values_": {"$array": "importances_"}}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from decimal import Decimal
@@ -53,6 +53,14 @@ def columns_hint(wanted: str, names: Sequence[str]) -> str:
     close = nearest_name(wanted, names)
     meant = "" if close is None else f"did you mean {close!r}? "
     return f"{meant}the columns are {some_names([repr(name) for name in names])}."
+
+
+def names_of(table: Any) -> list[str]:
+    """Return the names of the columns of a data frame, Arrow table or mapping; [] of anything else."""
+    names: Any = getattr(table, "column_names", None)  # the columns of an Arrow table are their values
+    if names is None:
+        names = getattr(table, "columns", table if isinstance(table, Mapping) else ())
+    return [str(name) for name in names]
 
 
 def nearest_name(wanted: str, names: Sequence[str], cutoff: float = 0.6) -> str | None:
@@ -295,7 +303,7 @@ def read_columns(
             raise InvalidInputError(f"X has {array.ndim} dimensions.", "pass a table or a matrix of rows.")
         found = {f"x{at}": array[:, at] for at in range(array.shape[1])}
         return [_column(name, found[name], is_text=name in texts) for name in _wanted(names, list(found))]
-    own = [str(name) for name in getattr(X, "column_names", None) or getattr(X, "columns")]  # noqa: B009
+    own = names_of(X)
     chosen = _wanted(names, own)
     if len(set(own)) != len(own):
         twice = next(name for at, name in enumerate(own) if name in own[:at])

@@ -16,6 +16,7 @@ import numpy.typing as npt
 import scipy.sparse as sp
 
 from rankwise.arrays import AnyArray, ArrayLike, Floats, InMemory, Ints, MatrixLike
+from rankwise.data.columns import names_of
 from rankwise.data.containers import as_array, readable
 from rankwise.data.queries import Queries
 from rankwise.data.tables import TableFile, TableReader, import_pyarrow, joined, numbers_of, open_tables
@@ -176,31 +177,24 @@ def duel_columns(names: Sequence[str]) -> list[str]:
     return [name for name in found if name and loser + name in names]
 
 
-def are_rows(X: object, other: Any) -> bool:
-    """Tell whether `other` holds rows to compare with those of X, and not pairs of row numbers."""
-    readable("X", X)
-    readable("pairs", other)
-    if hasattr(X, "columns") and hasattr(other, "columns"):
-        return [str(name) for name in X.columns] == [str(name) for name in other.columns]
-    shape = as_array("pairs", other).shape if getattr(other, "shape", None) is None else other.shape
-    return len(shape) == 2 and shape[1] != 2  # a list of pairs has two columns
-
-
 def row_numbers(X: MatrixLike, pairs: ArrayLike | MatrixLike) -> AnyArray | None:
     """Return pairs of row numbers of X as an array; None where `pairs` holds rows to compare with those of X."""
     readable("X", X)
     readable("pairs", pairs)
-    if sp.issparse(pairs) or (hasattr(X, "columns") and hasattr(pairs, "columns") and are_rows(X, pairs)):
+    if sp.issparse(pairs) or (hasattr(X, "columns") and names_of(X) == names_of(pairs)):
         return None
     edges = as_array("pairs", pairs)
-    if edges.ndim != 2 or edges.shape[1] != 2 or edges.dtype.kind not in "iu":
+    if edges.ndim == 2 and edges.shape[1] != 2:
         return None
     given = X if hasattr(X, "shape") else as_array("X", X)
-    if tuple(given.shape) == edges.shape and np.asarray(given).dtype.kind in "iu":
-        raise InvalidInputError(
-            "X and pairs have the same shape, so that pairs may be row numbers or rows of X's two columns.",
-            "turn X into real numbers where pairs are row numbers, and both where they are rows.",
-        )
+    if tuple(given.shape) == edges.shape:
+        if edges.dtype.kind not in "iu":
+            return None
+        if np.asarray(given).dtype.kind in "iu":
+            raise InvalidInputError(
+                "X and pairs have the same shape, so that pairs may be row numbers or rows of X's two columns.",
+                "turn X into real numbers where pairs are row numbers, and both where they are rows.",
+            )
     return edges
 
 
@@ -218,7 +212,7 @@ def duel_sides(duels: Any) -> tuple[Any, Any]:
     """
     readable("X", duels)
     table = _arrow(duels)
-    found = duel_columns(_names(table))
+    found = duel_columns(names_of(table))
     if not found:
         raise InvalidInputError(
             "There are no pairs, and no two columns such as winner_age and loser_age.",
@@ -248,8 +242,8 @@ def stack_duels(winners: Any, losers: Any) -> tuple[Any, Ints]:
     winners, losers = _arrow(winners), _arrow(losers)
     if not hasattr(winners, "columns"):
         return stack_preferred(winners, losers)
-    if len(losers) != len(winners) or _names(losers) != _names(winners):
-        shapes = [f"{len(side):,} × {len(_names(side))}" for side in (winners, losers)]
+    if len(losers) != len(winners) or names_of(losers) != names_of(winners):
+        shapes = [f"{len(side):,} × {len(names_of(side))}" for side in (winners, losers)]
         raise InvalidInputError(
             f"The two tables have {' and '.join(shapes)} rows and columns.",
             "pass tables with the same columns; row k of both is duel k.",
@@ -310,18 +304,14 @@ def read_duels(X: Any, pairs: Any) -> tuple[Any, Any]:
     """Return rows and a list of pairs; the rows of duels are stacked."""
     if pairs is None:
         X, pairs = duel_sides(X)
-    elif not are_rows(X, pairs):
-        return X, pairs
+    elif (edges := row_numbers(X, pairs)) is not None:
+        return X, edges
     return stack_duels(X, pairs)
 
 
 def _arrow(table: Any) -> Any:
     """Return a data frame of polars as an Arrow table, everything else as it is."""
     return table.to_arrow() if hasattr(table, "to_arrow") else table
-
-
-def _names(table: Any) -> list[str]:
-    return [str(name) for name in getattr(table, "column_names", getattr(table, "columns", []))]
 
 
 # Clicks

@@ -1,8 +1,7 @@
 """Tables with named columns: reading Parquet, Arrow, Feather, CSV and data frames, and writing such files.
 
-Files are opened by `pyarrow.dataset`, one dataset for each file, so that every format is a stream of record batches.
-CSV is read whole, because the type of a column is known only after its last row. pyarrow is imported when a table is
-opened.
+Every format becomes a stream of record batches. Parquet is read batch by batch; CSV is read whole, because the type of
+a column is known only after its last row. pyarrow is imported when a table is opened.
 """
 
 from __future__ import annotations
@@ -45,6 +44,7 @@ _ARROW = (b"ARROW1", b"\xff\xff\xff\xff")  # the first bytes of files and of str
 _EXCEL = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 _DELIMITERS = (",", "\t", ";", "|")
 _FIRST_LINE = 2  # of the rows of a CSV file, under its header
+_PAGES = 1 << 16  # bytes of a column of Parquet that are read at a time
 _BATCH_BYTES = 1 << 24  # of columns that are decoded, and become rows, at a time
 _TILE_ROWS = 4096  # column after column is written into so many rows, which stay in cache
 
@@ -173,7 +173,7 @@ def import_pyarrow() -> Any:
         import pyarrow as pa  # noqa: PLC0415 - only when a table is read or written
         import pyarrow.compute  # noqa: PLC0415
         import pyarrow.csv  # noqa: PLC0415
-        import pyarrow.dataset  # noqa: PLC0415
+        import pyarrow.parquet  # noqa: PLC0415
     except ImportError as error:
         raise MissingPackageError(
             "Tables are read and written by pyarrow, which is not installed.",
@@ -187,13 +187,15 @@ def import_pyarrow() -> Any:
 
 @dataclass(frozen=True)
 class TableFile:
-    """A table that is open: a dataset of one file, or of a data frame.
+    """A table that is open.
 
     Attributes
     ----------
     name : str
         For messages.
-    dataset : pyarrow.dataset.Dataset
+    source : pyarrow.Table, or the path of a Parquet file
+    schema : pyarrow.Schema
+        The names and types of the columns.
     n_rows : int
     first_line : int or None
         The line of row 0 in a CSV file; None for other formats.
@@ -202,15 +204,16 @@ class TableFile:
     """
 
     name: str
-    dataset: Any
+    source: Any
+    schema: Any
     n_rows: int
     first_line: int | None = None
     kept: object = None
 
-    @property
-    def schema(self) -> Any:
-        """The names and types of the columns."""
-        return self.dataset.schema
+    @classmethod
+    def of(cls, name: str, table: Any, first_line: int | None = None) -> TableFile:
+        """Return a table in memory."""
+        return cls(name, table, table.schema, table.num_rows, first_line)
 
     def place(self, row: int) -> str:
         """Name a row in messages."""
@@ -231,21 +234,18 @@ class TableFile:
         self.require(columns, "a column of the first table")
         row = 0
         with _explained(self.name):
-            for data in self._scans(list(columns), n_rows):
+            for data in self._scan(list(columns), n_rows):
                 if data.num_rows:
                     yield Batch(self, row, data)
                 row += data.num_rows
 
-    def _scans(self, columns: list[str], n_rows: int) -> Iterator[Any]:
-        """Scan a Parquet file some row groups after the other: Arrow decodes up to 1 GiB ahead of its reader."""
-        pool = import_pyarrow().system_memory_pool()  # Arrow's own pools keep what they free
-        options = {"columns": columns, "batch_size": n_rows, "batch_readahead": 1, "memory_pool": pool}
-        for whole in self.dataset.get_fragments():
-            groups = getattr(whole, "row_groups", ())
-            first = np.cumsum([0, *(group.num_rows for group in groups)])[:-1] // n_rows
-            parts = [whole.subset(row_group_ids=np.flatnonzero(first == n)) for n in np.unique(first)]
-            for part in parts or [whole]:
-                yield from part.to_batches(self.dataset.schema, **options)
+    def _scan(self, columns: list[str], n_rows: int) -> Iterator[Any]:
+        if not isinstance(self.source, Path):
+            yield from self.source.select(columns).to_batches(n_rows)
+            return
+        with _parquet(self.source) as file:
+            for data in file.iter_batches(n_rows, columns=columns):
+                yield data.select(columns)
 
 
 def is_table(source: object) -> bool:
@@ -289,7 +289,7 @@ def _open_source(source: object, texts: Sequence[str | None]) -> list[TableFile]
             f"A {type(source).__name__} cannot be read as a table: {error}.",
             "pass a file, an Arrow table, or a data frame whose columns hold one type each.",
         ) from error
-    return [TableFile("the table", pa.dataset.dataset(table), table.num_rows)]
+    return [TableFile.of("the table", table)]
 
 
 def _expand(source: str | os.PathLike[str]) -> list[Path]:
@@ -329,20 +329,22 @@ def _open_file(path: Path, texts: Sequence[str | None]) -> TableFile:
     with _explained(str(path)):
         if not magic.startswith((b"PAR1", *_ARROW)):
             return _open_csv(path, magic, texts)
-        if magic.startswith(_ARROW):  # not as a dataset, which crashes on some damaged files
+        if magic.startswith(_ARROW):
             opened = pa.ipc.open_file if magic.startswith(b"ARROW1") else pa.ipc.open_stream
             with pa.memory_map(str(path)) as file, opened(file) as reader:
                 reader.schema.names  # noqa: B018 - raises where a name is damaged
                 table = reader.read_all()
                 table.validate(full=True)  # damaged ones would be read outside their buffers
-            return TableFile(path.name, pa.dataset.dataset(table), table.num_rows)
-        # Arrow's default reads Parquet far ahead of the batches: 660 MB of a file of 600 MB, instead of 120.
-        scan = pa.dataset.ParquetFragmentScanOptions(pre_buffer=False, use_buffered_stream=True)
-        dataset = pa.dataset.dataset(
-            path, format=pa.dataset.ParquetFileFormat(default_fragment_scan_options=scan)
-        )
-        dataset.schema.names  # noqa: B018 - as above
-        return TableFile(path.name, dataset, dataset.count_rows())
+            return TableFile.of(path.name, table)
+        with _parquet(path) as file:
+            schema, n_rows = file.schema_arrow, file.metadata.num_rows
+            schema.names  # noqa: B018 - as above
+        return TableFile(path.name, path, schema, n_rows)
+
+
+def _parquet(path: Path) -> Any:
+    """Open a Parquet file that is read page by page: by default, Arrow reads a whole group of rows ahead."""
+    return import_pyarrow().parquet.ParquetFile(path, pre_buffer=False, buffer_size=_PAGES)
 
 
 def _open_csv(path: Path, magic: bytes, texts: Sequence[str | None]) -> TableFile:
@@ -372,7 +374,7 @@ def _open_csv(path: Path, magic: bytes, texts: Sequence[str | None]) -> TableFil
         raise InvalidInputError(
             f"{path.name}, column {latin!r}: the text is not in UTF-8.", "save the file as UTF-8."
         )
-    return TableFile(path.name, pa.dataset.dataset(table), table.num_rows, _FIRST_LINE)
+    return TableFile.of(path.name, table, _FIRST_LINE)
 
 
 def _read_csv(path: Path, read: Callable[..., Any]) -> Any:
@@ -530,9 +532,8 @@ def arrow_table(files: Sequence[TableFile], names: Sequence[str]) -> Any:
     pa = import_pyarrow()
     parts = []
     for file in files:
-        file.require(names, "a column of the first table")
-        with _explained(file.name):
-            parts.append(file.dataset.to_table(columns=list(names)))
+        batches = [batch.data for batch in file.batches(names)]
+        parts.append(pa.Table.from_batches(batches, pa.schema([file.schema.field(name) for name in names])))
     try:
         return pa.concat_tables(parts, promote_options="permissive")
     except pa.ArrowException as error:
@@ -776,9 +777,7 @@ def save_table(
     pa = import_pyarrow()
     with replacing(target) as stream:
         if kind == "parquet":
-            import pyarrow.parquet as pq  # noqa: PLC0415 - only when a Parquet file is written
-
-            pq.write_table(table, stream)
+            pa.parquet.write_table(table, stream)
         elif kind == "ipc":
             with pa.ipc.new_file(stream, table.schema) as writer:
                 writer.write_table(table)

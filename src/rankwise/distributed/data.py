@@ -20,7 +20,7 @@ from rankwise.arrays import AnyArray, DType, Floats, Labels
 from rankwise.data.queries import Queries
 from rankwise.data.store import META, Store, open_store, reopen_store
 from rankwise.data.svmlight import load_svmlight
-from rankwise.data.tables import is_table, load_table
+from rankwise.data.tables import TableReader, is_table, load_table, open_tables
 from rankwise.data.validation import check_count, check_number, check_qid
 from rankwise.design.protocol import Design
 from rankwise.distributed.blocks import LabelledRows, Source, Survey, blocks_of, look_at
@@ -263,13 +263,10 @@ def read(
         pieces = [slice(first, min(first + step, n_rows)) for first in range(0, n_rows, step)]
         parts = [partial(_stored, path, store.identity, rows) for rows in pieces]
     elif all(is_table(path) for path in paths):
-        options = {"label": label, "qid": qid, "dtype": kind}
-        wanted, names = features, None if features is None else list(features)
-        if features is None:
-            # All files must have the columns of the first.
-            found = load_table(paths[0], label=label, qid=qid, dtype=kind)
-            wanted = names = found.feature_names
-        parts = [partial(_table, path, features=wanted, **options) for path in paths]
+        # All files must have the columns of the first.
+        first = TableReader(open_tables(paths[0], [qid]), label, qid, features)
+        names, options = first.names, {"label": label, "qid": qid, "dtype": kind}
+        parts = [partial(_table, path, features=first.features, **options) for path in paths]
     else:
         one_based = True
         pieces_of = [(path, piece) for path in paths for piece in _pieces(path, block_bytes)]

@@ -399,25 +399,11 @@ def _spline(step: sk.SplineTransformer, columns: Columns) -> Columns:
 
 
 def _column_transformer(step: ColumnTransformer, columns: Columns) -> Columns:
-    names = list(getattr(step, "feature_names_in_", []))
     out = []
-    for _, inner, chosen in step.transformers_:
-        out += columns_after(inner, [columns[at] for at in _places(chosen, names, len(columns))])
+    for name, inner, _ in step.transformers_:
+        own = step._transformer_to_input_indices[name]  # noqa: SLF001 - however they were chosen
+        out += columns_after(inner, [columns[at] for at in own])
     return out
-
-
-def _places(
-    chosen: str | int | slice | Sequence[str | int | bool], names: list[str], n_columns: int
-) -> list[int]:
-    if isinstance(chosen, slice):
-        if not isinstance(chosen.start or chosen.stop, str):
-            return list(range(n_columns))[chosen]
-        # A slice of names includes both ends.
-        start = 0 if chosen.start is None else names.index(chosen.start)
-        stop = n_columns if chosen.stop is None else names.index(chosen.stop) + 1
-        return list(range(start, stop))
-    numbers = [names.index(one) if isinstance(one, str) else one for one in np.atleast_1d(chosen).tolist()]
-    return np.arange(n_columns)[numbers].tolist() if numbers else []
 
 
 def _union(step: FeatureUnion, columns: Columns) -> Columns:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 import scipy.special
 
 from rankwise.arrays import AnyArray, Floats
+from rankwise.data.containers import is_null
 from rankwise.preprocessing import QueryScaler
 
 Level = str | float  # a value of a column
@@ -194,9 +195,4 @@ def is_missing(values: AnyArray) -> npt.NDArray[np.bool_]:
     """Tell which values are NaN, or None and its like in a column of objects."""
     if values.dtype != object:
         return np.asarray(np.isnan(values))
-    return np.array([_is_null(value) for value in values.tolist()], dtype=np.bool_)
-
-
-def _is_null(value: object) -> bool:
-    # pandas' NA answers every comparison with itself.
-    return value is None or type(value).__name__ == "NAType" or bool(value != value)  # noqa: PLR0124
+    return np.array(list(map(is_null, values.tolist())), dtype=np.bool_)

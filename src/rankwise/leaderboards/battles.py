@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from rankwise.arrays import AnyArray, Floats, Ints
+from rankwise.data.columns import names_of
+from rankwise.data.containers import is_null
 from rankwise.exceptions import InvalidInputError
 
 Column = str | AnyArray | Sequence[Hashable]
@@ -79,14 +81,6 @@ class Battles:
         return chosen, group
 
 
-def column_names(table: Any) -> list[str]:
-    """Return the names of the columns of a data frame, an Arrow table or a mapping; none for arrays."""
-    names: Any = getattr(table, "column_names", None)
-    if names is None:
-        names = getattr(table, "columns", table.keys() if isinstance(table, Mapping) else ())
-    return [str(name) for name in names]
-
-
 def sides_of(names: Iterable[str]) -> tuple[str, str] | None:
     """Return the two columns of items, or None where a table has no battles."""
     there = set(names)
@@ -110,7 +104,7 @@ def read_battles(
     more_items : iterable
         Items that are on the board although they have not played.
     """
-    names = column_names(table)
+    names = names_of(table)
     if not names:
         array = np.asarray(table)
         if array.ndim != 2 or array.shape[1] != 2:
@@ -184,7 +178,7 @@ def read_features(items: Any) -> tuple[list[Any], list[str], Floats]:
         values = np.array([np.atleast_1d(np.asarray(one, dtype=float)) for one in items.values()])
         others = [f"feature {at}" for at in range(values.shape[1])]
     else:
-        source = _Source(items, column_names(items))
+        source = _Source(items, names_of(items))
         key = "item" if "item" in source.names else source.names[0]
         others = [name for name in source.names if name != key]
         ids = source.values(key).tolist()
@@ -231,11 +225,8 @@ class _Source:
 
 
 def _is_missing(value: Any) -> bool:
-    """Tell whether a cell is None, empty text, NaN, NaT or pandas.NA."""
-    if value is None or (isinstance(value, str) and not value):
-        return True
-    unequal = value != value  # noqa: PLR0124 - true of NaN and NaT; pandas.NA gives no truth value
-    return not isinstance(unequal, bool | np.bool_) or bool(unequal)
+    """Tell whether a cell is missing, or an empty text."""
+    return is_null(value) or (isinstance(value, str) and not value)
 
 
 def _numbered(left: list[Any], right: list[Any], more: Iterable[Hashable]) -> tuple[list[Any], Ints, Ints]:
@@ -288,10 +279,10 @@ def _style(source: _Source, style: Any, n_rows: int) -> tuple[Floats, list[str]]
     if style is None:
         return np.empty((n_rows, 0)), []
     given = [style] if isinstance(style, str) else style
-    if column_names(given) or not all(isinstance(one, str) for one in given):
+    if names_of(given) or not all(isinstance(one, str) for one in given):
         values = np.asarray(style, dtype=float).reshape(len(style), -1)
         _check_length("style", len(values), n_rows)
-        return values, column_names(style) or [f"style {at}" for at in range(values.shape[1])]
+        return values, names_of(style) or [f"style {at}" for at in range(values.shape[1])]
     columns = []
     for name in given:
         if name not in source.names and f"{name}_a" in source.names:

@@ -104,6 +104,7 @@ class blas_held:  # noqa: N801 - a class, because a generator would take as long
 
 def one_blas_thread(method: Callable[Parameters, Result]) -> Callable[Parameters, Result]:
     """Decorate a method that fits: BLAS has one thread while it runs."""
+    # Not by contextlib.ContextDecorator: warnings would point at its line instead of the caller's.
 
     @functools.wraps(method)
     def held(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Result:

@@ -155,10 +155,8 @@ def _write_table(stream: BinaryIO, data: Data, scores: Floats, target: str) -> i
         "score": scores.tolist(),
     }
     if target == "parquet":
-        import_pyarrow()
-        import pyarrow.parquet as pq
-
-        pq.write_table(import_pyarrow().table(columns), stream)
+        pa = import_pyarrow()
+        pa.parquet.write_table(pa.table(columns), stream)
     else:
         text = io.StringIO()
         writer = csv.writer(text, delimiter="\t" if target == "tsv" else ",", lineterminator="\n")
