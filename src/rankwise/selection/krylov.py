@@ -50,7 +50,7 @@ from rankwise.runtime.progress import ProgressLine
 from rankwise.selection.result import EQUAL, Choice
 from rankwise.solvers.choose import column_scale
 from rankwise.solvers.krylov import STORED_TOGETHER, Lanczos, basis_bytes
-from rankwise.solvers.scales import column_norms, differ_in_scale, unit_free
+from rankwise.solvers.scales import differ_in_scale, unit_free
 
 __all__ = ["ColumnCoordinates", "Coordinates", "DualCoordinates", "Rule", "ScoredGraph", "Surface", "Table"]
 
@@ -549,7 +549,7 @@ class ColumnSurface(Surface):
         found = np.zeros_like(table.residual)
         for position, alpha in enumerate(table.alphas):
             scale = unit_free(sizes, float(alpha))[:, None]
-            whole, left = column_norms(scale * self._rhs), column_norms(scale * self.space.vectors)
+            whole, left = (np.linalg.norm(scale * one, axis=0) for one in (self._rhs, self.space.vectors))
             units = np.divide(self.space.start_norm, whole, out=np.zeros_like(whole), where=whole > 0)
             found[:, position] = table.residual[:, position] * left * units
         return found

@@ -305,9 +305,7 @@ class LbfgsMemory:
         q = preconditioner.solve(q)
         if self._steps:
             step, change, curvature = self._steps[-1]
-            expected = float(change @ preconditioner.solve(change))
-            if expected > 0:  # of columns of 1e75 it may underflow
-                q *= curvature / expected
+            q *= curvature / float(change @ preconditioner.solve(change))
         for (step, change, curvature), share in zip(self._steps, reversed(shares), strict=True):
             q += (share - float(change @ q) / curvature) * step
         return q

@@ -30,7 +30,6 @@ class Status(Enum):
     MAX_ITER = "max_iter was reached before the tolerance was met"
     STOPPED = "whoever watched had seen enough"
     STAGNATED = "rounding errors prevent further progress before the tolerance is met"
-    OUT_OF_RANGE = "the products of the columns are too large or too small for floating-point numbers"
 
     @property
     def is_good(self) -> bool:

@@ -61,10 +61,7 @@ class Memory:
         # At the old minimum the past pulls nowhere.
         local = BalancedObjective(part, self.curvature + alpha, unit_free(total, alpha), self.coef)
         step = conjugate_gradients(local, local.floor, tol=0.0, max_iter=_LOCAL_ITERATIONS).coef
-        coef = local.to_coef(step)
-        # Beyond floating point nothing was learned, and nobody must think so.
-        coef[~np.isfinite(total)] = np.nan
-        return Memory(coef, total)
+        return Memory(local.to_coef(step), total)
 
 
 def stochastic(
@@ -92,8 +89,6 @@ def stochastic(
     memory = Memory.empty(objective.rhs.shape)
     for part in parts_of(objective):
         memory = memory.learn(part, alpha)
-    if not np.isfinite(memory.coef).all():
-        return Solution(np.zeros_like(memory.coef), Status.OUT_OF_RANGE, n_reads=1, certificate=np.inf)
     if monitor is not None and monitor(memory.coef, np.inf, 1):
         return Solution(memory.coef, Status.STOPPED, n_iter=1, n_reads=1, certificate=np.inf)
 
