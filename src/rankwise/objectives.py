@@ -109,15 +109,7 @@ class QuadraticPoint:
 
 
 class QuadraticObjective(ABC):
-    """``w'Hw - 2b'w + c``, known by its products ``Hv``.
-
-    Attributes
-    ----------
-    n_products : int
-        The number of vectors multiplied by H so far; a block of k vectors counts k.
-    """
-
-    n_products = 0
+    """``w'Hw - 2b'w + c``, known by its products ``Hv``."""
 
     @property
     def n_features(self) -> int:
@@ -125,22 +117,13 @@ class QuadraticObjective(ABC):
         return int(self.rhs.shape[0])
 
     @property
-    def n_reads(self) -> int:
-        """The number of products, for solvers that count reads."""
-        return self.n_products
-
-    @property
     @abstractmethod
     def rhs(self) -> Floats:
         """The linear term ``b``, a column per output where there are several."""
 
+    @abstractmethod
     def product(self, v: Floats) -> Floats:
         """Apply ``H`` to a vector or to the columns of a block."""
-        self.n_products += 1 if v.ndim == 1 else v.shape[1]
-        return self._product(v)
-
-    @abstractmethod
-    def _product(self, v: Floats) -> Floats: ...
 
     def matrix(self) -> Floats:
         """Return ``H`` itself."""
@@ -195,7 +178,7 @@ class SquaredObjective(QuadraticObjective):
     def _fused(self) -> Callable[[Floats], Floats] | None:
         return None if self.graph.blocks is None else self.design.gram_product(self.graph.blocks)
 
-    def _product(self, v: Floats) -> Floats:
+    def product(self, v: Floats) -> Floats:
         """Apply ``X'LX``."""
         if self._fused is not None:
             return self._fused(v)
@@ -266,7 +249,7 @@ class ScaledObjective(QuadraticObjective):
             rhs = rhs - (pulled if rhs.ndim == pulled.ndim else pulled[:, None])
         return self._scaled(rhs)
 
-    def _product(self, v: Floats) -> Floats:
+    def product(self, v: Floats) -> Floats:
         """Apply ``diag(s) H diag(s) + diag(penalty)``."""
         return self._scaled(self.unscaled.product(self._scaled(v))) + (v.T * self.penalty).T
 
@@ -335,7 +318,8 @@ class MinimisedObjective(QuadraticObjective):
         """``b - H_·U H_UU⁺ b_U``."""
         return self._reduced(self._objective.rhs)
 
-    def _product(self, v: Floats) -> Floats:
+    def product(self, v: Floats) -> Floats:
+        """Apply the matrix."""
         return self._reduced(self._objective.product(v))
 
     def _reduced(self, image: Floats) -> Floats:
@@ -378,7 +362,8 @@ class MatrixQuadratic(QuadraticObjective):
     def __init__(self, matrix: Floats, rhs: Floats) -> None:
         self._matrix, self.rhs = matrix, rhs
 
-    def _product(self, v: Floats) -> Floats:
+    def product(self, v: Floats) -> Floats:
+        """Apply H."""
         return np.asarray(self._matrix @ v)
 
     def matrix(self) -> Floats:
@@ -423,7 +408,7 @@ class BlockPart(QuadraticObjective):
         """``X_B'r_B``."""
         return np.asarray(self.design.tdot(self._pull) + np.multiply.outer(self._join, self._label_join))
 
-    def _product(self, v: Floats) -> Floats:
+    def product(self, v: Floats) -> Floats:
         """Apply ``X_B'L_B X_B``: the block is read twice, while it is in memory."""
         scores = laplacian(self.blocks, self.design.dot(v), n_threads=self.design.n_threads)
         return np.asarray(self.design.tdot(scores) + np.multiply.outer(self._join, self._join @ v))
@@ -630,11 +615,6 @@ class MarginObjective:
     def n_features(self) -> int:
         """The number of columns."""
         return int(self.design.shape[1])
-
-    @property
-    def n_reads(self) -> int:
-        """The number of complete reads of the data so far."""
-        return self.design.reads
 
     def zero_scores(self) -> Floats:
         """Return the scores of no coefficients, without the base."""

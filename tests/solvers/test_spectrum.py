@@ -1,6 +1,5 @@
 """Estimates of the ends of a spectrum, against their recurrences on explicit matrices and vectors."""
 
-
 import numpy as np
 import pytest
 

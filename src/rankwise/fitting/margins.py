@@ -191,8 +191,7 @@ class MarginFit:
         )
         self.solver, self.second = self.second, None
         best = min(first, second, key=lambda solution: solution.certificate)
-        n_reads = first.n_reads + second.n_reads
-        return replace(best, n_iter=first.n_iter + second.n_iter, n_reads=n_reads)
+        return replace(best, n_iter=first.n_iter + second.n_iter)
 
     def notices(self, solutions: Sequence[Solution]) -> list[Notice]:
         """Return notices about solutions that do not meet the tolerance."""

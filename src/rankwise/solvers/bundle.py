@@ -27,7 +27,7 @@ The default departs from the paper in three ways:
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -204,7 +204,6 @@ def minimise_by_planes(  # noqa: C901, PLR0912, PLR0915 - the steps of one metho
 ) -> Solution:
     """Minimise ``loss + α‖w‖²`` until the duality gap is at most `tol` times the gain (`StoppingRule`)."""
     limit = _MAX_ITER if max_iter is None else max_iter
-    reads = objective.n_reads
     planes = _Planes(alpha, drops=line_search)
     coef = np.zeros(objective.n_features)
     scores = objective.scores(coef)
@@ -214,7 +213,7 @@ def minimise_by_planes(  # noqa: C901, PLR0912, PLR0915 - the steps of one metho
     origin = objective.pull_back(point.score_gradient)
     found = solve_linear_limit(objective, rule, origin)
     if found is not None:
-        return replace(found, n_reads=objective.n_reads - reads)
+        return found
     planes.add(origin, point.offset)
     if start is not None:
         coef, scores = start.copy(), objective.scores(start)
@@ -266,9 +265,7 @@ def minimise_by_planes(  # noqa: C901, PLR0912, PLR0915 - the steps of one metho
             break
         # 4. The plane at the point: a'w + (loss(v) - a'v).
         planes.add(objective.pull_back(point.score_gradient), point.offset)
-    return Solution.proved(
-        best.coef, status, history, decrease, objective.n_reads - reads, n_iter=len(history)
-    )
+    return Solution.proved(best.coef, status, history, decrease, n_iter=len(history))
 
 
 @dataclass(frozen=True)

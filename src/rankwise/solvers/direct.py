@@ -117,7 +117,7 @@ class DualObjective(QuadraticObjective):
         """``t``."""
         return self._target
 
-    def _product(self, v: Floats) -> Floats:
+    def product(self, v: Floats) -> Floats:
         """Apply ``FKF'``."""
         return self._factor.apply(self._kernel.dot(self._factor.transposed(v)))
 

@@ -83,7 +83,6 @@ def conjugate_gradients(
     monitor : Monitor, optional
         Told the coefficients and the relative residual after every iteration; may stop.
     """
-    before = objective.n_products
     rhs = objective.rhs
     limit = max(1000, 2 * objective.n_features) if max_iter is None else max_iter
     coef = np.zeros_like(rhs) if start is None else start.copy()
@@ -121,14 +120,7 @@ def conjugate_gradients(
             rho, previous = dots(residual, residual), rho
             direction *= np.divide(rho, previous, out=np.zeros_like(rho), where=previous > 0)
             direction += residual
-    return Solution(
-        coef,
-        status,
-        n_iter=len(history),
-        n_products=objective.n_products - before,
-        certificate=gap,
-        history=history,
-    )
+    return Solution(coef, status, n_iter=len(history), certificate=gap, history=history)
 
 
 class RoughStep(NamedTuple):

@@ -317,8 +317,7 @@ def estimated_descent(
     monitor : Monitor, optional
         As in `gradient_descent`.
     """
-    before, n_features = objective.n_products, objective.n_features
-    start = None
+    n_features, start = objective.n_features, None
     if estimator == "lanczos":
         # Several outputs have several spaces, and the estimate has one: it is started at random.
         columns = objective.rhs.reshape(n_features, -1)
@@ -331,8 +330,7 @@ def estimated_descent(
         spectrum = power_spectrum(objective.product, n_features, alpha, seed=seed)
     else:
         spectrum = block_spectrum(parts_of(objective), n_features, alpha, seed=seed)
-    solution = _Descent(objective, alpha, None, spectrum).run(tol, max_iter, monitor, start)
-    return replace(solution, n_products=objective.n_products - before)
+    return _Descent(objective, alpha, None, spectrum).run(tol, max_iter, monitor, start)
 
 
 class _Descent:
@@ -357,7 +355,6 @@ class _Descent:
         self, tol: float, max_iter: int | None, monitor: Monitor | None, start: Floats | None = None
     ) -> Solution:
         """Descend, from 0 or a start that is better."""
-        before = self._objective.n_products
         coef, gradient = np.zeros_like(self._rhs), -self._rhs
         if start is not None:
             at_start = self._gradient(start)
@@ -397,14 +394,7 @@ class _Descent:
                 status = Status.STAGNATED
             elif since >= 2 * self._window and best_error > self._rounding(best) and self._lags_behind():
                 since = 0
-        return Solution(
-            best,
-            status,
-            n_iter=len(self.history),
-            n_products=self._objective.n_products - before,
-            certificate=best_error,
-            history=self.history,
-        )
+        return Solution(best, status, n_iter=len(self.history), certificate=best_error, history=self.history)
 
     def _gradient(self, coef: Floats) -> Floats:
         gradient: Floats = self._objective.product(coef) + self._alpha * coef - self._rhs

@@ -46,7 +46,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -146,7 +146,7 @@ def solve_linear_limit(objective: MarginObjective, rule: StoppingRule, gradient:
     For the hinge it is the exact minimum where no pair reaches its margin. Costs two reads, and none where the slope of
     the loss at 0 alone says that pairs do.
     """
-    alpha, reads = rule.alpha, objective.n_reads
+    alpha = rule.alpha
     if float(gradient @ gradient) > 2 * alpha * rule.at_zero:
         return None
     coef = gradient / (-2 * alpha) + 0.0  # not -0
@@ -156,7 +156,7 @@ def solve_linear_limit(objective: MarginObjective, rule: StoppingRule, gradient:
     decrease = rule.decrease(float(point.value) + alpha * float(coef @ coef), coef, change)
     if gap > rule.allowed(gap, decrease):
         return None
-    return Solution.proved(coef, Status.CONVERGED, [gap], decrease, objective.n_reads - reads, n_iter=1)
+    return Solution.proved(coef, Status.CONVERGED, [gap], decrease, n_iter=1)
 
 
 _MAX_ITER = 1000
@@ -180,7 +180,6 @@ def minimise_by_newton(
 ) -> Solution:
     """Minimise ``mean loss + α‖w‖²`` until the duality gap is at most `tol` times the gain (`StoppingRule`)."""
     limit = _MAX_ITER if max_iter is None else max_iter
-    reads = objective.n_reads
     coef, scores, point, at_zero = _begin(objective, start)
     rule = StoppingRule(tol, at_zero, alpha, is_absolute)
     # Counted again where it is asked for: to keep this point would take ten vectors of the rows' length.
@@ -233,7 +232,7 @@ def minimise_by_newton(
             new_gradient,
         )
         value = float(point.value) + alpha * float(coef @ coef)
-    return Solution.proved(coef, status, history, decrease, objective.n_reads - reads)
+    return Solution.proved(coef, status, history, decrease)
 
 
 def _loss_at(objective: MarginObjective, scores: Floats) -> tuple[float, Floats, MarginPoint]:
@@ -405,7 +404,6 @@ def minimise_smoothed(  # noqa: C901, PLR0912, PLR0915 - the steps of one method
 ) -> Solution:
     """Minimise ``mean hinge + α‖w‖²`` until the duality gap is at most `tol` times the gain (`StoppingRule`)."""
     limit = _MAX_SMOOTHED if max_iter is None else max_iter
-    reads = objective.n_reads
     coef, scores, hinge, at_zero = _begin(objective, start)
     rule = StoppingRule(tol, at_zero, alpha, is_absolute)
     # At 0 every pair curves, by a width of twice the margin. Counted again where it is asked for, as in `newton.py`.
@@ -417,7 +415,7 @@ def minimise_smoothed(  # noqa: C901, PLR0912, PLR0915 - the steps of one method
     if hinge.offset >= _NEARLY_ALL * rule.at_zero:
         found = solve_linear_limit(objective, rule, objective.pull_back(hinge.score_gradient))
         if found is not None:
-            return replace(found, n_reads=objective.n_reads - reads)
+            return found
     memory, bound = LbfgsMemory(_MEMORY), LowerBound(alpha)
     width = rule.at_zero * (1.0 if start is None else _WARM_WIDTH)
     smooth = hinge.smoothed(width)
@@ -497,7 +495,7 @@ def minimise_smoothed(  # noqa: C901, PLR0912, PLR0915 - the steps of one method
         change = loss_gradient + 2 * alpha * coef - gradient
         memory.add(step, change)
         preconditioner.learn(step, float(step @ change))
-    return Solution.proved(best, status, history, decrease, objective.n_reads - reads)
+    return Solution.proved(best, status, history, decrease)
 
 
 def _smoothed_at(

@@ -90,14 +90,9 @@ def stochastic(
     for part in parts_of(objective):
         memory = memory.learn(part, alpha)
     if monitor is not None and monitor(memory.coef, np.inf, 1):
-        return Solution(memory.coef, Status.STOPPED, n_iter=1, n_reads=1, certificate=np.inf)
+        return Solution(memory.coef, Status.STOPPED, n_iter=1, certificate=np.inf)
 
     later = None if monitor is None else lambda coef, gap, n_iter: monitor(coef, gap, n_iter + 1)
     left = None if max_iter is None else max_iter - 1
     solution = conjugate_gradients(objective, alpha, tol=tol, max_iter=left, start=memory.coef, monitor=later)
-    return replace(
-        solution,
-        n_iter=solution.n_iter + 1,
-        n_reads=solution.n_products + 1,
-        history=[np.inf, *solution.history],
-    )
+    return replace(solution, n_iter=solution.n_iter + 1, history=[np.inf, *solution.history])
