@@ -30,20 +30,6 @@ from rankwise.exceptions import InvalidInputError
 from rankwise.runtime.decompositions import diagonalise
 from rankwise.runtime.threads import large_algebra
 
-__all__ = [
-    "BLOCK",
-    "KERNELS",
-    "Basis",
-    "FeatureMap",
-    "Kernel",
-    "KernelDesign",
-    "basis_size",
-    "choose_basis",
-    "kernel_scores",
-    "kmeans_rows",
-    "resolve_gamma",
-]
-
 # A number of rows, with or without the method that chooses them, or the rows themselves.
 Basis = int | tuple[str, int] | ArrayLike | None
 

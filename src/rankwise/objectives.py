@@ -62,20 +62,6 @@ from rankwise.losses import Loss
 from rankwise.pairs.blocks import QueryBlocks, laplacian
 from rankwise.pairs.graph import MarginPairs, PairGraph, SmoothedHinge
 
-__all__ = [
-    "BalancedObjective",
-    "MarginObjective",
-    "MarginPoint",
-    "MatrixQuadratic",
-    "MinimisedObjective",
-    "PassedQueries",
-    "QuadraticObjective",
-    "ScaledObjective",
-    "SquaredObjective",
-    "parts_of",
-    "prior_scale",
-]
-
 _MOST_ROWS = 20_000  # of a part
 _MOST_VALUES = 1 << 24  # stored values of a part: 64 to 128 MiB of them
 _PROBES = 8  # random vectors that estimate the sizes of columns known only by their products

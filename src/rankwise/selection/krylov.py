@@ -52,8 +52,6 @@ from rankwise.solvers.choose import column_scale
 from rankwise.solvers.krylov import STORED_TOGETHER, Lanczos, basis_bytes
 from rankwise.solvers.scales import differ_in_scale, unit_free
 
-__all__ = ["ColumnCoordinates", "Coordinates", "DualCoordinates", "Rule", "ScoredGraph", "Surface", "Table"]
-
 _EXPECTED_STEPS = 100  # a search rarely takes more; one that does may still start over without a basis
 _SHARE_OF_SCORES = 0.1  # of the free memory, for what more alphas would be scored by
 # Of a step: the right-hand side, the basis vectors before and now, their image, and what is left of it.
@@ -203,6 +201,7 @@ class RowTable(Table):
             )
 
     def absorb(self, other: Self) -> Ints:
+        """Take over its scores and its place in the space as well."""
         order = super().absorb(other)
         self.scores = np.concatenate([self.scores, other.scores])[order]
         self._direction = np.concatenate([self._direction, other._direction])[order]

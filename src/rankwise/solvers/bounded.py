@@ -26,13 +26,6 @@ from rankwise.solvers.direct import DirectFactor
 from rankwise.solvers.krylov import newton_step
 from rankwise.solvers.solution import Monitor, Solution, Status
 
-__all__ = [
-    "Bounds",
-    "bounded_gap",
-    "minimise_bounded",
-    "polished",
-]
-
 
 @dataclass(frozen=True)
 class Bounds:

@@ -38,8 +38,6 @@ from rankwise.solvers.krylov import Curvature
 from rankwise.solvers.newton import StoppingRule, solve_linear_limit
 from rankwise.solvers.solution import Monitor, Solution, Status
 
-__all__ = ["minimise_by_planes", "minimise_on_simplex"]
-
 _PROXIMAL = 1e-11  # after scaling H to unit size
 _RELATIVE_GAP = 1e-15
 _SIMPLEX_PATIENCE = 10  # finished faces without a smaller gap or value, after which rounding is to blame

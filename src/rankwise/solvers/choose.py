@@ -21,21 +21,6 @@ from rankwise.solvers.scales import balancing
 from rankwise.solvers.solution import Monitor, Solution
 from rankwise.solvers.stochastic import stochastic
 
-__all__ = [
-    "ITERATIVE",
-    "MARGIN_SOLVERS",
-    "SOLVERS",
-    "MarginSolver",
-    "SolverOptions",
-    "choose_margin_solver",
-    "choose_solver",
-    "column_scale",
-    "fits_direct",
-    "matrix_bytes",
-    "matrix_reads",
-    "require_diagonal",
-]
-
 
 @dataclass(frozen=True)
 class SolverOptions:

@@ -31,16 +31,6 @@ from rankwise.runtime.threads import large_algebra
 from rankwise.solvers.scales import EPS
 from rankwise.solvers.solution import Solution, Status
 
-__all__ = [
-    "DirectFactor",
-    "DualObjective",
-    "DualSpectrum",
-    "indefiniteness",
-    "is_indefinite",
-    "is_positive",
-    "solve_by_eigenvalues",
-]
-
 _UNLIKE = 1e6  # diagonal entries of H + αI: beside so large ones the small eigenvalues keep ten digits
 
 

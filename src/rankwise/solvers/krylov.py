@@ -44,19 +44,6 @@ from rankwise.objectives import QuadraticObjective, SquaredObjective
 from rankwise.pairs.blocks import QueryBlocks
 from rankwise.solvers.solution import Monitor, Solution, Status
 
-__all__ = [
-    "ROWS_A_COLUMN",
-    "STORED_TOGETHER",
-    "Curvature",
-    "Lanczos",
-    "Preconditioner",
-    "basis_bytes",
-    "conjugate_gradients",
-    "dots",
-    "newton_step",
-    "relative_residual",
-]
-
 # Below this tolerance the recurrence's residual drifts from the true one: measure before believing it.
 _TRUSTED_TOLERANCE = 1e-9
 

@@ -52,15 +52,6 @@ from rankwise.runtime.memory import fits
 from rankwise.solvers.krylov import Lanczos, basis_bytes, dots, relative_residual
 from rankwise.solvers.solution import Monitor, Solution, Status
 
-__all__ = [
-    "MOMENTUM",
-    "block_spectrum",
-    "estimated_descent",
-    "gradient_descent",
-    "lanczos_estimate",
-    "power_spectrum",
-]
-
 Product = Callable[[Floats], Floats]
 
 

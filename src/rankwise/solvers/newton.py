@@ -58,18 +58,6 @@ from rankwise.pairs.graph import SmoothedHinge
 from rankwise.solvers.krylov import Curvature, Preconditioner, newton_step
 from rankwise.solvers.solution import Monitor, Solution, Status
 
-__all__ = [
-    "LbfgsMemory",
-    "LowerBound",
-    "StoppingRule",
-    "Trial",
-    "minimise_by_newton",
-    "minimise_smoothed",
-    "search_line",
-    "solve_linear_limit",
-]
-
-
 _GAP_ROUNDING = 8 * np.finfo(np.float64).eps  # share of F(0) that the difference of two values may be off by
 
 

@@ -13,15 +13,6 @@ import numpy as np
 from rankwise.arrays import Floats, Matrix, is_sparse
 from rankwise.objectives import BalancedObjective, QuadraticObjective
 
-__all__ = [
-    "EPS",
-    "are_unlike",
-    "balancing",
-    "differ_in_scale",
-    "squared_lengths",
-    "unit_free",
-]
-
 EPS = float(np.finfo(np.float64).eps)
 # Beside a column that is so many times as large, the square of a column loses half of its digits.
 _UNLIKE = 1e4

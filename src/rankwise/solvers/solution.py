@@ -8,8 +8,6 @@ from typing import Protocol
 
 from rankwise.arrays import Floats
 
-__all__ = ["Monitor", "Solution", "Status"]
-
 
 class Monitor(Protocol):
     """Somebody who looks at a solver's progress."""

@@ -29,8 +29,6 @@ from rankwise.solvers.krylov import conjugate_gradients
 from rankwise.solvers.scales import unit_free
 from rankwise.solvers.solution import Monitor, Solution, Status
 
-__all__ = ["Memory", "stochastic"]
-
 # On each block; more fit the block better, and the whole hardly. For text 3 would do, but not where columns are alike.
 _LOCAL_ITERATIONS = 6
 
