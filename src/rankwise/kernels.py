@@ -2,8 +2,8 @@
 
 With basis rows B, ``Z = K(·, B) K(B, B)^-1/2`` has ``ZZ' = K(·, B) K(B, B)^+ K(B, ·)``: the "subset of regressors"
 (Nyström) approximation, exact where B holds all rows. From Z on the linear code runs, and a linear model ``w``
-predicts as ``K(x, B) a`` with the dual coefficients ``a = K(B, B)^-1/2 w``. Basis rows are chosen at random, near the
-centres of clusters, or by leverage scores.
+predicts as ``K(x, B) a`` with the dual coefficients ``a = K(B, B)^-1/2 w``. Basis rows are chosen at random, or near
+the centres of clusters.
 
 Kernel rows are made in blocks and in float64, whatever the input holds.
 """
@@ -33,7 +33,7 @@ from rankwise.runtime.threads import large_algebra
 # A number of rows, with or without the method that chooses them, or the rows themselves.
 Basis = int | tuple[str, int] | ArrayLike | None
 
-_METHODS = ("random", "kmeans", "leverage")
+_METHODS = ("random", "kmeans")
 KERNELS = ("precomputed", *sorted(KERNEL_PARAMS))
 # Kernels that are positive semidefinite whatever the data; the others are looked at.
 _POSITIVE_KERNELS = frozenset({"linear", "poly", "polynomial", "rbf", "laplacian", "cosine", "chi2"})
@@ -294,9 +294,7 @@ def choose_basis(basis: Basis, kernel: Kernel, X: Matrix, seed: int, row_weight:
             "use a number, or row indices.",
         )
     rows = X if present.size == n_rows else X[present]
-    if method == "kmeans":
-        return present[kmeans_rows(rows, size, seed)]
-    return present[_leverage_rows(kernel, rows, size, seed)]
+    return present[kmeans_rows(rows, size, seed)]
 
 
 def basis_size(basis: Basis, n_rows: int) -> int:
@@ -344,28 +342,3 @@ def kmeans_rows(X: Matrix, size: int, seed: int) -> Rows:
     others = np.setdiff1d(np.arange(X.shape[0]), nearest)
     extra = np.random.default_rng(seed).choice(others, size=size - nearest.size, replace=False)
     return np.sort(np.concatenate([nearest, extra])).astype(np.int64)
-
-
-def _leverage_rows(kernel: Kernel, X: Matrix, size: int, seed: int) -> Rows:
-    """Choose rows with probability proportional to their ridge leverage, estimated on a random reduced set.
-
-    The leverage of row i is ``z_i' (Z'Z + λI)^-1 z_i``; λ is an eigenvalue
-    in the middle of those that matter, so that about half of `size` directions count as large.
-    """
-    n_rows = X.shape[0]
-    rng = np.random.default_rng(seed)
-    sketch = FeatureMap.of_basis(kernel, X[_random_rows(n_rows, min(n_rows, size), seed)])
-    G = np.zeros((sketch.n_features, sketch.n_features))
-    with large_algebra(sketch.n_features):
-        for _, values in kernel.blocks(X, sketch.basis):
-            Z = values @ sketch.projection
-            G += Z.T @ Z
-    eigenvalues, vectors = diagonalise(G, overwrite=True)
-    penalty = max(float(eigenvalues[eigenvalues.size // 2]), 1e-10 * float(eigenvalues[-1]))
-    whiten = sketch.projection @ (vectors / np.sqrt(np.maximum(eigenvalues, 0.0) + penalty))
-    leverage = np.empty(n_rows)
-    for rows, values in kernel.blocks(X, sketch.basis):
-        leverage[rows] = np.square(values @ whiten).sum(axis=1)
-    # Gumbel keys: the largest of log p + noise are a weighted choice without replacement.
-    keys = np.log(np.maximum(leverage, np.finfo(np.float64).tiny)) + rng.gumbel(size=n_rows)
-    return np.sort(np.argpartition(-keys, size - 1)[:size]).astype(np.int64)
