@@ -236,13 +236,8 @@ class FeatureMap:
         if self.kernel.is_precomputed:
             with large_algebra(self.n_features):
                 return np.asarray(X @ self.projection, dtype=np.float64)
-        if self.kernel.name == "linear":
-            return self.kernel.linear_product(X, self.basis, self.projection)
-        Z = np.empty((X.shape[0], self.n_features))
-        for rows, values in self.kernel.blocks(X, self.basis):
-            with large_algebra(self.n_features):
-                np.matmul(values, self.projection, out=Z[rows])
-        return Z
+        with large_algebra(self.n_features):
+            return KernelDesign(self.kernel, X, self.basis).dot(self.projection)
 
     def dual_coefficients(self, coef: Floats) -> Floats:
         """Return ``a`` with ``K(x, B) a = z(x)'w``."""
@@ -287,7 +282,7 @@ def choose_basis(basis: Basis, kernel: Kernel, X: Matrix, seed: int, row_weight:
     present = np.arange(n_rows) if row_weight is None else np.flatnonzero(row_weight)
     size = min(int(size), present.size)
     if method == "random":
-        return present[_random_rows(present.size, size, seed)]
+        return np.sort(np.random.default_rng(seed).choice(present, size=size, replace=False))
     if kernel.is_precomputed:
         raise InvalidInputError(
             f"basis={basis!r} needs the columns of X, which a precomputed kernel does not have.",
@@ -300,11 +295,7 @@ def choose_basis(basis: Basis, kernel: Kernel, X: Matrix, seed: int, row_weight:
 def basis_size(basis: Basis, n_rows: int) -> int:
     """Return how many rows a reduced set will have; `choose_basis` checks it."""
     size = _method_and_size(basis)[1]
-    if isinstance(size, (list, tuple)):
-        return len(size)
-    if np.ndim(size) == 1:
-        return int(np.size(size))
-    return int(size) if isinstance(size, (int, np.integer)) else n_rows
+    return min(int(size), n_rows) if isinstance(size, (int, np.integer)) else int(np.size(size))
 
 
 def _method_and_size(basis: Basis) -> tuple[str, ArrayLike]:
@@ -323,11 +314,6 @@ def _check_rows(rows: npt.NDArray[np.generic], n_rows: int) -> Rows:
     if np.unique(rows).size != rows.size:
         raise InvalidInputError("basis names a row twice.", "pass np.unique(basis).")
     return rows.astype(np.int64)
-
-
-def _random_rows(n_rows: int, size: int, seed: int) -> Rows:
-    """Choose rows without replacement, each as likely as any other."""
-    return np.sort(np.random.default_rng(seed).choice(n_rows, size=size, replace=False)).astype(np.int64)
 
 
 def kmeans_rows(X: Matrix, size: int, seed: int) -> Rows:

@@ -462,17 +462,15 @@ def row_parts(design: Design, blocks: QueryBlocks, pull: Floats, n_rows: int) ->
         share = own / (total or 1.0)
         gap, label_gap = part.tdot(share) - mean, share @ labels[rows] - label_mean
         whole = np.array([0, own.size], dtype=np.int64)
-        pairs = QueryBlocks(
+        pairs = replace(
+            blocks,
             order=np.arange(own.size, dtype=np.int64),
             query_start=whole,
             segment_start=whole,
-            query_segment=np.array([0, 1], dtype=np.int64),
-            degree=np.array([degree if total > 0 else 0.0]),
-            scale=np.array([degree / total if total > 0 else 0.0]),
-            coupling="all",
+            scale=np.array([degree / (total or 1.0)]),
             row_weight=None if blocks.row_weight is None else own,
         )
-        moved = total / (before + total) if total > 0 else 0.0
+        moved = total / ((before + total) or 1.0)
         root = sqrt(degree * before * moved)
         local = laplacian(pairs, np.ascontiguousarray(labels[rows]), n_threads=part.n_threads)
         yield BlockPart(part, pairs, local, (root * gap, root * label_gap))

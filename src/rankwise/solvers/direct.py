@@ -97,15 +97,11 @@ class DualObjective(QuadraticObjective):
     pull : (rows,) or (rows, outputs) float64
     """
 
-    def __init__(self, kernel: Design, factor: Factor, pull: Floats) -> None:
-        self._kernel = kernel
-        self._factor = factor
-        self._target = factor.target(pull)
+    rhs: Floats = np.empty(0)
 
-    @property
-    def rhs(self) -> Floats:
-        """``t``."""
-        return self._target
+    def __init__(self, kernel: Design, factor: Factor, pull: Floats) -> None:
+        self._kernel, self._factor = kernel, factor
+        self.rhs = factor.target(pull)  # t
 
     def product(self, v: Floats) -> Floats:
         """Apply ``FKF'``."""

@@ -34,6 +34,7 @@ the time that forming the matrix would take.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -456,13 +457,13 @@ def _joined_at_random(blocks: QueryBlocks, rows: Floats) -> QueryBlocks:
     start = blocks.query_start
     n_queries = start.size - 1
     total = np.bincount(np.repeat(np.arange(n_queries), np.diff(start)), weights=weight, minlength=n_queries)
-    return QueryBlocks(
-        order=blocks.order,
-        query_start=start,
+    return replace(
+        blocks,
         segment_start=start,
         query_segment=np.arange(n_queries + 1, dtype=np.int64),
         degree=np.ones(n_queries),
         scale=np.divide(1.0, total, out=np.zeros_like(total), where=total > 0),
         coupling="all",
         row_weight=weight,
+        level_value=None,
     )

@@ -286,7 +286,7 @@ def gradient_descent(
         step = (1 + sqrt(momentum)) ** 2 / bound if bound > 0 else 1.0
     else:
         step = (1 - momentum) * learning_rate
-    return _Descent(objective, alpha, _Pace(step, momentum), None).run(tol, max_iter, monitor)
+    return _Descent(objective, alpha, _Pace(step, momentum)).run(tol, max_iter, monitor)
 
 
 def estimated_descent(
@@ -321,25 +321,23 @@ def estimated_descent(
         spectrum = power_spectrum(objective.product, n_features, alpha, seed=seed)
     else:
         spectrum = block_spectrum(parts_of(objective), n_features, alpha, seed=seed)
-    return _Descent(objective, alpha, None, spectrum).run(tol, max_iter, monitor, start)
+    return _Descent(objective, alpha, spectrum).run(tol, max_iter, monitor, start)
 
 
 class _Descent:
     """The iteration, and its running estimates of the spectrum."""
 
-    def __init__(
-        self, objective: QuadraticObjective, alpha: float, pace: _Pace | None, spectrum: Spectrum | None
-    ) -> None:
-        self._objective, self._alpha = objective, alpha
-        self._rhs = objective.rhs
+    def __init__(self, objective: QuadraticObjective, alpha: float, pace: _Pace | Spectrum) -> None:
+        self._objective, self._alpha, self._rhs = objective, alpha, objective.rhs
         self.history: list[float] = []
         self._n_restarts = 0
         self._spectrum: Spectrum | None = None
-        if spectrum is not None:
-            is_known = spectrum.smallest > _VANISHING * spectrum.largest
-            self._set_spectrum(spectrum.largest, spectrum.smallest if is_known else _GUESS * spectrum.largest)
-        if pace is not None:
+        if isinstance(pace, _Pace):
             self._pace = pace
+        else:
+            largest, smallest = pace
+            is_known = smallest > _VANISHING * largest
+            self._set_spectrum(largest, smallest if is_known else _GUESS * largest)
 
     @np.errstate(over="ignore", invalid="ignore")  # a step that is far too long is noticed below
     def run(  # noqa: C901 - the steps of one method, in the order of its paper

@@ -48,7 +48,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -254,8 +254,6 @@ def _gradient(point: MarginPoint, coef: Floats, alpha: float, bound: LowerBound)
     return plane + 2 * alpha * coef
 
 
-Point = TypeVar("Point")
-
 _SUFFICIENT = 1e-4  # Wolfe's first condition: share of the predicted decrease
 _FLAT = 0.9  # Wolfe's second: share of the slope that may remain
 _TRIALS = 30
@@ -298,30 +296,29 @@ class LbfgsMemory:
         return q
 
 
-@dataclass(frozen=True)
-class Trial(Generic[Point]):
+class Trial(NamedTuple):
     """A point on a line: how far, the value and the slope there, and whatever else was found."""
 
     length: float
     value: float
     slope: float
-    point: Point
+    point: Any
 
 
 def _line(
-    evaluate: Callable[[Floats], tuple[float, Floats, Point]],
+    evaluate: Callable[[Floats], tuple[float, Floats, Any]],
     coef: Floats,
     direction: Floats,
     scores: Floats,
     moved: Floats,
     alpha: float,
-) -> Callable[[float], Trial[Point]]:
+) -> Callable[[float], Trial]:
     """Return the objective along a line, on which scores are linear, so that no data are read."""
     penalty, cross, square = (
         alpha * float(a @ b) for a, b in ((coef, coef), (coef, direction), (direction, direction))
     )
 
-    def at(length: float) -> Trial[Point]:
+    def at(length: float) -> Trial:
         value, gradient, point = evaluate(scores + length * moved)
         value += penalty + length * (2 * cross + length * square)
         return Trial(length, value, float(gradient @ moved) + 2 * (cross + length * square), point)
@@ -329,9 +326,7 @@ def _line(
     return at
 
 
-def search_line(
-    at: Callable[[float], Trial[Point]], value: float, slope: float, first: float
-) -> Trial[Point] | None:
+def search_line(at: Callable[[float], Trial], value: float, slope: float, first: float) -> Trial | None:
     """Find a step that satisfies Wolfe's conditions for a convex function with ``value`` and ``slope < 0`` at 0.
 
     The bracket shrinks by the secant of the slopes, which for a piecewise quadratic is nearly Newton's step. Near the
@@ -341,7 +336,7 @@ def search_line(
     rounding = _LINE_ROUNDING * abs(value)
     low, low_slope, high, high_slope = 0.0, slope, np.inf, np.inf
     length = first
-    best: Trial[Point] | None = None
+    best: Trial | None = None
     for _ in range(_TRIALS):
         trial = at(length)
         promised = -_SUFFICIENT * length * slope
