@@ -19,7 +19,7 @@ The default departs from the paper in three ways:
 - After OCAS (Franc and Sonnenburg), the objective is minimised along the line from the best point to the model's
   minimiser. Scores are linear in w, so a trial on the line reads no data. The plane is taken at that minimum, where
   its value is needed anyway: OCAS takes it a tenth of the way further on, which costs a second count of all pairs and
-  took more steps (100,000 real-valued rows at alpha 1e-5: 31 reads for a gap of 1e-3, here 29).
+  took more steps.
 - Large rankings search the line on a subsample of the rows, which only decides where to look: values, planes and the
   gap are always those of all rows.
 - Planes that did not matter for a while are dropped; so memory is bounded: a plane costs one vector of coefficients.
