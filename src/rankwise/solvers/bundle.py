@@ -146,15 +146,11 @@ class _Planes:
 
     def add(self, vector: Floats, offset: float) -> None:
         """Take in ``loss(w) >= vector'w + offset``."""
-        products = np.array([float(vector @ other) for other in (*self.vectors, vector)])
-        size = len(self.vectors)
-        gram = np.empty((size + 1, size + 1))
-        gram[:size, :size] = self.gram
-        gram[size, :] = gram[:, size] = products
-        self.gram = gram
         self.vectors.append(vector)
+        products = np.array([float(vector @ other) for other in self.vectors])
+        self.gram = np.block([[self.gram, products[:-1, None]], [products]])
         self.offset = np.append(self.offset, offset)
-        self.weight = np.append(self.weight, 0.0 if size else 1.0)
+        self.weight = np.append(self.weight, 0.0 if self.weight.size else 1.0)
         self.idle = np.append(self.idle, 0.0)
 
     def minimise(self) -> tuple[Floats, float]:

@@ -251,13 +251,12 @@ class Lanczos:
     def projected_solution(self, column: int, alpha: float, steps: int) -> Floats:
         """Solve ``(T + αI) y = ‖b‖ e_1`` for the first steps; by the pseudo-inverse if rounding makes it singular."""
         a, beta = self.tridiagonal(column, steps)
-        y = np.zeros(steps)
-        if a.size:
-            values, vectors = scipy.linalg.eigh_tridiagonal(a + alpha, beta[:-1], check_finite=False)
-            kept = values > values.size * np.finfo(np.float64).eps * max(values[-1], 0.0)
-            inverse = np.divide(vectors[0], values, out=np.zeros_like(values), where=kept)
-            y[: a.size] = self.start_norm[column] * (vectors @ inverse)
-        return y
+        if not a.size:
+            return a
+        values, vectors = scipy.linalg.eigh_tridiagonal(a + alpha, beta[:-1], check_finite=False)
+        kept = values > values.size * np.finfo(np.float64).eps * max(values[-1], 0.0)
+        inverse = np.divide(vectors[0], values, out=np.zeros_like(values), where=kept)
+        return np.asarray(self.start_norm[column] * (vectors @ inverse))
 
     def galerkin_solution(self, rhs: Floats, alpha: float) -> Floats:
         """Return the best solution of ``(H + αI) w = b`` in the space of the first column, for any right-hand sides.

@@ -213,12 +213,8 @@ def minimise_by_newton(
             # Pairs that contradict each other exactly leave slopes that are rounding errors alone.
             status = Status.CONVERGED if gap <= rule.rounding else Status.STAGNATED
             break
-        coef, scores, point, gradient = (
-            new_coef,
-            scores + trial.length * step.moved,
-            trial.point,
-            new_gradient,
-        )
+        coef, gradient = new_coef, new_gradient
+        scores, point = scores + trial.length * step.moved, trial.point
         value = float(point.value) + alpha * float(coef @ coef)
     return Solution.proved(coef, status, history, decrease)
 
