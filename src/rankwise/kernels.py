@@ -2,8 +2,8 @@
 
 With basis rows B, ``Z = K(·, B) K(B, B)^-1/2`` has ``ZZ' = K(·, B) K(B, B)^+ K(B, ·)``: the "subset of regressors"
 (Nyström) approximation, exact where B holds all rows. From Z on the linear code runs, and a linear model ``w``
-predicts as ``K(x, B) a`` with the dual coefficients ``a = K(B, B)^-1/2 w``. Basis rows are chosen at random, near the
-centres of clusters, or by leverage scores.
+predicts as ``K(x, B) a`` with the dual coefficients ``a = K(B, B)^-1/2 w``. Basis rows are chosen at random, or near
+the centres of clusters.
 
 Kernel rows are made in blocks and in float64, whatever the input holds.
 """
@@ -30,24 +30,10 @@ from rankwise.exceptions import InvalidInputError
 from rankwise.runtime.decompositions import diagonalise
 from rankwise.runtime.threads import large_algebra
 
-__all__ = [
-    "BLOCK",
-    "KERNELS",
-    "Basis",
-    "FeatureMap",
-    "Kernel",
-    "KernelDesign",
-    "basis_size",
-    "choose_basis",
-    "kernel_scores",
-    "kmeans_rows",
-    "resolve_gamma",
-]
-
 # A number of rows, with or without the method that chooses them, or the rows themselves.
 Basis = int | tuple[str, int] | ArrayLike | None
 
-_METHODS = ("random", "kmeans", "leverage")
+_METHODS = ("random", "kmeans")
 KERNELS = ("precomputed", *sorted(KERNEL_PARAMS))
 # Kernels that are positive semidefinite whatever the data; the others are looked at.
 _POSITIVE_KERNELS = frozenset({"linear", "poly", "polynomial", "rbf", "laplacian", "cosine", "chi2"})
@@ -250,13 +236,8 @@ class FeatureMap:
         if self.kernel.is_precomputed:
             with large_algebra(self.n_features):
                 return np.asarray(X @ self.projection, dtype=np.float64)
-        if self.kernel.name == "linear":
-            return self.kernel.linear_product(X, self.basis, self.projection)
-        Z = np.empty((X.shape[0], self.n_features))
-        for rows, values in self.kernel.blocks(X, self.basis):
-            with large_algebra(self.n_features):
-                np.matmul(values, self.projection, out=Z[rows])
-        return Z
+        with large_algebra(self.n_features):
+            return KernelDesign(self.kernel, X, self.basis).dot(self.projection)
 
     def dual_coefficients(self, coef: Floats) -> Floats:
         """Return ``a`` with ``K(x, B) a = z(x)'w``."""
@@ -301,26 +282,20 @@ def choose_basis(basis: Basis, kernel: Kernel, X: Matrix, seed: int, row_weight:
     present = np.arange(n_rows) if row_weight is None else np.flatnonzero(row_weight)
     size = min(int(size), present.size)
     if method == "random":
-        return present[_random_rows(present.size, size, seed)]
+        return np.sort(np.random.default_rng(seed).choice(present, size=size, replace=False))
     if kernel.is_precomputed:
         raise InvalidInputError(
             f"basis={basis!r} needs the columns of X, which a precomputed kernel does not have.",
             "use a number, or row indices.",
         )
     rows = X if present.size == n_rows else X[present]
-    if method == "kmeans":
-        return present[kmeans_rows(rows, size, seed)]
-    return present[_leverage_rows(kernel, rows, size, seed)]
+    return present[kmeans_rows(rows, size, seed)]
 
 
 def basis_size(basis: Basis, n_rows: int) -> int:
     """Return how many rows a reduced set will have; `choose_basis` checks it."""
     size = _method_and_size(basis)[1]
-    if isinstance(size, (list, tuple)):
-        return len(size)
-    if np.ndim(size) == 1:
-        return int(np.size(size))
-    return int(size) if isinstance(size, (int, np.integer)) else n_rows
+    return min(int(size), n_rows) if isinstance(size, (int, np.integer)) else int(np.size(size))
 
 
 def _method_and_size(basis: Basis) -> tuple[str, ArrayLike]:
@@ -341,11 +316,6 @@ def _check_rows(rows: npt.NDArray[np.generic], n_rows: int) -> Rows:
     return rows.astype(np.int64)
 
 
-def _random_rows(n_rows: int, size: int, seed: int) -> Rows:
-    """Choose rows without replacement, each as likely as any other."""
-    return np.sort(np.random.default_rng(seed).choice(n_rows, size=size, replace=False)).astype(np.int64)
-
-
 def kmeans_rows(X: Matrix, size: int, seed: int) -> Rows:
     """Choose the row nearest to each centre of k-means; where a row is nearest to two, another is drawn."""
     from sklearn.cluster import MiniBatchKMeans  # noqa: PLC0415 - slow to import
@@ -358,28 +328,3 @@ def kmeans_rows(X: Matrix, size: int, seed: int) -> Rows:
     others = np.setdiff1d(np.arange(X.shape[0]), nearest)
     extra = np.random.default_rng(seed).choice(others, size=size - nearest.size, replace=False)
     return np.sort(np.concatenate([nearest, extra])).astype(np.int64)
-
-
-def _leverage_rows(kernel: Kernel, X: Matrix, size: int, seed: int) -> Rows:
-    """Choose rows with probability proportional to their ridge leverage, estimated on a random reduced set.
-
-    The leverage of row i is ``z_i' (Z'Z + λI)^-1 z_i``; λ is an eigenvalue
-    in the middle of those that matter, so that about half of `size` directions count as large.
-    """
-    n_rows = X.shape[0]
-    rng = np.random.default_rng(seed)
-    sketch = FeatureMap.of_basis(kernel, X[_random_rows(n_rows, min(n_rows, size), seed)])
-    G = np.zeros((sketch.n_features, sketch.n_features))
-    with large_algebra(sketch.n_features):
-        for _, values in kernel.blocks(X, sketch.basis):
-            Z = values @ sketch.projection
-            G += Z.T @ Z
-    eigenvalues, vectors = diagonalise(G, overwrite=True)
-    penalty = max(float(eigenvalues[eigenvalues.size // 2]), 1e-10 * float(eigenvalues[-1]))
-    whiten = sketch.projection @ (vectors / np.sqrt(np.maximum(eigenvalues, 0.0) + penalty))
-    leverage = np.empty(n_rows)
-    for rows, values in kernel.blocks(X, sketch.basis):
-        leverage[rows] = np.square(values @ whiten).sum(axis=1)
-    # Gumbel keys: the largest of log p + noise are a weighted choice without replacement.
-    keys = np.log(np.maximum(leverage, np.finfo(np.float64).tiny)) + rng.gumbel(size=n_rows)
-    return np.sort(np.argpartition(-keys, size - 1)[:size]).astype(np.int64)

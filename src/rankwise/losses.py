@@ -25,16 +25,6 @@ from rankwise.arrays import Floats
 from rankwise.pairs.graph import SmoothedHinge, ViolatedPairs
 from rankwise.pairs.preferences import PreferenceGraph
 
-__all__ = [
-    "LOSSES",
-    "MARGIN_LOSSES",
-    "HingeLoss",
-    "LogisticLoss",
-    "Loss",
-    "SquaredHingeLoss",
-    "SquaredLoss",
-]
-
 
 class Loss:
     """A convex function of the scores, given the pairs, at some scores: it has `value` and `gradient`.

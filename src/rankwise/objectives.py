@@ -62,20 +62,6 @@ from rankwise.losses import Loss
 from rankwise.pairs.blocks import QueryBlocks, laplacian
 from rankwise.pairs.graph import MarginPairs, PairGraph, SmoothedHinge
 
-__all__ = [
-    "BalancedObjective",
-    "MarginObjective",
-    "MarginPoint",
-    "MatrixQuadratic",
-    "MinimisedObjective",
-    "PassedQueries",
-    "QuadraticObjective",
-    "ScaledObjective",
-    "SquaredObjective",
-    "parts_of",
-    "prior_scale",
-]
-
 _MOST_ROWS = 20_000  # of a part
 _MOST_VALUES = 1 << 24  # stored values of a part: 64 to 128 MiB of them
 _PROBES = 8  # random vectors that estimate the sizes of columns known only by their products
@@ -109,15 +95,7 @@ class QuadraticPoint:
 
 
 class QuadraticObjective(ABC):
-    """``w'Hw - 2b'w + c``, known by its products ``Hv``.
-
-    Attributes
-    ----------
-    n_products : int
-        The number of vectors multiplied by H so far; a block of k vectors counts k.
-    """
-
-    n_products = 0
+    """``w'Hw - 2b'w + c``, known by its products ``Hv``."""
 
     @property
     def n_features(self) -> int:
@@ -125,22 +103,13 @@ class QuadraticObjective(ABC):
         return int(self.rhs.shape[0])
 
     @property
-    def n_reads(self) -> int:
-        """The number of products, for solvers that count reads."""
-        return self.n_products
-
-    @property
     @abstractmethod
     def rhs(self) -> Floats:
         """The linear term ``b``, a column per output where there are several."""
 
+    @abstractmethod
     def product(self, v: Floats) -> Floats:
         """Apply ``H`` to a vector or to the columns of a block."""
-        self.n_products += 1 if v.ndim == 1 else v.shape[1]
-        return self._product(v)
-
-    @abstractmethod
-    def _product(self, v: Floats) -> Floats: ...
 
     def matrix(self) -> Floats:
         """Return ``H`` itself."""
@@ -195,7 +164,7 @@ class SquaredObjective(QuadraticObjective):
     def _fused(self) -> Callable[[Floats], Floats] | None:
         return None if self.graph.blocks is None else self.design.gram_product(self.graph.blocks)
 
-    def _product(self, v: Floats) -> Floats:
+    def product(self, v: Floats) -> Floats:
         """Apply ``X'LX``."""
         if self._fused is not None:
             return self._fused(v)
@@ -266,7 +235,7 @@ class ScaledObjective(QuadraticObjective):
             rhs = rhs - (pulled if rhs.ndim == pulled.ndim else pulled[:, None])
         return self._scaled(rhs)
 
-    def _product(self, v: Floats) -> Floats:
+    def product(self, v: Floats) -> Floats:
         """Apply ``diag(s) H diag(s) + diag(penalty)``."""
         return self._scaled(self.unscaled.product(self._scaled(v))) + (v.T * self.penalty).T
 
@@ -335,7 +304,8 @@ class MinimisedObjective(QuadraticObjective):
         """``b - H_·U H_UU⁺ b_U``."""
         return self._reduced(self._objective.rhs)
 
-    def _product(self, v: Floats) -> Floats:
+    def product(self, v: Floats) -> Floats:
+        """Apply the matrix."""
         return self._reduced(self._objective.product(v))
 
     def _reduced(self, image: Floats) -> Floats:
@@ -378,7 +348,8 @@ class MatrixQuadratic(QuadraticObjective):
     def __init__(self, matrix: Floats, rhs: Floats) -> None:
         self._matrix, self.rhs = matrix, rhs
 
-    def _product(self, v: Floats) -> Floats:
+    def product(self, v: Floats) -> Floats:
+        """Apply H."""
         return np.asarray(self._matrix @ v)
 
     def matrix(self) -> Floats:
@@ -423,7 +394,7 @@ class BlockPart(QuadraticObjective):
         """``X_B'r_B``."""
         return np.asarray(self.design.tdot(self._pull) + np.multiply.outer(self._join, self._label_join))
 
-    def _product(self, v: Floats) -> Floats:
+    def product(self, v: Floats) -> Floats:
         """Apply ``X_B'L_B X_B``: the block is read twice, while it is in memory."""
         scores = laplacian(self.blocks, self.design.dot(v), n_threads=self.design.n_threads)
         return np.asarray(self.design.tdot(scores) + np.multiply.outer(self._join, self._join @ v))
@@ -491,17 +462,15 @@ def row_parts(design: Design, blocks: QueryBlocks, pull: Floats, n_rows: int) ->
         share = own / (total or 1.0)
         gap, label_gap = part.tdot(share) - mean, share @ labels[rows] - label_mean
         whole = np.array([0, own.size], dtype=np.int64)
-        pairs = QueryBlocks(
+        pairs = replace(
+            blocks,
             order=np.arange(own.size, dtype=np.int64),
             query_start=whole,
             segment_start=whole,
-            query_segment=np.array([0, 1], dtype=np.int64),
-            degree=np.array([degree if total > 0 else 0.0]),
-            scale=np.array([degree / total if total > 0 else 0.0]),
-            coupling="all",
+            scale=np.array([degree / (total or 1.0)]),
             row_weight=None if blocks.row_weight is None else own,
         )
-        moved = total / (before + total) if total > 0 else 0.0
+        moved = total / ((before + total) or 1.0)
         root = sqrt(degree * before * moved)
         local = laplacian(pairs, np.ascontiguousarray(labels[rows]), n_threads=part.n_threads)
         yield BlockPart(part, pairs, local, (root * gap, root * label_gap))
@@ -630,11 +599,6 @@ class MarginObjective:
     def n_features(self) -> int:
         """The number of columns."""
         return int(self.design.shape[1])
-
-    @property
-    def n_reads(self) -> int:
-        """The number of complete reads of the data so far."""
-        return self.design.reads
 
     def zero_scores(self) -> Floats:
         """Return the scores of no coefficients, without the base."""

@@ -100,7 +100,7 @@ def test_kernels_and_containers(kernel):
     np.testing.assert_allclose(fit(problem, kernel, sparse).predict(sparse), expected, atol=1e-8)
 
 
-@pytest.mark.parametrize("basis", [15, ("random", 15), ("kmeans", 15), ("leverage", 15), list(range(15))])
+@pytest.mark.parametrize("basis", [15, ("random", 15), ("kmeans", 15), list(range(15))])
 def test_choices_of_the_basis(basis):
     problem = make_problem(6)
     model = fit(problem, basis=basis)
@@ -214,7 +214,7 @@ def test_bad_precomputed_kernels():
         fit(problem, "precomputed", rbf_kernel(problem.X), basis=("kmeans", 5))
 
 
-@pytest.mark.parametrize("basis", [7, ("kmeans", 7), ("leverage", 7)])
+@pytest.mark.parametrize("basis", [7, ("kmeans", 7)])
 @pytest.mark.parametrize(
     "estimator", [KernelRankRLS(), KernelRankRLSCV(cv="leave-query-out"), KernelRankSVM(alpha=0.1)]
 )

@@ -23,8 +23,8 @@ STORAGES = {"dense": np.asarray, "csr": sp.csr_matrix}
 @pairwise(
     solver=SOLVERS,
     storage=STORAGES,
-    x_scale=[1e-140, 1e-100, 1e-60, 1e60, 1e100, 1e140],
-    y_scale=[1e-100, 1.0, 1e100],
+    x_scale=[1e-50, 1e-20, 1e20, 1e50],
+    y_scale=[1e-30, 1.0, 1e30],
 )
 def test_a_model_scales_with_its_data(solver, storage, x_scale, y_scale):
     """Rows s times as large, under a penalty s² times as large, have a model 1/s times as large."""
@@ -36,7 +36,7 @@ def test_a_model_scales_with_its_data(solver, storage, x_scale, y_scale):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("x_scale", [1e-300, 1e-200, 1e-100])
+@pytest.mark.parametrize("x_scale", [1e-100, 1e-50])
 def test_a_penalty_that_outweighs_everything(solver, x_scale):
     problem = make_problem(1, real=True)
     model = RankRLS(2.0, solver=solver, tol=1e-12).fit(problem.X * x_scale, problem.y, problem.qid)
@@ -45,7 +45,7 @@ def test_a_penalty_that_outweighs_everything(solver, x_scale):
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
-@pytest.mark.parametrize("x_scale", [1e160, 1e300])
+@pytest.mark.parametrize("x_scale", [1e76, 1e300])
 def test_what_cannot_be_computed_is_an_error_with_a_remedy(solver, x_scale):
     problem = make_problem(2, real=True)
     with pytest.raises(InvalidInputError, match=r"too large.*Hint: bring X to values around 1"):
@@ -120,7 +120,7 @@ everyone = pytest.mark.parametrize("model", EVERYONE, ids=repr)
 
 
 @everyone
-@pytest.mark.parametrize("scale", [2.0**-450, 2.0**450])
+@pytest.mark.parametrize("scale", [2.0**-250, 2.0**250])
 def test_very_large_and_small_labels_give_the_same_ranking(model, scale):
     """Powers of two, so that no label is rounded."""
     problem = sixty_rows()
@@ -187,7 +187,7 @@ def test_small_margins_still_rank(margin):
 
 
 @pytest.mark.parametrize("make", [RankSVM, pytest.param(RankSVMCV, marks=pytest.mark.long)])
-@pytest.mark.parametrize(("scale", "storage"), [(1e30, "csr"), (1e75, "dense"), (1e139, "dense")])
+@pytest.mark.parametrize(("scale", "storage"), [(1e30, "csr"), (1e70, "dense")])
 def test_margins_on_huge_columns(make, scale, storage):
     problem, rng = sixty_rows(), np.random.default_rng(0)
     noise = rng.normal(size=(40, 4))

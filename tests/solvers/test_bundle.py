@@ -65,15 +65,15 @@ class TestReads:
     def test_a_read_for_the_target_and_one_for_the_plane_each_time(self):
         objective = hinge()
         for line_search in (True, False):
-            before = objective.n_reads
+            before = objective.design.reads
             solution = minimise_by_planes(objective, 1e-3, tol=1e-5, line_search=line_search)
-            assert solution.n_reads == objective.n_reads - before
             assert solution.status is Status.CONVERGED
             # Two at 0, two for each iteration, but no plane after the last.
-            assert solution.n_reads == 2 + 2 * solution.n_iter - 1
+            assert objective.design.reads - before == 2 + 2 * solution.n_iter - 1
             assert len(solution.history) == solution.n_iter
+        before = objective.design.reads
         warm = minimise_by_planes(objective, 1e-3, tol=1e-5, start=solution.coef)
-        assert warm.n_reads == 4 + 2 * warm.n_iter - 1
+        assert objective.design.reads - before == 4 + 2 * warm.n_iter - 1
         assert warm.n_iter <= solution.n_iter
 
     @pytest.mark.parametrize("line_search", [True, False])

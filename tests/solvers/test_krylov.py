@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from all_pairs import pairwise
+from counting import counting
 from oracles import galerkin
 from rankwise.objectives import MatrixQuadratic
 from rankwise.solvers.krylov import conjugate_gradients
@@ -44,13 +45,14 @@ def test_every_iterate_is_the_best_of_its_krylov_space(has_start, outputs):
 
     flat = (lambda v: v[:, 0]) if outputs == 1 else (lambda v: v)
     objective = MatrixQuadratic(H, flat(b))
+    products = counting(objective)
     solution = conjugate_gradients(
         objective, alpha, tol=1e-12, monitor=watch,
         start=None if start is None else flat(start),
     )  # fmt: skip
     assert solution.status is Status.STOPPED
     assert [n_iter for _, _, n_iter in seen] == [1, 2, 3, 4, 5]
-    assert solution.n_products == outputs * (5 + has_start)
+    assert sum(products) == outputs * (5 + has_start)
     for steps, (coef, gap, _) in enumerate(seen, start=1):
         expected = np.column_stack(
             [krylov_point(A, b[:, k], steps, None if start is None else start[:, k]) for k in range(outputs)]
@@ -62,14 +64,13 @@ def test_every_iterate_is_the_best_of_its_krylov_space(has_start, outputs):
         assert solution.history[steps - 1] == gap
     np.testing.assert_array_equal(solution.coef, seen[-1][0])
     assert solution.certificate == seen[-1][1]
-    # Counted by themselves, whatever the objective was asked before.
     cut = conjugate_gradients(
         objective, alpha, tol=1e-12, max_iter=5,
         start=None if start is None else flat(start),
     )  # fmt: skip
     np.testing.assert_array_equal(cut.coef, solution.coef)
     assert cut.history == solution.history
-    assert cut.n_products == solution.n_products
+    assert sum(products) == 2 * outputs * (5 + has_start)
 
 
 @pytest.mark.parametrize("n_distinct", [1, 2, 5])
@@ -77,17 +78,13 @@ def test_as_many_steps_as_distinct_eigenvalues(n_distinct):
     H = matrix_of(np.repeat(np.arange(1.0, n_distinct + 1), 4))
     b = np.random.default_rng(1).normal(size=H.shape[0])
     objective = MatrixQuadratic(H, b)
+    products = counting(objective)
     solution = conjugate_gradients(objective, 0.5, tol=1e-9)
-    assert (solution.status, solution.n_iter, solution.n_products) == (
-        Status.CONVERGED,
-        n_distinct,
-        n_distinct,
-    )
+    assert (solution.status, solution.n_iter, sum(products)) == (Status.CONVERGED, n_distinct, n_distinct)
     # Below 1e-9 the residual is measured once more before it is believed.
+    products.clear()
     solution = conjugate_gradients(objective, 0.5, tol=0.99e-9)
-    assert (solution.status, solution.n_iter, solution.n_products) == (
-        Status.CONVERGED, n_distinct, n_distinct + 1,
-    )  # fmt: skip
+    assert (solution.status, solution.n_iter, sum(products)) == (Status.CONVERGED, n_distinct, n_distinct + 1)
 
 
 def test_a_tight_tolerance_is_met_by_the_true_residual_or_not_at_all():
@@ -96,11 +93,13 @@ def test_a_tight_tolerance_is_met_by_the_true_residual_or_not_at_all():
     for seed in range(3):
         b = np.random.default_rng(seed).normal(size=40)
         for tol in (1e-11, 3e-12, 1e-12):
-            solution = conjugate_gradients(MatrixQuadratic(H, b), 1e-6, tol=tol)
+            objective = MatrixQuadratic(H, b)
+            products = counting(objective)
+            solution = conjugate_gradients(objective, 1e-6, tol=tol)
             true = np.linalg.norm(b - H @ solution.coef - 1e-6 * solution.coef) / np.linalg.norm(b)
             assert solution.certificate == solution.history[-1] == pytest.approx(true, rel=1e-3)
             assert solution.status is (Status.CONVERGED if solution.certificate <= tol else Status.STAGNATED)
-            n_restarts += solution.n_products - solution.n_iter - 1
+            n_restarts += sum(products) - solution.n_iter - 1
             n_met += solution.certificate <= tol
     assert 1 <= n_restarts <= 20
     assert n_met >= 5
@@ -109,16 +108,9 @@ def test_a_tight_tolerance_is_met_by_the_true_residual_or_not_at_all():
 def test_a_start_that_is_the_solution_takes_no_step():
     H, b = matrix_of([1.0, 2.0, 5.0]), np.ones(3)
     exact = np.linalg.solve(H + np.eye(3), b)
-    solution = conjugate_gradients(MatrixQuadratic(H, b), 1.0, start=exact)
-    assert (solution.status, solution.n_iter, solution.n_products) == (Status.CONVERGED, 0, 1)
+    objective = MatrixQuadratic(H, b)
+    products = counting(objective)
+    solution = conjugate_gradients(objective, 1.0, start=exact)
+    assert (solution.status, solution.n_iter, sum(products)) == (Status.CONVERGED, 0, 1)
     assert solution.certificate < 1e-14
     np.testing.assert_array_equal(solution.coef, exact)
-
-
-def test_products_that_overflow_or_vanish_are_told():
-    for size, pull in ((np.inf, 1.0), (1e-300, 1e-150), (1e-200, 1e200)):
-        objective = MatrixQuadratic(np.diag([size, size]), np.full(2, pull))
-        with np.errstate(invalid="ignore", over="ignore"):
-            solution = conjugate_gradients(objective, 0.0)
-        assert solution.status is Status.OUT_OF_RANGE
-        assert solution.n_iter == (pull > 1)

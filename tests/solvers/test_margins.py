@@ -93,6 +93,7 @@ def test_all_solvers_agree_to_the_stated_gap(loss, alpha, options):
     minimum = value(objective, alpha, tight.coef) - tight.certificate  # at most the true minimum
     for name, solve in solvers.items():
         for tol in (1e-2, 1e-4):
+            before = objective.design.reads
             solution = solve(objective, alpha, tol=tol)
             assert solution.status is Status.CONVERGED, name
             excess = value(objective, alpha, solution.coef) - minimum
@@ -103,7 +104,7 @@ def test_all_solvers_agree_to_the_stated_gap(loss, alpha, options):
             assert solution.certificate <= tol * (at_zero - bound) * (1 + 1e-9) + 1e-12, name
             assert solution.gain == pytest.approx(at_zero - bound, rel=1e-6, abs=1e-12), name
             assert len(solution.history) in {solution.n_iter, solution.n_iter + 1}
-            assert solution.n_reads <= 2 * solution.n_iter + 20 or name == "newton"
+            assert objective.design.reads - before <= 2 * solution.n_iter + 20 or name == "newton"
 
 
 @pytest.mark.parametrize("alpha", [1.0, 1e-2, 1e-4])
@@ -326,21 +327,14 @@ class TestPreconditioning:
         reads = []
         for rows in (standard, X):
             curvature = curvature_of(rows, problem, is_whole=is_whole)
-            solution = solve(margin_objective(rows, problem, loss), alpha, curvature=curvature)
-            assert solution.status is Status.CONVERGED
-            reads.append(solution.n_reads)
+            objective = margin_objective(rows, problem, loss)
+            assert solve(objective, alpha, curvature=curvature).status is Status.CONVERGED
+            reads.append(objective.design.reads)
         assert reads[1] <= 10 * reads[0]
 
-    def test_columns_whose_squares_overflow_and_columns_that_say_nothing(self):
+    def test_columns_that_say_nothing(self):
         problem, X = self.problem()
         curvature = curvature_of(np.column_stack([X, np.full(300, 7.0), X[:, 0]]), problem)
         preconditioner = Preconditioner(curvature, 0.1, lambda: np.ones(300))
         preconditioner.update(np.ones(300))
         assert np.isfinite(preconditioner.solve(np.ones(14))).all()
-        with np.errstate(over="ignore", invalid="ignore"):
-            curvature = curvature_of(X * 1e200, problem)
-            preconditioner = Preconditioner(curvature, 0.1, lambda: np.ones(300))
-            preconditioner.update(np.ones(300))
-        np.testing.assert_array_equal(
-            preconditioner.solve(np.ones(12)), np.ones(12) if preconditioner.is_identity else np.full(12, 5.0)
-        )

@@ -15,7 +15,7 @@ from rankwise.exceptions import InvalidInputError
 from rankwise.runtime.threads import default_threads
 
 # Squares of larger numbers, summed over many rows, overflow. Some published data sets have 1.8e308 for a missing value.
-_LARGEST = 1e150
+_LARGEST = 1e75
 _LIMITS = {np.dtype(np.float64): _LARGEST, np.dtype(np.float32): float(np.finfo(np.float32).max)}
 # Fewer entries are looked at by one thread.
 _MANY = 1 << 20

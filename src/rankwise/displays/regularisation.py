@@ -14,7 +14,8 @@ from rankwise.arrays import Estimator, Floats, Ints
 from rankwise.displays.models import Display
 from rankwise.exceptions import InvalidInputError
 from rankwise.explanations.explaining import import_pyplot
-from rankwise.selection.result import Selection, oriented, resolve_scoring
+from rankwise.pairs.plan import oriented
+from rankwise.selection.result import Selection, resolve_scoring
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -54,13 +54,12 @@ from rankwise.fitting.notices import Notice
 from rankwise.fitting.problem import Problem
 from rankwise.metrics import Metric
 from rankwise.pairs.labels import COSTS, QUERY_WEIGHTS, TIES, Cost, QueryWeight, Ties
-from rankwise.pairs.plan import Plan
+from rankwise.pairs.plan import Plan, oriented
 from rankwise.preprocessing.column_steps import knots_as_written
 from rankwise.preprocessing.table_encoder import TableEncoder
 from rankwise.runtime.threads import default_threads
 from rankwise.selection.exact import exact_for_columns
 from rankwise.selection.plan import is_exact_name, scored_folds
-from rankwise.selection.result import oriented
 from rankwise.solvers.solution import Solution, Status
 
 MOST_COLUMNS = 5000  # of a model of curves; text has more, and pairs of columns grow with their square

@@ -103,7 +103,7 @@ class KernelMixin(BaseEstimator):
         Parameters
         ----------
         like : KernelProblem, optional
-            That of another gamma, whose reduced set serves again unless it was chosen by the kernel.
+            That of another gamma, whose reduced set serves again.
         """
         design, row_weight = problem.design, problem.pairs.row_weight
         if not design.has_rows and self.kernel != "precomputed":
@@ -119,9 +119,8 @@ class KernelMixin(BaseEstimator):
         if kernel.is_precomputed:
             X = X.toarray() if hasattr(X, "toarray") else X
             check_precomputed(X)
-        by_kernel = isinstance(self.basis, tuple) and self.basis[:1] == ("leverage",)
         basis = None if like is None else like.basis
-        if self.basis is not None and (like is None or by_kernel):
+        if self.basis is not None and like is None:
             basis = choose_basis(self.basis, kernel, X, read_seed(self.random_state), row_weight)
         return KernelProblem(kernel, X, basis, MemoryBudget(self.memory_limit), design.n_threads)
 
@@ -188,7 +187,7 @@ class KernelRankRLS(KernelMixin, SquaresMixin, Ranker):
         The penalty; larger is simpler. With 0, of all functions of least loss the smallest.
     basis : int, tuple (method, int) or array of row indices, default=None
         A reduced set: the model is a combination of the kernels at these rows only. A number chooses rows at random,
-        ``("kmeans", 200)`` those nearest to the centres of clusters, ``("leverage", 200)`` by leverage.
+        ``("kmeans", 200)`` those nearest to the centres of clusters.
     query_weight, ties, cost
         As in `RankRLS`.
     solver : {"auto", "direct", "eigen", "cg"}, default="auto"

@@ -11,7 +11,7 @@ import numpy as np
 from rankwise.arrays import Floats
 from rankwise.design import Design, Products
 from rankwise.exceptions import InvalidInputError
-from rankwise.fitting.notices import Notice
+from rankwise.fitting.notices import Notice, require_range
 from rankwise.fitting.problem import Restriction
 from rankwise.losses import LOSSES
 from rankwise.objectives import MarginObjective, SquaredObjective
@@ -158,11 +158,7 @@ class MarginFit:
                 solution = self._solve(objective, alpha, start, curvature, monitor)
             if known is not None:
                 solution = replace(solution, coef=known.to_coef(solution.coef))
-            if not (np.isfinite(solution.certificate) and np.isfinite(solution.coef).all()):
-                raise InvalidInputError(
-                    "The numbers in X, or the margins of the pairs, are so large that their squares overflow.",
-                    "scale them, for example with sklearn.preprocessing.StandardScaler or MaxAbsScaler.",
-                )
+            require_range(solution)
             if watcher is not None:
                 if solution.status is not Status.STOPPED:  # the last iterate was not shown
                     watcher(solution.coef, solution.certificate, solution.n_iter)
@@ -195,8 +191,7 @@ class MarginFit:
         )
         self.solver, self.second = self.second, None
         best = min(first, second, key=lambda solution: solution.certificate)
-        n_reads = first.n_reads + second.n_reads
-        return replace(best, n_iter=first.n_iter + second.n_iter, n_reads=n_reads)
+        return replace(best, n_iter=first.n_iter + second.n_iter)
 
     def notices(self, solutions: Sequence[Solution]) -> list[Notice]:
         """Return notices about solutions that do not meet the tolerance."""

@@ -13,7 +13,7 @@ from rankwise.exceptions import InvalidInputError
 from rankwise.kernels import Kernel
 from rankwise.solvers.direct import indefiniteness, is_indefinite
 from rankwise.solvers.scales import squared_lengths
-from rankwise.solvers.solution import Solution, Status
+from rankwise.solvers.solution import Solution
 
 DUAL_SCALES = 1e7  # 1e6 leaves six digits of a minimum, 1e8 none
 _NAMED = 5  # so many columns are named
@@ -74,9 +74,9 @@ def notices_of_scales(X: Matrix | None, most: float = 1e14) -> list[Notice]:
 
 def require_range(solution: Solution) -> None:
     """Raise if a solver's values left the range of floating-point numbers."""
-    if solution.status is Status.OUT_OF_RANGE:
+    if not (np.isfinite(solution.certificate) and np.isfinite(solution.coef).all()):
         raise InvalidInputError(
-            f"X cannot be fitted as it is: {Status.OUT_OF_RANGE.value}.",
-            "bring X to values around 1, for example with sklearn.preprocessing.MaxAbsScaler, and divide alpha by "
+            "The numbers in X, y or the margins of the pairs are so large that their squares overflow.",
+            "bring them to values around 1, for example with sklearn.preprocessing.MaxAbsScaler, and divide alpha by "
             "the square of what X is divided by.",
         )

@@ -27,15 +27,6 @@ from rankwise.runtime.threads import blas_held, large_algebra
 from rankwise.solvers.direct import DualSpectrum
 from rankwise.solvers.scales import EPS, are_unlike
 
-__all__ = [
-    "DualHoldOut",
-    "HoldOut",
-    "PrimalHoldOut",
-    "groups_of",
-    "held_out_residuals",
-    "solve_in_lockstep",
-]
-
 _LIMIT = 45.0  # rounding errors: alpha = 0 as a limit
 _BATCH_FEATURES = 1 << 18  # doubles of features in a batch: 2 MB stay in cache from step to step
 # Measured for groups of 20 to 70 rows, 46 to 500 columns and 2 to 1000 rows a column: convergence takes 4 steps where

@@ -42,16 +42,6 @@ from rankwise.runtime.memory import MemoryBudget
 from rankwise.runtime.progress import ShareProgress
 from rankwise.runtime.threads import blas_held
 
-__all__ = [
-    "Interpolation",
-    "compared_pair_out_error",
-    "leave_pair_out_error",
-    "leaves_one_level",
-    "pair_out_errors",
-    "refusal",
-    "sum_over_blocks",
-]
-
 # Floating-point operations; a processor does 3 to 25 thousand million a second, the more the larger its matrices.
 _AFFORDABLE = 5e11  # up to so many "auto" takes leave-pair-out: a weighted 1500 rows
 _MOST = 3e13  # up to so many it is done for whoever asks for it: an hour or so

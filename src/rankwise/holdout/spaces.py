@@ -29,14 +29,6 @@ from rankwise.solvers.choose import column_scale
 from rankwise.solvers.direct import DualSpectrum
 from rankwise.solvers.scales import EPS
 
-__all__ = [
-    "ColumnSpace",
-    "Decomposition",
-    "KernelSpace",
-    "Space",
-    "exact_bytes",
-]
-
 ToModel = Callable[[Floats], Floats]  # makes the model of the coefficients of decomposed columns
 
 

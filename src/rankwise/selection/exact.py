@@ -21,8 +21,6 @@ from rankwise.selection.grids import POWERS_OF_TWO, choose_among
 from rankwise.selection.plan import Exact, is_exact_name
 from rankwise.selection.result import Selection
 
-__all__ = ["choose_exactly", "exact_for_columns"]
-
 _FEW_COLUMNS = 2000  # up to so many, diagonalising X'LX is instant beside reading X
 # Listed splits: with so few columns one decomposition takes a fifth to a half of the time of a Krylov space for each of
 # them (2,000 x 10 to 20,000 x 46; with 500 columns twice as long), and so many numbers of X fit into memory twice.

@@ -10,18 +10,6 @@ from rankwise.arrays import ArrayLike, Bools, Floats, Ints
 from rankwise.fitting.notices import Notice
 from rankwise.selection.result import EQUAL, Choice, Selection
 
-__all__ = [
-    "POWERS_OF_TWO",
-    "WORTH",
-    "AlphaModels",
-    "alphas_beyond",
-    "best_positions",
-    "choose_among",
-    "is_default_grid",
-    "notices_of_edges",
-    "worth_keeping",
-]
-
 POWERS_OF_TWO = tuple(2.0**power for power in range(-10, 11))  # the default of least squares
 
 _FEW = 4  # alphas that somebody picked, not a grid to be searched

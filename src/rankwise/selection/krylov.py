@@ -50,9 +50,7 @@ from rankwise.runtime.progress import ProgressLine
 from rankwise.selection.result import EQUAL, Choice
 from rankwise.solvers.choose import column_scale
 from rankwise.solvers.krylov import STORED_TOGETHER, Lanczos, basis_bytes
-from rankwise.solvers.scales import column_norms, differ_in_scale, unit_free
-
-__all__ = ["ColumnCoordinates", "Coordinates", "DualCoordinates", "Rule", "ScoredGraph", "Surface", "Table"]
+from rankwise.solvers.scales import differ_in_scale, unit_free
 
 _EXPECTED_STEPS = 100  # a search rarely takes more; one that does may still start over without a basis
 _SHARE_OF_SCORES = 0.1  # of the free memory, for what more alphas would be scored by
@@ -203,6 +201,7 @@ class RowTable(Table):
             )
 
     def absorb(self, other: Self) -> Ints:
+        """Take over its scores and its place in the space as well."""
         order = super().absorb(other)
         self.scores = np.concatenate([self.scores, other.scores])[order]
         self._direction = np.concatenate([self._direction, other._direction])[order]
@@ -549,7 +548,7 @@ class ColumnSurface(Surface):
         found = np.zeros_like(table.residual)
         for position, alpha in enumerate(table.alphas):
             scale = unit_free(sizes, float(alpha))[:, None]
-            whole, left = column_norms(scale * self._rhs), column_norms(scale * self.space.vectors)
+            whole, left = (np.linalg.norm(scale * one, axis=0) for one in (self._rhs, self.space.vectors))
             units = np.divide(self.space.start_norm, whole, out=np.zeros_like(whole), where=whole > 0)
             found[:, position] = table.residual[:, position] * left * units
         return found

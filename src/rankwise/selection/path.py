@@ -35,18 +35,6 @@ from rankwise.selection.surface import EXACT, SurfaceSearch, n_outputs
 from rankwise.solvers.choose import SOLVERS, SolverOptions
 from rankwise.solvers.solution import Solution
 
-__all__ = [
-    "AlphaPath",
-    "EvalSetMonitor",
-    "PathSplit",
-    "choose_on_paths",
-    "margin_problems",
-    "paths_of",
-    "set_apart",
-    "squared_problems",
-    "stop_early",
-]
-
 # The walk ends where every alpha down to a hundredth of the best one was worse than it by more than a standard error of
 # the difference over the splits.
 _HOPELESS_RANGE = 99.0

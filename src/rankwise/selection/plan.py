@@ -22,22 +22,6 @@ from rankwise.pairs.pairs import Pairs
 from rankwise.pairs.plan import Plan, Units
 from rankwise.runtime.progress import in_words
 
-__all__ = [
-    "NAMED_CV",
-    "SCORED_ENTRIES",
-    "Exact",
-    "Plan",
-    "TimeFolds",
-    "as_splitter",
-    "count_folds",
-    "held_out_share",
-    "is_exact_name",
-    "notices_of_time",
-    "plan_of",
-    "read_splits",
-    "scored_folds",
-]
-
 _FOLDS_IN_CLOSED_FORM = 10  # there they cost nothing
 _PAIR_METRICS = {"pairwise_error", "concordance", "auc"}
 # Pairs times alphas: 300,000 rows with few columns and 21 alphas took 40 minutes.

@@ -16,18 +16,6 @@ from rankwise.metrics import Metric, get_metric
 from rankwise.metrics.pairwise import LOG_LOSS
 from rankwise.pairs.plan import oriented
 
-__all__ = [
-    "EQUAL",
-    "WRITTEN",
-    "Choice",
-    "Selection",
-    "on_one_grid",
-    "one_or_all",
-    "oriented",
-    "outputs_of",
-    "resolve_scoring",
-]
-
 EQUAL = 1e-12  # errors that differ by less are equally good: sums of weights round in the order of the rows
 
 

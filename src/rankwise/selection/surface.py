@@ -23,8 +23,6 @@ from rankwise.selection.krylov import Coordinates, Rule, ScoredGraph, Surface, T
 from rankwise.selection.result import Choice, Selection
 from rankwise.solvers.choose import choose_solver
 
-__all__ = ["AVERAGING", "EXACT", "METHODS", "SurfaceSearch", "Surfaces", "n_outputs", "table_tolerance"]
-
 METHODS = ("hybrid", "tikhonov", "early-stopping")
 AVERAGING = ("folds", "pooled")
 # A residual that rounding allows: where it is cheap to go on, only the end of the space ends a run.

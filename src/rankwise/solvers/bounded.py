@@ -26,13 +26,6 @@ from rankwise.solvers.direct import DirectFactor
 from rankwise.solvers.krylov import newton_step
 from rankwise.solvers.solution import Monitor, Solution, Status
 
-__all__ = [
-    "Bounds",
-    "bounded_gap",
-    "minimise_bounded",
-    "polished",
-]
-
 
 @dataclass(frozen=True)
 class Bounds:
@@ -82,7 +75,6 @@ def minimise_bounded(
         Of the Hessian of the loss, where it is known: conjugate gradients are preconditioned by it.
     """
     limit = _MAX_ITER if max_iter is None else max_iter
-    reads = objective.n_reads
     inverse: float | Floats = 1.0 if diagonal is None else 1.0 / (diagonal + 2 * alpha)
     origin = bounds.projected(np.zeros(objective.n_features))
     coef = origin if start is None else bounds.projected(start)
@@ -136,7 +128,7 @@ def minimise_bounded(
             status = Status.STAGNATED
             break
         coef, point, loss, decrease = trial, trial_point, trial_loss, decrease - change
-    return Solution.proved(coef, status, history, max(decrease, 0.0), objective.n_reads - reads)
+    return Solution.proved(coef, status, history, max(decrease, 0.0))
 
 
 def _product(

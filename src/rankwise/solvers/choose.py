@@ -21,21 +21,6 @@ from rankwise.solvers.scales import balancing
 from rankwise.solvers.solution import Monitor, Solution
 from rankwise.solvers.stochastic import stochastic
 
-__all__ = [
-    "ITERATIVE",
-    "MARGIN_SOLVERS",
-    "SOLVERS",
-    "MarginSolver",
-    "SolverOptions",
-    "choose_margin_solver",
-    "choose_solver",
-    "column_scale",
-    "fits_direct",
-    "matrix_bytes",
-    "matrix_reads",
-    "require_diagonal",
-]
-
 
 @dataclass(frozen=True)
 class SolverOptions:
@@ -51,49 +36,44 @@ class SolverOptions:
 Solver = Callable[[QuadraticObjective, float, SolverOptions], Solution]
 
 
-def _solver(minimise: Callable[..., Solution], *names: str, **fixed: object) -> Solver:
-    """Return a solver that takes the named options."""
-
-    def solve(objective: QuadraticObjective, alpha: float, options: SolverOptions) -> Solution:
-        return minimise(objective, alpha, **{name: getattr(options, name) for name in names}, **fixed)
-
-    return solve
-
-
 _CLOSER = 1e-9  # a residual that needs no more care
 
 
-def _balanced(solve: Solver) -> Solver:
-    """Return a method that steps without the units of columns, where these differ: else it would crawl."""
+def _balanced(minimise: Callable[..., Solution], *names: str, **fixed: object) -> Solver:
+    """Return a solver that steps without the units of columns, where these differ: else it would crawl.
 
-    def run(objective: QuadraticObjective, alpha: float, options: SolverOptions) -> Solution:
+    It takes the named options and those that all have.
+    """
+
+    def solve(objective: QuadraticObjective, alpha: float, options: SolverOptions) -> Solution:
+        tol, watch = options.tol, options.monitor
+        own = {name: getattr(options, name) for name in ("max_iter", *names)} | fixed
         balanced = None if options.learning_rate is not None else balancing(objective, alpha)
         if balanced is None:
-            return solve(objective, alpha, options)
-        monitor = options.monitor
-        if monitor is not None:  # which sees the columns' own coefficients
-            watch = monitor
-            monitor = lambda coef, gap, n_iter: watch(balanced.to_coef(coef), gap, n_iter)  # noqa: E731
-        tol = min(options.tol, max(options.tol / 10, _CLOSER))  # this norm counts small columns in full
-        solution = solve(balanced, balanced.floor, replace(options, monitor=monitor, tol=tol))
+            return minimise(objective, alpha, tol=tol, monitor=watch, **own)
+
+        def monitor(coef: Floats, gap: float, n_iter: int) -> bool:  # sees the columns' own coefficients
+            return watch is not None and watch(balanced.to_coef(coef), gap, n_iter)
+
+        tol = min(tol, max(tol / 10, _CLOSER))  # this norm counts small columns in full
+        solution = minimise(balanced, balanced.floor, tol=tol, monitor=monitor if watch else None, **own)
         return replace(solution, coef=balanced.to_coef(solution.coef))
 
-    return run
+    return solve
 
 
 # Those that tell a monitor, if there is one, about every iterate; the others have none.
 ITERATIVE = ("cg", "gdm", "egdm", "egdm-power", "egdm-blocks", "stochastic")
 
-_ITERATION = ("tol", "max_iter", "monitor")
 SOLVERS: dict[str, Solver] = {
     "direct": lambda objective, alpha, _: DirectFactor(objective).solve(alpha),
     "eigen": lambda objective, alpha, _: solve_by_eigenvalues(objective, alpha),
-    "cg": _balanced(_solver(conjugate_gradients, *_ITERATION)),
-    "gdm": _balanced(_solver(gradient_descent, "learning_rate", "momentum", *_ITERATION)),
-    "egdm": _balanced(_solver(estimated_descent, *_ITERATION, estimator="lanczos")),
-    "egdm-power": _balanced(_solver(estimated_descent, *_ITERATION, estimator="power")),
-    "egdm-blocks": _balanced(_solver(estimated_descent, *_ITERATION, estimator="blocks")),
-    "stochastic": _balanced(_solver(stochastic, *_ITERATION)),
+    "cg": _balanced(conjugate_gradients),
+    "gdm": _balanced(gradient_descent, "learning_rate", "momentum"),
+    "egdm": _balanced(estimated_descent, estimator="lanczos"),
+    "egdm-power": _balanced(estimated_descent, estimator="power"),
+    "egdm-blocks": _balanced(estimated_descent, estimator="blocks"),
+    "stochastic": _balanced(stochastic),
 }
 
 _FACTOR = 0.03  # nanoseconds for an entry of n³ in a Cholesky factorisation; `Design.work` has the others

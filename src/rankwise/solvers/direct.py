@@ -28,18 +28,8 @@ from rankwise.objectives import MatrixQuadratic, QuadraticObjective
 from rankwise.pairs.factor import Factor
 from rankwise.runtime.decompositions import diagonalise, factorise, singular
 from rankwise.runtime.threads import large_algebra
-from rankwise.solvers.scales import EPS, is_out_of_range
+from rankwise.solvers.scales import EPS
 from rankwise.solvers.solution import Solution, Status
-
-__all__ = [
-    "DirectFactor",
-    "DualObjective",
-    "DualSpectrum",
-    "indefiniteness",
-    "is_indefinite",
-    "is_positive",
-    "solve_by_eigenvalues",
-]
 
 _UNLIKE = 1e6  # diagonal entries of H + αI: beside so large ones the small eigenvalues keep ten digits
 
@@ -47,8 +37,6 @@ _UNLIKE = 1e6  # diagonal entries of H + αI: beside so large ones the small eig
 def solve_by_eigenvalues(objective: QuadraticObjective, alpha: float) -> Solution:
     """Solve ``(H + αI) w = b`` by ``H = V diag(σ) V'``; in a singular system, find the solution of least norm."""
     matrix, rhs = objective.matrix(), objective.rhs
-    if is_out_of_range(float(np.trace(matrix)) + alpha, rhs):
-        return Solution(np.zeros_like(rhs), Status.OUT_OF_RANGE, certificate=np.inf)
     with large_algebra(matrix.shape[0]):
         values, vectors = np.linalg.eigh(matrix)
     shifted = np.maximum(values, 0.0) + alpha  # H is positive semidefinite: below zero there is only rounding
@@ -80,8 +68,6 @@ class DirectFactor:
 
     def solve(self, alpha: float) -> Solution:
         """Solve ``(H + αI) w = b``."""
-        if is_out_of_range(float(np.trace(self._matrix)) + alpha, self._rhs):
-            return Solution(np.zeros_like(self._rhs), Status.OUT_OF_RANGE, certificate=np.inf)
         factor = self._matrix.copy().T  # the same matrix, in LAPACK's order
         diagonal = np.einsum("ii->i", factor)
         diagonal += alpha
@@ -111,17 +97,13 @@ class DualObjective(QuadraticObjective):
     pull : (rows,) or (rows, outputs) float64
     """
 
+    rhs: Floats = np.empty(0)
+
     def __init__(self, kernel: Design, factor: Factor, pull: Floats) -> None:
-        self._kernel = kernel
-        self._factor = factor
-        self._target = factor.target(pull)
+        self._kernel, self._factor = kernel, factor
+        self.rhs = factor.target(pull)  # t
 
-    @property
-    def rhs(self) -> Floats:
-        """``t``."""
-        return self._target
-
-    def _product(self, v: Floats) -> Floats:
+    def product(self, v: Floats) -> Floats:
         """Apply ``FKF'``."""
         return self._factor.apply(self._kernel.dot(self._factor.transposed(v)))
 

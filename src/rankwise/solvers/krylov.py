@@ -34,6 +34,7 @@ the time that forming the matrix would take.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -42,21 +43,7 @@ import scipy.linalg
 from rankwise.arrays import Floats
 from rankwise.objectives import QuadraticObjective, SquaredObjective
 from rankwise.pairs.blocks import QueryBlocks
-from rankwise.solvers.scales import column_norms, is_out_of_range, powers_of_two
 from rankwise.solvers.solution import Monitor, Solution, Status
-
-__all__ = [
-    "ROWS_A_COLUMN",
-    "STORED_TOGETHER",
-    "Curvature",
-    "Lanczos",
-    "Preconditioner",
-    "basis_bytes",
-    "conjugate_gradients",
-    "dots",
-    "newton_step",
-    "relative_residual",
-]
 
 # Below this tolerance the recurrence's residual drifts from the true one: measure before believing it.
 _TRUSTED_TOLERANCE = 1e-9
@@ -84,11 +71,9 @@ def conjugate_gradients(
     monitor : Monitor, optional
         Told the coefficients and the relative residual after every iteration; may stop.
     """
-    before = objective.n_products
-    unit = powers_of_two(objective.rhs)  # the squares of anything from 1e-300 to 1e300 are then in range
-    rhs = objective.rhs / unit
+    rhs = objective.rhs
     limit = max(1000, 2 * objective.n_features) if max_iter is None else max_iter
-    coef = np.zeros_like(rhs) if start is None else start / unit
+    coef = np.zeros_like(rhs) if start is None else start.copy()
     residual = rhs.copy() if start is None else rhs - objective.product(coef) - alpha * coef
     direction, rho = residual.copy(), dots(residual, residual)
     gap, best = relative_residual(residual, rhs), np.inf
@@ -97,11 +82,7 @@ def conjugate_gradients(
     status = Status.CONVERGED if gap <= tol else Status.MAX_ITER
     while status is Status.MAX_ITER and len(history) < limit:
         image = objective.product(direction) + alpha * direction
-        with np.errstate(over="ignore", invalid="ignore"):  # noticed below
-            curvature = dots(direction, image)
-        if is_out_of_range(float(np.max(curvature)), rhs if history else objective.rhs):
-            status = Status.OUT_OF_RANGE
-            break
+        curvature = dots(direction, image)
         active = (curvature > 0) & (rho > 0)
         step = np.divide(rho, curvature, out=np.zeros_like(rho), where=active)
         coef += step * direction
@@ -110,7 +91,7 @@ def conjugate_gradients(
         history.append(gap)
         if not np.any(active):
             status = Status.STAGNATED
-        if monitor is not None and monitor(coef * unit, gap, len(history)):
+        if monitor is not None and monitor(coef, gap, len(history)):
             status = Status.STOPPED
         elif gap <= tol and tol >= _TRUSTED_TOLERANCE:
             status = Status.CONVERGED
@@ -127,16 +108,7 @@ def conjugate_gradients(
             rho, previous = dots(residual, residual), rho
             direction *= np.divide(rho, previous, out=np.zeros_like(rho), where=previous > 0)
             direction += residual
-    with np.errstate(over="ignore"):
-        coef = coef * unit
-    return Solution(
-        coef,
-        status if np.isfinite(coef).all() else Status.OUT_OF_RANGE,
-        n_iter=len(history),
-        n_products=objective.n_products - before,
-        certificate=gap,
-        history=history,
-    )
+    return Solution(coef, status, n_iter=len(history), certificate=gap, history=history)
 
 
 class RoughStep(NamedTuple):
@@ -218,7 +190,7 @@ class Lanczos:
 
     def __init__(self, rhs: Floats, *, keep_basis: bool = True) -> None:
         self.keep_basis = keep_basis
-        self.start_norm = column_norms(rhs)
+        self.start_norm = np.linalg.norm(rhs, axis=0)
         self._rhs, self.n_columns = rhs, int(rhs.shape[1])
         self.vectors = _normalised(rhs, self.start_norm)
         self._previous = np.zeros_like(self.vectors)
@@ -238,11 +210,11 @@ class Lanczos:
         a = np.einsum("ij,ij->j", current, image)
         beta = self.off_diagonal[-1] if self.off_diagonal else np.zeros_like(a)
         rest = image - a * current - beta * self._previous
-        norm_before = column_norms(image)
+        norm_before = np.linalg.norm(image, axis=0)
         if self.keep_basis:
             self._store(current)
             rest = self._orthogonalise(rest)
-        norm = column_norms(rest)
+        norm = np.linalg.norm(rest, axis=0)
         self._largest = np.maximum(self._largest, norm_before)
         # What is left after an invariant subspace is complete is rounding: the column has ended.
         norm = np.where(norm > 1e-14 * self._largest, norm, 0.0)
@@ -279,13 +251,12 @@ class Lanczos:
     def projected_solution(self, column: int, alpha: float, steps: int) -> Floats:
         """Solve ``(T + αI) y = ‖b‖ e_1`` for the first steps; by the pseudo-inverse if rounding makes it singular."""
         a, beta = self.tridiagonal(column, steps)
-        y = np.zeros(steps)
-        if a.size:
-            values, vectors = scipy.linalg.eigh_tridiagonal(a + alpha, beta[:-1], check_finite=False)
-            kept = values > values.size * np.finfo(np.float64).eps * max(values[-1], 0.0)
-            inverse = np.divide(vectors[0], values, out=np.zeros_like(values), where=kept)
-            y[: a.size] = self.start_norm[column] * (vectors @ inverse)
-        return y
+        if not a.size:
+            return a
+        values, vectors = scipy.linalg.eigh_tridiagonal(a + alpha, beta[:-1], check_finite=False)
+        kept = values > values.size * np.finfo(np.float64).eps * max(values[-1], 0.0)
+        inverse = np.divide(vectors[0], values, out=np.zeros_like(values), where=kept)
+        return np.asarray(self.start_norm[column] * (vectors @ inverse))
 
     def galerkin_solution(self, rhs: Floats, alpha: float) -> Floats:
         """Return the best solution of ``(H + αI) w = b`` in the space of the first column, for any right-hand sides.
@@ -309,14 +280,14 @@ class Lanczos:
     def _orthogonalise(self, rest: Floats) -> Floats:
         """Remove the component along the basis; twice if the first pass removed most of the vector."""
         columns = np.ascontiguousarray(rest.T)
-        norm = column_norms(columns.T)
+        norm = np.linalg.norm(columns, axis=1)
         for _ in range(2):
             for index, chunk in enumerate(self._chunks):
                 used = min(self.n_steps + 1 - index * STORED_TOGETHER, STORED_TOGETHER)
                 for column in range(self.n_columns):
                     basis = chunk[column, :used]
                     columns[column] -= (basis @ columns[column]) @ basis
-            shrunk = column_norms(columns.T)
+            shrunk = np.linalg.norm(columns, axis=1)
             if np.all(shrunk > 0.7 * norm):
                 break
             norm = shrunk
@@ -324,7 +295,6 @@ class Lanczos:
 
 
 def _normalised(vectors: Floats, norm: Floats) -> Floats:
-    # Not times the inverse, which of the smallest numbers is infinite.
     return np.where(norm > 0, vectors / np.where(norm > 0, norm, 1.0), 0.0)
 
 
@@ -376,8 +346,7 @@ class Curvature:
             gram = design.gram_matrix(joined) if self._is_whole else design.gram_diagonal(joined)
             assert gram is not None  # the storage gives its diagonal
             hessian = gram
-        # Squares that overflow say nothing about the scales.
-        self.hessian = hessian if np.isfinite(hessian).all() else np.zeros(objective.n_features)
+        self.hessian = hessian
 
 
 class Preconditioner:
@@ -487,13 +456,13 @@ def _joined_at_random(blocks: QueryBlocks, rows: Floats) -> QueryBlocks:
     start = blocks.query_start
     n_queries = start.size - 1
     total = np.bincount(np.repeat(np.arange(n_queries), np.diff(start)), weights=weight, minlength=n_queries)
-    return QueryBlocks(
-        order=blocks.order,
-        query_start=start,
+    return replace(
+        blocks,
         segment_start=start,
         query_segment=np.arange(n_queries + 1, dtype=np.int64),
         degree=np.ones(n_queries),
         scale=np.divide(1.0, total, out=np.zeros_like(total), where=total > 0),
         coupling="all",
         row_weight=weight,
+        level_value=None,
     )

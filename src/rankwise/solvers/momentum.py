@@ -50,17 +50,7 @@ from rankwise.arrays import Floats
 from rankwise.objectives import QuadraticObjective, parts_of
 from rankwise.runtime.memory import fits
 from rankwise.solvers.krylov import Lanczos, basis_bytes, dots, relative_residual
-from rankwise.solvers.scales import column_norms, is_out_of_range, powers_of_two
 from rankwise.solvers.solution import Monitor, Solution, Status
-
-__all__ = [
-    "MOMENTUM",
-    "block_spectrum",
-    "estimated_descent",
-    "gradient_descent",
-    "lanczos_estimate",
-    "power_spectrum",
-]
 
 Product = Callable[[Floats], Floats]
 
@@ -112,8 +102,8 @@ def lanczos_estimate(
     """
     start, share = _random(product, (n_features,), alpha, seed), 1.0
     if rhs is not None and alpha > 0 and rhs.any():
-        start = rhs / column_norms(rhs) + start / sqrt(n_features)
-        share = 1 / float(column_norms(start))
+        start = rhs / np.linalg.norm(rhs) + start / sqrt(n_features)
+        share = 1 / float(np.linalg.norm(start))
     run = _started(start, _MOST_STEPS)
     for ends in _grow(run, product, _MOST_STEPS):
         allowed = ends.largest + accuracy * (ends.largest + alpha)
@@ -128,15 +118,13 @@ def power_spectrum(
 ) -> Spectrum:
     """Estimate both ends by power iteration, the smallest on the spectrum shifted by the largest."""
     pair = _random(product, (n_features, 2), alpha, seed)
-    pair /= column_norms(pair)
+    pair /= np.linalg.norm(pair, axis=0)
     for _ in range(n_iter):
         image = product(pair) + alpha * pair
-        if not np.isfinite(image).all():
-            return Spectrum(inf, inf)
-        largest = float(column_norms(image[:, 0]))
+        largest = float(np.linalg.norm(image[:, 0]))
         smallest = float(pair[:, 1] @ image[:, 1])  # the Rayleigh quotient
         image[:, 1] -= largest * pair[:, 1]
-        norm = column_norms(image)
+        norm = np.linalg.norm(image, axis=0)
         if not norm.all():
             break  # H + αI is a multiple of the identity, or the largest is the smallest already
         pair = image / norm
@@ -177,16 +165,13 @@ class _Ends(NamedTuple):
 
 
 def _grow(run: Lanczos, product: Product, most: int) -> Iterator[_Ends]:
-    """Take steps, and yield what each shows of the spectrum: infinite ends where products overflow."""
+    """Take steps, and yield what each shows of the spectrum."""
     is_last = False
     while not is_last:
         image = product(run.vectors[:, 0])
-        if not np.isfinite(image).all():
-            yield _Ends(inf, inf, 0.0, np.empty(0), is_last=True)
-            return
         run.advance(image[:, None])
         a, beta = run.tridiagonal(0)
-        values, vectors = scipy.linalg.eigh_tridiagonal(a, beta[:-1], check_finite=False)
+        values, vectors = scipy.linalg.eigh_tridiagonal(a, beta[:-1])
         is_last = beta[-1] == 0 or run.n_steps >= min(most, image.size)
         residual = float(beta[-1] * abs(vectors[-1, -1]))
         yield _Ends(float(values[-1]), float(values[0]), residual, vectors[:, -1], is_last)
@@ -196,7 +181,7 @@ def _random(product: Product, shape: tuple[int, ...], alpha: float, seed: int) -
     """Return random vectors; without a penalty in the range of H, for nothing else ever moves the coefficients."""
     vectors = np.random.default_rng(seed).normal(size=shape)
     image = product(vectors) if alpha == 0 else vectors
-    return image if image.any(axis=0).all() and np.isfinite(image).all() else vectors
+    return image if image.any(axis=0).all() else vectors
 
 
 def _started(vector: Floats, steps: int) -> Lanczos:
@@ -298,12 +283,10 @@ def gradient_descent(
     """
     if learning_rate is None:
         bound = float(objective.diagonal().sum()) + alpha
-        if is_out_of_range(bound, objective.rhs):
-            return Solution(np.zeros_like(objective.rhs), Status.OUT_OF_RANGE, certificate=inf)
         step = (1 + sqrt(momentum)) ** 2 / bound if bound > 0 else 1.0
     else:
         step = (1 - momentum) * learning_rate
-    return _Descent(objective, alpha, _Pace(step, momentum), None).run(tol, max_iter, monitor)
+    return _Descent(objective, alpha, _Pace(step, momentum)).run(tol, max_iter, monitor)
 
 
 def estimated_descent(
@@ -325,55 +308,47 @@ def estimated_descent(
     monitor : Monitor, optional
         As in `gradient_descent`.
     """
-    before, n_features = objective.n_products, objective.n_features
-    start = None
+    n_features, start = objective.n_features, None
     if estimator == "lanczos":
         # Several outputs have several spaces, and the estimate has one: it is started at random.
         columns = objective.rhs.reshape(n_features, -1)
         toward = columns[:, 0] if columns.shape[1] == 1 else None
         spectrum, run = lanczos_estimate(objective.product, n_features, alpha, seed=seed, rhs=toward)
         # Whoever watches chooses among the early iterates, which that start would leave out.
-        if run.keep_basis and isfinite(spectrum.largest) and monitor is None:
+        if run.keep_basis and monitor is None:
             start = run.galerkin_solution(objective.rhs, alpha)
     elif estimator == "power":
         spectrum = power_spectrum(objective.product, n_features, alpha, seed=seed)
     else:
         spectrum = block_spectrum(parts_of(objective), n_features, alpha, seed=seed)
-    if is_out_of_range(spectrum.largest, objective.rhs):
-        return Solution(np.zeros_like(objective.rhs), Status.OUT_OF_RANGE, certificate=inf)
-    solution = _Descent(objective, alpha, None, spectrum).run(tol, max_iter, monitor, start)
-    return replace(solution, n_products=objective.n_products - before)
+    return _Descent(objective, alpha, spectrum).run(tol, max_iter, monitor, start)
 
 
 class _Descent:
     """The iteration, and its running estimates of the spectrum."""
 
-    def __init__(
-        self, objective: QuadraticObjective, alpha: float, pace: _Pace | None, spectrum: Spectrum | None
-    ) -> None:
-        self._objective, self._alpha = objective, alpha
-        self._unit = powers_of_two(objective.rhs)  # the squares of residuals are then in range
-        self._rhs = objective.rhs / self._unit
+    def __init__(self, objective: QuadraticObjective, alpha: float, pace: _Pace | Spectrum) -> None:
+        self._objective, self._alpha, self._rhs = objective, alpha, objective.rhs
         self.history: list[float] = []
         self._n_restarts = 0
         self._spectrum: Spectrum | None = None
-        if spectrum is not None:
-            is_known = spectrum.smallest > _VANISHING * spectrum.largest
-            self._set_spectrum(spectrum.largest, spectrum.smallest if is_known else _GUESS * spectrum.largest)
-        if pace is not None:
+        if isinstance(pace, _Pace):
             self._pace = pace
+        else:
+            largest, smallest = pace
+            is_known = smallest > _VANISHING * largest
+            self._set_spectrum(largest, smallest if is_known else _GUESS * largest)
 
     @np.errstate(over="ignore", invalid="ignore")  # a step that is far too long is noticed below
     def run(  # noqa: C901 - the steps of one method, in the order of its paper
         self, tol: float, max_iter: int | None, monitor: Monitor | None, start: Floats | None = None
     ) -> Solution:
         """Descend, from 0 or a start that is better."""
-        before = self._objective.n_products
         coef, gradient = np.zeros_like(self._rhs), -self._rhs
         if start is not None:
-            at_start = self._gradient(start / self._unit)
+            at_start = self._gradient(start)
             if self._error(at_start) < self._error(gradient):
-                coef, gradient = start / self._unit, at_start
+                coef, gradient = start, at_start
         best, best_gradient, previous = coef, gradient, coef
         best_error = error = self._error(gradient)
         idle, since = 0, 0  # iterations since the best point, and since the pace was set
@@ -399,7 +374,7 @@ class _Descent:
             # An eigenvalue just beyond the pace may neither grow nor fall.
             elif self._diverges(error, best_error, since) or (is_idle and best_error > self._rounding(best)):
                 if self._n_restarts >= _MOST_RESTARTS:
-                    status = Status.STAGNATED if isfinite(error) else Status.OUT_OF_RANGE
+                    status = Status.STAGNATED
                     break
                 self._slow_down(best_error, since)
                 coef, previous, gradient = best, best, best_gradient
@@ -408,15 +383,7 @@ class _Descent:
                 status = Status.STAGNATED
             elif since >= 2 * self._window and best_error > self._rounding(best) and self._lags_behind():
                 since = 0
-        best = best * self._unit
-        return Solution(
-            best,
-            status if np.isfinite(best).all() else Status.OUT_OF_RANGE,
-            n_iter=len(self.history),
-            n_products=self._objective.n_products - before,
-            certificate=best_error,
-            history=self.history,
-        )
+        return Solution(best, status, n_iter=len(self.history), certificate=best_error, history=self.history)
 
     def _gradient(self, coef: Floats) -> Floats:
         gradient: Floats = self._objective.product(coef) + self._alpha * coef - self._rhs
@@ -441,7 +408,7 @@ class _Descent:
             pull, curvature, out=np.zeros_like(pull), where=(curvature > 0) & np.isfinite(curvature)
         )
         shown = coef * np.where(is_worse, np.maximum(best, 0.0), 1.0)
-        return np.nan_to_num(shown * self._unit, nan=0.0, posinf=0.0, neginf=0.0)
+        return np.nan_to_num(shown, nan=0.0, posinf=0.0, neginf=0.0)
 
     def _set_spectrum(self, largest: float, smallest: float) -> None:
         # H = 0, or nothing but rounding, which may even be negative: any pace will do.

@@ -46,9 +46,9 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
-from typing import Generic, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -57,18 +57,6 @@ from rankwise.objectives import MarginObjective, MarginPoint
 from rankwise.pairs.graph import SmoothedHinge
 from rankwise.solvers.krylov import Curvature, Preconditioner, newton_step
 from rankwise.solvers.solution import Monitor, Solution, Status
-
-__all__ = [
-    "LbfgsMemory",
-    "LowerBound",
-    "StoppingRule",
-    "Trial",
-    "minimise_by_newton",
-    "minimise_smoothed",
-    "search_line",
-    "solve_linear_limit",
-]
-
 
 _GAP_ROUNDING = 8 * np.finfo(np.float64).eps  # share of F(0) that the difference of two values may be off by
 
@@ -146,7 +134,7 @@ def solve_linear_limit(objective: MarginObjective, rule: StoppingRule, gradient:
     For the hinge it is the exact minimum where no pair reaches its margin. Costs two reads, and none where the slope of
     the loss at 0 alone says that pairs do.
     """
-    alpha, reads = rule.alpha, objective.n_reads
+    alpha = rule.alpha
     if float(gradient @ gradient) > 2 * alpha * rule.at_zero:
         return None
     coef = gradient / (-2 * alpha) + 0.0  # not -0
@@ -156,7 +144,7 @@ def solve_linear_limit(objective: MarginObjective, rule: StoppingRule, gradient:
     decrease = rule.decrease(float(point.value) + alpha * float(coef @ coef), coef, change)
     if gap > rule.allowed(gap, decrease):
         return None
-    return Solution.proved(coef, Status.CONVERGED, [gap], decrease, objective.n_reads - reads, n_iter=1)
+    return Solution.proved(coef, Status.CONVERGED, [gap], decrease, n_iter=1)
 
 
 _MAX_ITER = 1000
@@ -180,7 +168,6 @@ def minimise_by_newton(
 ) -> Solution:
     """Minimise ``mean loss + α‖w‖²`` until the duality gap is at most `tol` times the gain (`StoppingRule`)."""
     limit = _MAX_ITER if max_iter is None else max_iter
-    reads = objective.n_reads
     coef, scores, point, at_zero = _begin(objective, start)
     rule = StoppingRule(tol, at_zero, alpha, is_absolute)
     # Counted again where it is asked for: to keep this point would take ten vectors of the rows' length.
@@ -226,14 +213,10 @@ def minimise_by_newton(
             # Pairs that contradict each other exactly leave slopes that are rounding errors alone.
             status = Status.CONVERGED if gap <= rule.rounding else Status.STAGNATED
             break
-        coef, scores, point, gradient = (
-            new_coef,
-            scores + trial.length * step.moved,
-            trial.point,
-            new_gradient,
-        )
+        coef, gradient = new_coef, new_gradient
+        scores, point = scores + trial.length * step.moved, trial.point
         value = float(point.value) + alpha * float(coef @ coef)
-    return Solution.proved(coef, status, history, decrease, objective.n_reads - reads)
+    return Solution.proved(coef, status, history, decrease)
 
 
 def _loss_at(objective: MarginObjective, scores: Floats) -> tuple[float, Floats, MarginPoint]:
@@ -266,8 +249,6 @@ def _gradient(point: MarginPoint, coef: Floats, alpha: float, bound: LowerBound)
     bound.add(plane, point.offset)
     return plane + 2 * alpha * coef
 
-
-Point = TypeVar("Point")
 
 _SUFFICIENT = 1e-4  # Wolfe's first condition: share of the predicted decrease
 _FLAT = 0.9  # Wolfe's second: share of the slope that may remain
@@ -305,38 +286,35 @@ class LbfgsMemory:
         q = preconditioner.solve(q)
         if self._steps:
             step, change, curvature = self._steps[-1]
-            expected = float(change @ preconditioner.solve(change))
-            if expected > 0:  # of columns of 1e75 it may underflow
-                q *= curvature / expected
+            q *= curvature / float(change @ preconditioner.solve(change))
         for (step, change, curvature), share in zip(self._steps, reversed(shares), strict=True):
             q += (share - float(change @ q) / curvature) * step
         return q
 
 
-@dataclass(frozen=True)
-class Trial(Generic[Point]):
+class Trial(NamedTuple):
     """A point on a line: how far, the value and the slope there, and whatever else was found."""
 
     length: float
     value: float
     slope: float
-    point: Point
+    point: Any
 
 
 def _line(
-    evaluate: Callable[[Floats], tuple[float, Floats, Point]],
+    evaluate: Callable[[Floats], tuple[float, Floats, Any]],
     coef: Floats,
     direction: Floats,
     scores: Floats,
     moved: Floats,
     alpha: float,
-) -> Callable[[float], Trial[Point]]:
+) -> Callable[[float], Trial]:
     """Return the objective along a line, on which scores are linear, so that no data are read."""
     penalty, cross, square = (
         alpha * float(a @ b) for a, b in ((coef, coef), (coef, direction), (direction, direction))
     )
 
-    def at(length: float) -> Trial[Point]:
+    def at(length: float) -> Trial:
         value, gradient, point = evaluate(scores + length * moved)
         value += penalty + length * (2 * cross + length * square)
         return Trial(length, value, float(gradient @ moved) + 2 * (cross + length * square), point)
@@ -344,9 +322,7 @@ def _line(
     return at
 
 
-def search_line(
-    at: Callable[[float], Trial[Point]], value: float, slope: float, first: float
-) -> Trial[Point] | None:
+def search_line(at: Callable[[float], Trial], value: float, slope: float, first: float) -> Trial | None:
     """Find a step that satisfies Wolfe's conditions for a convex function with ``value`` and ``slope < 0`` at 0.
 
     The bracket shrinks by the secant of the slopes, which for a piecewise quadratic is nearly Newton's step. Near the
@@ -356,7 +332,7 @@ def search_line(
     rounding = _LINE_ROUNDING * abs(value)
     low, low_slope, high, high_slope = 0.0, slope, np.inf, np.inf
     length = first
-    best: Trial[Point] | None = None
+    best: Trial | None = None
     for _ in range(_TRIALS):
         trial = at(length)
         promised = -_SUFFICIENT * length * slope
@@ -407,7 +383,6 @@ def minimise_smoothed(  # noqa: C901, PLR0912, PLR0915 - the steps of one method
 ) -> Solution:
     """Minimise ``mean hinge + α‖w‖²`` until the duality gap is at most `tol` times the gain (`StoppingRule`)."""
     limit = _MAX_SMOOTHED if max_iter is None else max_iter
-    reads = objective.n_reads
     coef, scores, hinge, at_zero = _begin(objective, start)
     rule = StoppingRule(tol, at_zero, alpha, is_absolute)
     # At 0 every pair curves, by a width of twice the margin. Counted again where it is asked for, as in `newton.py`.
@@ -419,7 +394,7 @@ def minimise_smoothed(  # noqa: C901, PLR0912, PLR0915 - the steps of one method
     if hinge.offset >= _NEARLY_ALL * rule.at_zero:
         found = solve_linear_limit(objective, rule, objective.pull_back(hinge.score_gradient))
         if found is not None:
-            return replace(found, n_reads=objective.n_reads - reads)
+            return found
     memory, bound = LbfgsMemory(_MEMORY), LowerBound(alpha)
     width = rule.at_zero * (1.0 if start is None else _WARM_WIDTH)
     smooth = hinge.smoothed(width)
@@ -499,7 +474,7 @@ def minimise_smoothed(  # noqa: C901, PLR0912, PLR0915 - the steps of one method
         change = loss_gradient + 2 * alpha * coef - gradient
         memory.add(step, change)
         preconditioner.learn(step, float(step @ change))
-    return Solution.proved(best, status, history, decrease, objective.n_reads - reads)
+    return Solution.proved(best, status, history, decrease)
 
 
 def _smoothed_at(

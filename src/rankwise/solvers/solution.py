@@ -8,8 +8,6 @@ from typing import Protocol
 
 from rankwise.arrays import Floats
 
-__all__ = ["Monitor", "Solution", "Status"]
-
 
 class Monitor(Protocol):
     """Somebody who looks at a solver's progress."""
@@ -30,7 +28,6 @@ class Status(Enum):
     MAX_ITER = "max_iter was reached before the tolerance was met"
     STOPPED = "whoever watched had seen enough"
     STAGNATED = "rounding errors prevent further progress before the tolerance is met"
-    OUT_OF_RANGE = "the products of the columns are too large or too small for floating-point numbers"
 
     @property
     def is_good(self) -> bool:
@@ -48,10 +45,6 @@ class Solution:
     status : Status
     n_iter : int
         Iterations; 0 for solvers that do not iterate.
-    n_products : int
-        Products of the Hessian with a vector that this solution took.
-    n_reads : int
-        How often a solver that counts reads instead of products read the data.
     certificate : float
         For a quadratic the relative residual ``‖b - (H + αI)w‖ / ‖b‖``, the largest over outputs, that iterations left;
         for losses with margins the proved duality gap, in units of the objective.
@@ -66,8 +59,6 @@ class Solution:
     coef: Floats
     status: Status
     n_iter: int = 0
-    n_products: int = 0
-    n_reads: int = 0
     certificate: float = 0.0
     gain: float = 0.0
     history: list[float] = field(default_factory=list)
@@ -75,17 +66,9 @@ class Solution:
 
     @classmethod
     def proved(
-        cls,
-        coef: Floats,
-        status: Status,
-        history: list[float],
-        decrease: float,
-        n_reads: int,
-        n_iter: int | None = None,
+        cls, coef: Floats, status: Status, history: list[float], decrease: float, n_iter: int | None = None
     ) -> Solution:
         """Return a solution by its gaps, of which the first is that of the start, and its decrease since ``w = 0``."""
         steps = len(history) - 1 if n_iter is None else n_iter
         gap = history[-1] if history else float("inf")
-        return cls(
-            coef, status, n_iter=steps, n_reads=n_reads, certificate=gap, gain=gap + decrease, history=history
-        )
+        return cls(coef, status, n_iter=steps, certificate=gap, gain=gap + decrease, history=history)

@@ -29,8 +29,6 @@ from rankwise.solvers.krylov import conjugate_gradients
 from rankwise.solvers.scales import unit_free
 from rankwise.solvers.solution import Monitor, Solution, Status
 
-__all__ = ["Memory", "stochastic"]
-
 # On each block; more fit the block better, and the whole hardly. For text 3 would do, but not where columns are alike.
 _LOCAL_ITERATIONS = 6
 
@@ -61,10 +59,7 @@ class Memory:
         # At the old minimum the past pulls nowhere.
         local = BalancedObjective(part, self.curvature + alpha, unit_free(total, alpha), self.coef)
         step = conjugate_gradients(local, local.floor, tol=0.0, max_iter=_LOCAL_ITERATIONS).coef
-        coef = local.to_coef(step)
-        # Beyond floating point nothing was learned, and nobody must think so.
-        coef[~np.isfinite(total)] = np.nan
-        return Memory(coef, total)
+        return Memory(local.to_coef(step), total)
 
 
 def stochastic(
@@ -92,17 +87,10 @@ def stochastic(
     memory = Memory.empty(objective.rhs.shape)
     for part in parts_of(objective):
         memory = memory.learn(part, alpha)
-    if not np.isfinite(memory.coef).all():
-        return Solution(np.zeros_like(memory.coef), Status.OUT_OF_RANGE, n_reads=1, certificate=np.inf)
     if monitor is not None and monitor(memory.coef, np.inf, 1):
-        return Solution(memory.coef, Status.STOPPED, n_iter=1, n_reads=1, certificate=np.inf)
+        return Solution(memory.coef, Status.STOPPED, n_iter=1, certificate=np.inf)
 
     later = None if monitor is None else lambda coef, gap, n_iter: monitor(coef, gap, n_iter + 1)
     left = None if max_iter is None else max_iter - 1
     solution = conjugate_gradients(objective, alpha, tol=tol, max_iter=left, start=memory.coef, monitor=later)
-    return replace(
-        solution,
-        n_iter=solution.n_iter + 1,
-        n_reads=solution.n_products + 1,
-        history=[np.inf, *solution.history],
-    )
+    return replace(solution, n_iter=solution.n_iter + 1, history=[np.inf, *solution.history])
