@@ -531,7 +531,6 @@ class AdditiveRankerCV(AdditiveMixin, Ranker):
     '3 folds of queries'
     """
 
-    _grid = DEFAULT_ALPHAS
     watch: Watch = field(init=False)  # set by AutoRanker
 
     alphas: ArrayLike = parameter(default=DEFAULT_ALPHAS, kw_only=False)

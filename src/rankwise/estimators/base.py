@@ -50,7 +50,7 @@ from rankwise.pairs.labels import Cost, Ties
 from rankwise.pairs.listed import PreferencePairs, pair_scorer
 from rankwise.pairs.plan import Plan
 from rankwise.runtime.threads import one_blas_thread
-from rankwise.selection.grids import POWERS_OF_TWO, notices_of_edges
+from rankwise.selection.grids import notices_of_edges
 from rankwise.selection.plan import (
     NAMED_CV,
     SCORED_ENTRIES,
@@ -97,31 +97,6 @@ class RankingMixin(ABC):
     n_features_in_: int
     feature_names_in_: npt.NDArray[np.object_]
     fitted_with_qid_: bool
-    # Of some rankers.
-    n_iter_: int
-    solver_: str
-    n_reads_: int
-    duality_gap_: float | Floats
-    loss_: str
-    n_queries_: int
-    n_pairs_: int | npt.NDArray[np.int64]
-    n_ignored_queries_: int | npt.NDArray[np.int64]
-    n_components_: int
-    n_unpaired_rows_: int
-    alpha_: float | Floats
-    alphas_: Floats
-    best_iteration_: int | npt.NDArray[np.int64]
-    best_score_: float | Floats
-    choices_: dict[str, object]
-    cv_: str
-    cv_errors_: Floats
-    history_: list[float] | list[list[float]]
-    keeps_basis_: bool
-    method_: str
-    n_products_: int
-    penalty_power_: float
-    surface_: Floats
-    unpenalised_: Floats
 
     @abstractmethod
     def predict(self, X: MatrixLike) -> Floats:
@@ -335,10 +310,6 @@ class Ranker(RankingMixin, BaseEstimator):
     _has_gap: ClassVar[bool] = False
     # Where the coefficients of a model are kept, if it has some.
     _coefficients: ClassVar[str] = "coef_"
-    # Whether folds of pairs that nobody named divide no connected component of the rows.
-    _whole_components: ClassVar[bool] = False
-    # The default of `alphas`, for those who choose.
-    _grid: ClassVar[tuple[float, ...]] = POWERS_OF_TWO
 
     random_state: RandomSource = parameter("random_state", np.random.Generator, default=0)
     n_threads: int | None = parameter(COUNT, None, default=None)
@@ -614,9 +585,11 @@ class Ranker(RankingMixin, BaseEstimator):
         problem: Problem,
         eval_set: Plan | None,
         exact: Exact | None = None,
+        *,
         samples: bool = True,
+        whole_components: bool = False,
     ) -> Plan:
-        """Return the hold-out of a selection: an eval set, or the plan of `cv`, exact if there is a decomposition."""
+        """Return the hold-out of a selection: an eval set, or the plan of `cv`, as `plan_of` reads it."""
         if eval_set is not None:
             return eval_set
         plan = plan_of(
@@ -626,28 +599,17 @@ class Ranker(RankingMixin, BaseEstimator):
             read_seed(self.random_state),
             limit=SCORED_ENTRIES if samples else None,
             exact=exact,
-            whole_components=self._whole_components,
+            whole_components=whole_components,
         )
         say(notices_of_time(plan, problem.pairs, exact))
         return plan
 
     # --- results of a fit ---
 
-    def _keep(self, best: Selection, problem: Problem, beside: Selection | None = None) -> None:
-        """Set the fitted attributes of a selection, optionally with further tables, and issue its warnings."""
-        written, several = best if beside is None else beside, problem.pairs.several_outputs
-        attributes, notices = written.attributes(self._metric, several=several), list(best.notices)
-        # Who has alphas chose one; unless all stopped early instead, on the way to the model of alpha = 0.
-        if hasattr(self, "alphas") and any(choice.alpha > 0 for choice in best.chosen):
-            notices += notices_of_edges(self.alphas, *best.table, self._grid)
-        self._keep_models(written.models, attributes, problem)
-        say(notices)
-
-    def _keep_models(
-        self, models: Sequence[Floats], attributes: Mapping[str, object], problem: Problem
-    ) -> None:
-        """Set the coefficients of every output and further attributes; nothing of another fit lingers there."""
-        coef = np.ascontiguousarray(one_or_all(models, problem.pairs.several_outputs))
+    def _keep(self, found: Selection, problem: Problem) -> None:
+        """Set the models and further attributes, of which none of another fit lingers, and issue warnings."""
+        several, notices = problem.pairs.several_outputs, list(found.notices)
+        coef = np.ascontiguousarray(one_or_all(found.models, several))
         if not np.isfinite(coef).all():
             raise InvalidInputError(
                 "The coefficients are too large for floating-point numbers.",
@@ -655,7 +617,12 @@ class Ranker(RankingMixin, BaseEstimator):
             )
         self._forget(*WRITTEN)
         setattr(self, self._coefficients, coef)
-        self.__dict__.update(attributes)
+        self.__dict__.update(found.attributes(self._metric, several=several))
+        # Who has alphas chose one; unless all stopped early instead, on the way to the model of alpha = 0.
+        if hasattr(self, "alphas") and any(choice.alpha > 0 for choice in found.chosen):
+            default = type(self).alphas  # type: ignore[attr-defined]
+            notices += notices_of_edges(self.alphas, *found.table, default)
+        say(notices)
 
     def _forget(self, *attributes: str) -> None:
         """Delete the attributes that another kind of fit has set."""

@@ -15,7 +15,7 @@ from rankwise.arrays import ArrayLike, Floats, Matrix, MatrixLike, Rows
 from rankwise.data.containers import as_array
 from rankwise.data.validation import check_alphas, check_precomputed, read_seed
 from rankwise.design import DenseDesign, Design, as_design, matrix_rows, whole_entries
-from rankwise.estimators.base import Ranker, require_finite, say
+from rankwise.estimators.base import Ranker, require_finite
 from rankwise.estimators.parameters import (
     COUNT,
     NOT_NEGATIVE,
@@ -237,8 +237,8 @@ class KernelRankRLS(KernelMixin, SquaresMixin, Ranker):
         solver = self.solver if kernel.basis is not None else self._require_matrix(problem.design, "direct")
         fit = KernelLeastSquares(solver, float(self.alpha), self.tol, self.max_iter)
         dual = fit.solve(problem.design, kernel, problem.pairs.graphs())
-        self._keep_models(outputs_of(dual), {"solver_": fit.solver, "n_iter_": fit.n_iter}, problem)
-        say(fit.notices)
+        facts = {"solver_": fit.solver, "n_iter_": fit.n_iter}
+        self._keep(Selection(outputs_of(dual), (), facts=facts, notices=fit.notices), problem)
 
 
 @estimator(KernelRankRLS, RankRLSCV)
@@ -307,8 +307,6 @@ class KernelRankRLSCV(KernelMixin, SquaresMixin, Ranker):
     ((2, 21), True)
     """
 
-    _whole_components = True
-
     alphas: ArrayLike = POWERS_OF_TWO
     cv: object = parameter(*SPLITTERS, default="auto")
     averaging: str = one_of(AVERAGING, default="folds")
@@ -328,7 +326,7 @@ class KernelRankRLSCV(KernelMixin, SquaresMixin, Ranker):
             n_rows = problem.design.shape[0]
             rank = n_rows if self.basis is None else basis_size(self.basis, n_rows)
             exact = Exact(rank, alphas.size, refits=True, is_pooled=self.averaging == "pooled")
-        plan = self._plan(problem, eval_set, exact)
+        plan = self._plan(problem, eval_set, exact, whole_components=True)
         self.cv_ = plan.description
         problems: list[KernelProblem] = []
         tried: list[Selection] = []
@@ -336,10 +334,13 @@ class KernelRankRLSCV(KernelMixin, SquaresMixin, Ranker):
             problems.append(self._kernel_problem(problem, gamma, *problems[:1]))
             tried.append(self._choose_alpha(problems[-1], problem, plan, alphas))
         best = int(np.argmin([one.error for one in tried]))
-        alphas, tables = on_one_grid([one.table for one in tried])
-        errors = tables[0] if _is_one(self.gamma) else np.array(tables)
+        alphas, errors = on_one_grid([one.table for one in tried])
         self._keep_kernel(problems[best])
-        self._keep(tried[best], problem, beside=replace(tried[best], alphas=alphas, errors=errors))
+        self._keep(tried[best], problem)
+        shown = replace(
+            tried[best], alphas=alphas, errors=errors[0] if _is_one(self.gamma) else np.array(errors)
+        )
+        self.__dict__.update(shown.attributes(self._metric, several=problem.pairs.several_outputs))
 
     def _choose_alpha(self, kernel: KernelProblem, problem: Problem, plan: Plan, alphas: Floats) -> Selection:
         """Choose alpha for one kernel: by products with it, or from one decomposition."""
@@ -491,8 +492,6 @@ class KernelRankSVMCV(MarginMixin, KernelMixin, Ranker):
     >>> model.cv_, bool(model.best_score_ < 0.15)
     ('3 folds of queries', True)
     """
-
-    _grid = MARGIN_GRID
 
     alphas: ArrayLike = MARGIN_GRID
     cv: object = parameter(*SPLITTERS, default="auto")

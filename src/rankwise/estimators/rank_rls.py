@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike
 from rankwise.data.validation import check_alphas, check_number, check_numbers
-from rankwise.estimators.base import Ranker, say
+from rankwise.estimators.base import Ranker
 from rankwise.estimators.linear import LinearMixin
 from rankwise.estimators.parameters import (
     COUNT,
@@ -42,7 +42,7 @@ from rankwise.selection.grids import POWERS_OF_TWO
 from rankwise.selection.krylov import ColumnCoordinates, Coordinates, Surface
 from rankwise.selection.path import choose_on_paths, paths_of, squared_problems, stop_early
 from rankwise.selection.plan import is_exact_name
-from rankwise.selection.result import outputs_of
+from rankwise.selection.result import Selection, outputs_of
 from rankwise.selection.surface import AVERAGING, METHODS, SurfaceSearch, table_tolerance
 from rankwise.solvers.choose import ITERATIVE, SOLVERS, SolverOptions
 from rankwise.solvers.momentum import MOMENTUM
@@ -192,7 +192,7 @@ class RankRLS(LinearMixin, SquaresMixin, Ranker):
         graphs = problem.pairs.graphs()
         fit = fit.resolved(problem.design, forms_matrix=graphs[0].blocks is not None)
         solutions = [fit.solve(SquaredObjective(problem.design, graph)) for graph in graphs]
-        self._keep_solutions(fit, solutions, problem)
+        self._keep(_selection_of(fit, solutions), problem)
 
     @one_blas_thread
     def partial_fit(
@@ -263,15 +263,9 @@ class RankRLS(LinearMixin, SquaresMixin, Ranker):
         fit = replace(fit, solver="direct") if fit.solver in {"auto", "stochastic"} else fit
         solutions = [fit.solve(objective) for objective in passed.objectives()]
         self._describe(passed.attributes, with_qid=qid is not None)
-        self._keep_solutions(fit, solutions, problem, n_samples_seen_=passed.n_rows, _passed=passed)
+        found = _selection_of(fit, solutions).with_facts(n_samples_seen_=passed.n_rows, _passed=passed)
+        self._keep(found, problem)
         return self
-
-    def _keep_solutions(
-        self, fit: LeastSquares, solutions: Sequence[Solution], problem: Problem, **facts: object
-    ) -> None:
-        facts |= {"solver_": fit.solver, "n_iter_": max(solution.n_iter for solution in solutions)}
-        self._keep_models(outputs_of([solution.coef for solution in solutions]), facts, problem)
-        say(fit.notices(solutions))
 
     def _least_squares(self) -> LeastSquares:
         options = SolverOptions(self.tol, self.max_iter, self.learning_rate, self.momentum)
@@ -294,6 +288,13 @@ class RankRLS(LinearMixin, SquaresMixin, Ranker):
                 f"early_stopping chooses among iterates, and solver={self.solver!r} has none.",
                 "use solver='auto' or another that iterates, or early_stopping=False.",
             )
+
+
+def _selection_of(fit: LeastSquares, solutions: Sequence[Solution]) -> Selection:
+    """Return the models of one alpha."""
+    facts = {"solver_": fit.solver, "n_iter_": max(solution.n_iter for solution in solutions)}
+    models = outputs_of([solution.coef for solution in solutions])
+    return Selection(models, (), facts=facts, notices=fit.notices(solutions))
 
 
 def _sum(before: PassedQueries, new: PassedQueries) -> PassedQueries:

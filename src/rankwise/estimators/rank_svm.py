@@ -285,8 +285,6 @@ class RankSVMCV(MarginMixin, LinearMixin, Ranker):
     True
     """
 
-    _grid = MARGIN_GRID
-
     alphas: ArrayLike = parameter(default=MARGIN_GRID, kw_only=False)
     cv: object = parameter(*SPLITTERS, default="auto")
     scoring: str | Metric = "auto"
