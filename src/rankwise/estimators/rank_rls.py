@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field, replace
-from numbers import Integral, Real
+from numbers import Real
 from typing import ClassVar, Never, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
-from rankwise.arrays import ArrayLike, Floats, Labels, MatrixLike
-from rankwise.data.validation import check_alphas, check_number, check_numbers
+from rankwise.arrays import ArrayLike, Labels, MatrixLike
+from rankwise.data.validation import check_alphas, check_numbers
 from rankwise.estimators.base import Ranker
 from rankwise.estimators.linear import LinearMixin
 from rankwise.estimators.parameters import (
@@ -39,7 +38,7 @@ from rankwise.pairs.plan import Plan
 from rankwise.runtime.threads import one_blas_thread
 from rankwise.selection.exact import choose_exactly, exact_for_columns
 from rankwise.selection.grids import POWERS_OF_TWO
-from rankwise.selection.krylov import ColumnCoordinates, Coordinates, Surface
+from rankwise.selection.krylov import ColumnCoordinates, Coordinates
 from rankwise.selection.path import choose_on_paths, paths_of, squared_problems, stop_early
 from rankwise.selection.plan import is_exact_name
 from rankwise.selection.result import Selection, outputs_of
@@ -448,7 +447,6 @@ class RankRLSCV(LinearMixin, SquaresMixin, Ranker):
             coordinates: list[Coordinates] = [ColumnCoordinates(problem.design, power) for power in powers]
             selection, best_one = search.choose(problem, plan, alphas, coordinates)
             selection = selection.with_facts(penalty_power_=powers[coordinates.index(best_one.coordinates)])
-            selection = selection.with_facts(_runs=best_one.columns)
         self._keep(selection, problem)
 
     def _choose_restricted(self, problem: Problem, eval_set: Plan | None, restriction: Restriction) -> None:
@@ -478,36 +476,6 @@ class RankRLSCV(LinearMixin, SquaresMixin, Ranker):
                 "penalty_power is an empty list.", "use 0.0, or a list such as [0.0, 0.5]."
             )
         return powers
-
-    def coef_path(self, alpha: float, output: int = 0) -> Floats:
-        """Return the coefficients of any alpha after every iteration, (iterations, features).
-
-        They are formed on demand from the Krylov space of the fit, which is not saved with the model.
-
-        Parameters
-        ----------
-        alpha : float
-            Need not be in the grid.
-        output : int, default=0
-        """
-        check_is_fitted(self)
-        runs: list[tuple[Surface, int]] = getattr(self, "_runs", [])
-        if not runs:
-            raise InvalidInputError(
-                "There is no Krylov space: this model was loaded or copied, or chosen by exact hold-out.",
-                "call fit with cv=5, or RankRLS(alpha, solver='cg', max_iter=iteration).fit for one vector.",
-            )
-        check_number("alpha", alpha, minimum=0, remedy="use 0 or a positive number")
-        if not isinstance(output, Integral) or not 0 <= output < len(runs):
-            raise InvalidInputError(
-                f"output={output!r} is not one of the {len(runs)} outputs.", "outputs count from 0."
-            )
-        surface, column = runs[output]
-        return surface.path(column, float(alpha))
-
-    def __getstate__(self) -> dict[str, object]:
-        state: dict[str, object] = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_runs"}
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
