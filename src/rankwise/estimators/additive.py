@@ -36,6 +36,7 @@ from rankwise.data.validation import check_alphas
 from rankwise.design.additive import predict
 from rankwise.design.terms import Curve, Terms
 from rankwise.estimators.base import Ranker, say
+from rankwise.estimators.linear import RankRLS, RankRLSCV, RankSVM
 from rankwise.estimators.parameters import (
     COUNT,
     POSITIVE,
@@ -47,8 +48,6 @@ from rankwise.estimators.parameters import (
     one_of,
     parameter,
 )
-from rankwise.estimators.rank_rls import RankRLS, RankRLSCV
-from rankwise.estimators.rank_svm import RankSVM
 from rankwise.exceptions import InvalidInputError, NoPairsError, UndefinedMetricError
 from rankwise.fitting.notices import Notice
 from rankwise.fitting.problem import Problem

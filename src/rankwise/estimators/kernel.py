@@ -16,6 +16,15 @@ from rankwise.data.containers import as_array
 from rankwise.data.validation import check_alphas, check_precomputed, read_seed
 from rankwise.design import DenseDesign, Design, as_design, matrix_rows, whole_entries
 from rankwise.estimators.base import Ranker, require_finite
+from rankwise.estimators.linear import (
+    MARGIN_GRID,
+    MarginMixin,
+    RankRLS,
+    RankRLSCV,
+    RankSVM,
+    RankSVMCV,
+    SquaresMixin,
+)
 from rankwise.estimators.parameters import (
     COUNT,
     NOT_NEGATIVE,
@@ -26,8 +35,6 @@ from rankwise.estimators.parameters import (
     one_of,
     parameter,
 )
-from rankwise.estimators.rank_rls import RankRLS, RankRLSCV, SquaresMixin
-from rankwise.estimators.rank_svm import MARGIN_GRID, MarginMixin, RankSVM, RankSVMCV
 from rankwise.exceptions import InvalidInputError
 from rankwise.fitting.notices import notices_of_extremes
 from rankwise.fitting.problem import KernelProblem, Problem
