@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils._param_validation import Interval, StrOptions
+from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.additive.choosing import DEFAULT_ALPHAS, Candidate, Knots, Ladder, Search, Wanted
@@ -37,17 +36,7 @@ from rankwise.design.additive import predict
 from rankwise.design.terms import Curve, Terms
 from rankwise.estimators.base import Ranker, say
 from rankwise.estimators.linear import RankRLS, RankRLSCV, RankSVM
-from rankwise.estimators.parameters import (
-    COUNT,
-    POSITIVE,
-    POSITIVE_SHARE,
-    SHARE,
-    SPLITTERS,
-    BaseEstimator,
-    estimator,
-    one_of,
-    parameter,
-)
+from rankwise.estimators.parameters import BaseEstimator, estimator, one_of, parameter
 from rankwise.exceptions import InvalidInputError, NoPairsError, UndefinedMetricError
 from rankwise.fitting.notices import Notice
 from rankwise.fitting.problem import Problem
@@ -65,8 +54,6 @@ from rankwise.solvers.solution import Solution, Status
 MOST_COLUMNS = 5000  # of a model of curves; text has more, and pairs of columns grow with their square
 # Numbers of surfaces that "auto" tries, while they help.
 AUTO_COUNTS = (0, 5, 20, 80, 160)
-_KNOTS = Interval(Integral, 2, None, closed="left")
-_ROUNDS = Interval(Integral, 0, None, closed="left")
 
 
 @estimator()
@@ -84,8 +71,8 @@ class AdditiveMixin(BaseEstimator):
     cost: Cost = one_of(COSTS, default="magnitude")
     monotone: Mapping[int | str, int] | Sequence[int] | None = None
     categorical: Sequence[int | str] | None = None
-    tol: float = parameter(SHARE, default=1e-3)
-    max_iter: int | None = parameter(COUNT, None, default=None)
+    tol: float = parameter("share", default=1e-3)
+    max_iter: int | None = parameter("count", None, default=None)
 
     terms_: Terms = field(init=False)
     constant_columns_: npt.NDArray[np.int64] = field(init=False)
@@ -369,14 +356,14 @@ class AdditiveRanker(AdditiveMixin, Ranker):
     True
     """
 
-    alpha: float = parameter(POSITIVE, default=1e-3, kw_only=False)
-    n_knots: int = parameter(_KNOTS, default=8)
+    alpha: float = parameter("positive", default=1e-3, kw_only=False)
+    n_knots: int = parameter("count from 2", default=8)
     interactions: Interactions = "auto"
-    surface_knots: int = parameter(_KNOTS, default=5)
-    adaptive: int = parameter(_ROUNDS, default=0)
-    selective: int = parameter(_ROUNDS, default=0)
+    surface_knots: int = parameter("count from 2", default=5)
+    adaptive: int = parameter("count from 0", default=0)
+    selective: int = parameter("count from 0", default=0)
     scoring: str | Metric = "pairwise_error"
-    validation_fraction: float = parameter(POSITIVE_SHARE, default=0.2)
+    validation_fraction: float = parameter("positive share", default=0.2)
 
     # An `eval_set` is of use to ``interactions="auto"`` alone, and of no harm otherwise.
     _looks_at_eval_set = True
@@ -533,15 +520,17 @@ class AdditiveRankerCV(AdditiveMixin, Ranker):
     watch: Watch = field(init=False)  # set by AutoRanker
 
     alphas: ArrayLike = parameter(default=DEFAULT_ALPHAS, kw_only=False)
-    n_knots: str | int | Sequence[int] = parameter(StrOptions({"auto"}), _KNOTS, "array-like", default="auto")
+    n_knots: str | int | Sequence[int] = parameter(
+        StrOptions({"auto"}), "count from 2", "array-like", default="auto"
+    )
     interactions: Interactions | Sequence[int] = "auto"
-    cv: object = parameter(*SPLITTERS, default="auto")
+    cv: object = parameter("splitter", default="auto")
     scoring: str | Metric = "pairwise_error"
     surface_knots: str | int | Sequence[int] = parameter(
-        StrOptions({"auto"}), _KNOTS, "array-like", default="auto"
+        StrOptions({"auto"}), "count from 2", "array-like", default="auto"
     )
-    adaptive: int = parameter(_ROUNDS, default=2)
-    selective: int = parameter(_ROUNDS, default=8)
+    adaptive: int = parameter("count from 0", default=2)
+    selective: int = parameter("count from 0", default=8)
 
     n_knots_: int = field(init=False)
     surface_knots_: int = field(init=False)

@@ -34,7 +34,6 @@ from rankwise.data.validation import (
 )
 from rankwise.design import Design, as_design, shifted_design
 from rankwise.estimators.parameters import (
-    COUNT,
     BaseEstimator,
     check_parameters,
     estimator,
@@ -312,7 +311,7 @@ class Ranker(RankingMixin, BaseEstimator):
     _coefficients: ClassVar[str] = "coef_"
 
     random_state: RandomSource = parameter("random_state", np.random.Generator, default=0)
-    n_threads: int | None = parameter(COUNT, None, default=None)
+    n_threads: int | None = parameter("count", None, default=None)
 
     @one_blas_thread
     def fit(

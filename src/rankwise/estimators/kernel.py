@@ -25,16 +25,7 @@ from rankwise.estimators.linear import (
     RankSVMCV,
     SquaresMixin,
 )
-from rankwise.estimators.parameters import (
-    COUNT,
-    NOT_NEGATIVE,
-    POSITIVE,
-    SPLITTERS,
-    BaseEstimator,
-    estimator,
-    one_of,
-    parameter,
-)
+from rankwise.estimators.parameters import BaseEstimator, estimator, one_of, parameter
 from rankwise.exceptions import InvalidInputError
 from rankwise.fitting.notices import notices_of_extremes
 from rankwise.fitting.problem import KernelProblem, Problem
@@ -75,7 +66,7 @@ class KernelMixin(BaseEstimator):
     gamma: str | float = "scale"
     kernel_params: Mapping[str, object] | None = parameter(Mapping, None, default=None)
     basis: Basis = None
-    memory_limit: int | None = parameter(COUNT, None, default=None)
+    memory_limit: int | None = parameter("count", None, default=None)
 
     dual_coef_: Floats = field(init=False)
     X_fit_: Matrix | None = field(init=False)
@@ -234,7 +225,7 @@ class KernelRankRLS(KernelMixin, SquaresMixin, Ranker):
     True
     """
 
-    alpha: float = parameter(NOT_NEGATIVE, default=1.0)
+    alpha: float = parameter("not negative", default=1.0)
     solver: str = one_of(SOLVERS, default="auto")
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
@@ -315,13 +306,13 @@ class KernelRankRLSCV(KernelMixin, SquaresMixin, Ranker):
     """
 
     alphas: ArrayLike = POWERS_OF_TWO
-    cv: object = parameter(*SPLITTERS, default="auto")
+    cv: object = parameter("splitter", default="auto")
     averaging: str = one_of(AVERAGING, default="folds")
     scoring: str | Metric = "pairwise_error"
     gamma: Any = "scale"  # or a list
     solver: str = one_of(("eigen", "cg"), default="auto")
     method: str = one_of(METHODS, default="auto")
-    patience: int = parameter(COUNT, default=10)
+    patience: int = parameter("count", default=10)
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Choose alpha under every gamma, and keep the best."""
@@ -434,7 +425,7 @@ class KernelRankSVM(MarginMixin, KernelMixin, Ranker):
     True
     """
 
-    alpha: float = parameter(POSITIVE, default=1e-4)
+    alpha: float = parameter("positive", default=1e-4)
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Solve the problem of every output on the explicit features."""
@@ -501,7 +492,7 @@ class KernelRankSVMCV(MarginMixin, KernelMixin, Ranker):
     """
 
     alphas: ArrayLike = MARGIN_GRID
-    cv: object = parameter(*SPLITTERS, default="auto")
+    cv: object = parameter("splitter", default="auto")
     scoring: str | Metric = "auto"
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:

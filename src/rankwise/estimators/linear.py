@@ -19,20 +19,7 @@ from rankwise.arrays import ArrayLike, Floats, Labels, Matrix, MatrixLike
 from rankwise.data.validation import check_alphas, check_numbers
 from rankwise.design import Design, as_design, comparing_design
 from rankwise.estimators.base import Ranker, is_on_cluster, require_finite
-from rankwise.estimators.parameters import (
-    COUNT,
-    FINITE,
-    NOT_NEGATIVE,
-    POSITIVE,
-    POSITIVE_SHARE,
-    SHARE,
-    SPLITTERS,
-    BaseEstimator,
-    estimator,
-    one_of,
-    parameter,
-    refuse_unknown,
-)
+from rankwise.estimators.parameters import BaseEstimator, estimator, one_of, parameter, refuse_unknown
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
 from rankwise.fitting.margins import MarginFit, curvature_of, margins_of
 from rankwise.fitting.problem import Problem, Restriction
@@ -194,8 +181,8 @@ class SquaresMixin(BaseEstimator):
     query_weight: QueryWeight = one_of(QUERY_WEIGHTS, default="size")
     ties: Ties = one_of(TIES, default="include")
     cost: Cost = one_of(COSTS, default="magnitude")
-    tol: float = parameter(NOT_NEGATIVE, default=1e-5)
-    max_iter: int | None = parameter(COUNT, None, default=None)
+    tol: float = parameter("not negative", default=1e-5)
+    max_iter: int | None = parameter("count", None, default=None)
 
 
 @estimator()
@@ -302,15 +289,15 @@ class RankRLS(LinearMixin, SquaresMixin, Ranker):
 
     n_samples_seen_: int = field(init=False)
 
-    alpha: float = parameter(NOT_NEGATIVE, default=1.0, kw_only=False)
+    alpha: float = parameter("not negative", default=1.0, kw_only=False)
     solver: str = one_of(SOLVERS, default="auto")
-    learning_rate: float | None = parameter(POSITIVE, None, default=None)
-    momentum: float = parameter(SHARE, default=MOMENTUM)
-    penalty_power: float = parameter(FINITE, default=0.0)
+    learning_rate: float | None = parameter("positive", None, default=None)
+    momentum: float = parameter("share", default=MOMENTUM)
+    penalty_power: float = parameter("finite", default=0.0)
     early_stopping: bool = parameter("boolean", default=False)
-    patience: int = parameter(COUNT, default=10)
+    patience: int = parameter("count", default=10)
     scoring: str | Metric = "pairwise_error"
-    validation_fraction: float = parameter(POSITIVE_SHARE, default=0.1)
+    validation_fraction: float = parameter("positive share", default=0.1)
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Solve every graph's problem; several graphs are several outputs."""
@@ -552,12 +539,12 @@ class RankRLSCV(LinearMixin, SquaresMixin, Ranker):
     """
 
     alphas: ArrayLike = parameter(default=POWERS_OF_TWO, kw_only=False)
-    cv: object = parameter(*SPLITTERS, default="auto")
+    cv: object = parameter("splitter", default="auto")
     scoring: str | Metric = "pairwise_error"
     method: str = one_of(METHODS, default="auto")
     averaging: str = one_of(AVERAGING, default="folds")
     penalty_power: ArrayLike = parameter(Real, "array-like", default=0.0)
-    patience: int = parameter(COUNT, default=10)
+    patience: int = parameter("count", default=10)
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Choose by a decomposition where hold-out is exact, else on the regularisation surface."""
@@ -633,8 +620,8 @@ class MarginMixin(BaseEstimator):
     loss: str = one_of(MARGIN_LOSSES, default="hinge")
     query_weight: QueryWeight = one_of(QUERY_WEIGHTS, default="equal")
     solver: str = one_of(MARGIN_SOLVERS, default="auto")
-    tol: float = parameter(SHARE, default=1e-3)
-    max_iter: int | None = parameter(COUNT, None, default=None)
+    tol: float = parameter("share", default=1e-3)
+    max_iter: int | None = parameter("count", None, default=None)
 
     def predict_pairs(self, X: MatrixLike, pairs: ArrayLike | MatrixLike) -> Floats:  # noqa: D102 - as in RankingMixin
         difference = super().predict_pairs(X, pairs)  # type: ignore[misc]  # of Ranker
@@ -782,12 +769,12 @@ class RankSVM(MarginMixin, LinearMixin, Ranker):
     True
     """
 
-    alpha: float = parameter(POSITIVE, default=1e-4, kw_only=False)
+    alpha: float = parameter("positive", default=1e-4, kw_only=False)
     warm_start: bool = parameter("boolean", default=False)
     early_stopping: bool = parameter("boolean", default=False)
-    patience: int = parameter(COUNT, default=10)
+    patience: int = parameter("count", default=10)
     scoring: str | Metric = "pairwise_error"
-    validation_fraction: float = parameter(POSITIVE_SHARE, default=0.1)
+    validation_fraction: float = parameter("positive share", default=0.1)
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Solve the problem of every output."""
@@ -865,7 +852,7 @@ class RankSVMCV(MarginMixin, LinearMixin, Ranker):
     """
 
     alphas: ArrayLike = parameter(default=MARGIN_GRID, kw_only=False)
-    cv: object = parameter(*SPLITTERS, default="auto")
+    cv: object = parameter("splitter", default="auto")
     scoring: str | Metric = "auto"
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
