@@ -589,9 +589,7 @@ class Ranker(RankingMixin, BaseEstimator):
         whole_components: bool = False,
     ) -> Plan:
         """Return the hold-out of a selection: an eval set, or the plan of `cv`, as `plan_of` reads it."""
-        if eval_set is not None:
-            return eval_set
-        plan = plan_of(
+        plan = eval_set or plan_of(
             self.cv,
             problem.pairs,
             self._metric,
@@ -601,6 +599,7 @@ class Ranker(RankingMixin, BaseEstimator):
             whole_components=whole_components,
         )
         say(notices_of_time(plan, problem.pairs, exact))
+        self.cv_ = plan.description
         return plan
 
     # --- results of a fit ---

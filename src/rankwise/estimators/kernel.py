@@ -325,7 +325,6 @@ class KernelRankRLSCV(KernelMixin, SquaresMixin, Ranker):
             rank = n_rows if self.basis is None else basis_size(self.basis, n_rows)
             exact = Exact(rank, alphas.size, refits=True, is_pooled=self.averaging == "pooled")
         plan = self._plan(problem, eval_set, exact, whole_components=True)
-        self.cv_ = plan.description
         problems: list[KernelProblem] = []
         tried: list[Selection] = []
         for gamma in self._gammas():

@@ -139,21 +139,18 @@ class LinearMixin(BaseEstimator):
                 "column_penalty is negative, or 0 everywhere.",
                 "use positive numbers, and 0 for free columns.",
             )
-        found, solver = Restriction(signs, prior, penalty), getattr(self, "solver", "auto")
-        if (found.is_signed or found.has_free_columns) and getattr(self, "loss", None) == HingeLoss.name:
-            what = "signs of coefficients" if found.is_signed else "columns without a penalty"
-            raise InvalidInputError(f"loss='hinge' does not support {what}.", "use loss='squared_hinge'.")
-        if solver == "auto":
-            return found
-        if found.is_signed:
-            raise InvalidInputError(
-                f"solver={solver!r} does not support signs.", "use solver='auto' with positive."
-            )
-        if self._has_gap and solver == "bundle" and found.has_free_columns:
-            raise InvalidInputError(
-                "solver='bundle' proves its gap by a penalty, and column_penalty is 0 for some columns.",
-                "use solver='auto', or a small penalty such as 1e-6 for them.",
-            )
+        found = Restriction(signs, prior, penalty)
+        refused = {
+            "signs": (found.is_signed, {HingeLoss.name, *SOLVERS, *MARGIN_SOLVERS}),
+            "columns without a penalty": (found.has_free_columns, {HingeLoss.name, "bundle"}),
+            "positive, prior or column_penalty": (True, {"stochastic", "egdm-blocks"}),
+        }
+        for what, (is_given, cannot) in refused.items():
+            for name, instead in (("loss", "squared_hinge"), ("solver", "auto")):
+                if is_given and (value := getattr(self, name, "auto")) in cannot:
+                    raise InvalidInputError(
+                        f"{name}={value!r} does not support {what}.", f"use {name}={instead!r}."
+                    )
         return found
 
     def _signs(self) -> npt.NDArray[np.int64] | None:
@@ -392,11 +389,6 @@ class RankRLS(LinearMixin, SquaresMixin, Ranker):
     def _least_squares(self) -> LeastSquares:
         options = SolverOptions(self.tol, self.max_iter, self.learning_rate, self.momentum)
         restriction = self._restriction()
-        if restriction is not None and self.solver in {"stochastic", "egdm-blocks"}:
-            raise InvalidInputError(
-                f"solver={self.solver!r} does not support positive, prior or column_penalty.",
-                "use solver='auto' or 'cg'.",
-            )
         if restriction is not None and restriction.is_signed and self.alpha == 0:
             raise InvalidInputError(
                 "positive with alpha=0 leaves no gap to prove.", "use a small alpha such as 1e-8."
@@ -555,7 +547,6 @@ class RankRLSCV(LinearMixin, SquaresMixin, Ranker):
         alphas, powers, metric = check_alphas(self.alphas), self._powers(), self._metric
         exact = exact_for_columns(self.cv, self.method, problem, alphas.size, self.averaging)
         plan = self._plan(problem, eval_set, exact)
-        self.cv_ = plan.description
         if plan.is_exact:
             spaces = [ColumnSpace.of_design(problem.design, power) for power in powers]
             tried = [choose_exactly(space, problem, plan, metric, self.averaging, alphas) for space in spaces]
@@ -586,7 +577,7 @@ class RankRLSCV(LinearMixin, SquaresMixin, Ranker):
         fit = fit.resolved(problem.design, forms_matrix=problem.pairs.has_blocks)
         paths = paths_of(squared_problems(fit, problem), problem, plan, self._metric)
         selection, solutions = choose_on_paths(paths, alphas, POWERS_OF_TWO)
-        self.cv_, self.method_ = plan.description, "tikhonov"
+        self.method_ = "tikhonov"
         n_iter = max(one.n_iter for one in solutions)
         notices = fit.notices(solutions)
         selection = replace(selection, choices={"tikhonov": selection.chosen}, notices=notices)
@@ -670,7 +661,6 @@ class MarginMixin(BaseEstimator):
         margins, fit, reads = *self._margins(problem.pairs, restriction), problem.design.reads
         paths = paths_of(margin_problems(fit, problem, margins), problem, plan, self._metric)
         found, solutions = choose_on_paths(paths, check_alphas(self.alphas), MARGIN_GRID)
-        self.cv_ = plan.description
         return self._described(found, fit, solutions, problem, reads)
 
     def _margins(self, pairs: Pairs, known: Restriction | None) -> tuple[list[MarginPairs], MarginFit]:
