@@ -29,7 +29,8 @@ def make(rows=120, seed=0):
 def held_out_errors(model, X, y, qid, fold, interactions):
     """Refit without each fold over listed pairs, with the penalty of all rows; mean errors of queries, by alpha."""
     data = model._labelled(X, y, qid, None, None)
-    blueprint = model._blueprints(data).at(model.n_knots_, model.surface_knots_)
+    knots = model.n_knots_, model.surface_knots_
+    blueprint = model._problem(data, *knots).blueprints.at(*knots)
     layout = blueprint.layout(interactions or ())
     Z = hat_matrix(X, layout.terms) @ layout.coordinates.to_values(np.eye(layout.coordinates.n_coordinates))
     pairs = label_pairs(y, qid, query_weight="equal", ties="include")

@@ -97,7 +97,8 @@ def read_axis(surface, axis, x, values):
 def plain_objective(model, X, y, qid):
     """The objective of the curves and surfaces of a model, over listed pairs, as a function of coordinates."""
     data = model._labelled(X, y, qid, None, None)
-    blueprint = model._blueprints(data).at(model.n_knots, model.surface_knots)
+    knots = model.n_knots, model.surface_knots
+    blueprint = model._problem(data, *knots).blueprints.at(*knots)
     number = {side.column: place for place, side in enumerate(blueprint.plan.sides)}
     pairs = [(number[a], number[b]) for a, b in model.interactions_]
     layout = blueprint.layout(pairs)

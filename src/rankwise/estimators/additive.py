@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankwise.additive.choosing import DEFAULT_ALPHAS, Candidate, Knots, Ladder, Search, Wanted
 from rankwise.additive.coordinates import PENALTIES, PLAIN, Rounds
-from rankwise.additive.fitting import AdditiveFit, AdditiveProblem, Blueprint, Blueprints, Layout, Split
+from rankwise.additive.fitting import AdditiveFit, AdditiveProblem, Blueprint, Blueprints, Layout
 from rankwise.additive.knots import MANY_LEVELS
 from rankwise.additive.parameters import (
     Interactions,
@@ -96,7 +96,8 @@ class AdditiveMixin(BaseEstimator):
         """
         check_is_fitted(self)
         rows = np.asarray(self._check_rows(X, reset=False))
-        return predict(rows, self.terms_, self.values_, self._threads())
+        n_threads = default_threads() if self.n_threads is None else int(self.n_threads)
+        return predict(rows, self.terms_, self.values_, n_threads)
 
     @property
     def curves_(self) -> list[FittedCurve]:
@@ -132,9 +133,6 @@ class AdditiveMixin(BaseEstimator):
         numbered = (f"x{column}" for column in range(self.n_features_in_))
         return list(numbered) if given is None else [str(name) for name in given]
 
-    def _threads(self) -> int:
-        return default_threads() if self.n_threads is None else int(self.n_threads)
-
     # --- data on their way in ---
 
     @property
@@ -165,6 +163,10 @@ class AdditiveMixin(BaseEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()  # type: ignore[misc]
+        given: Any = self.interactions
+        lists_counts = hasattr(self, "cv") and np.ndim(as_array("interactions", given)) == 1 and len(given)
+        for one in given if lists_counts else [given]:
+            check_interactions(one)
         if self.monotone is not None and self.penalty != "difference":
             raise InvalidInputError(
                 f"monotone needs steps from knot to knot, which penalty={self.penalty!r} does not have.",
@@ -182,35 +184,31 @@ class AdditiveMixin(BaseEstimator):
 
     # --- models ---
 
-    def _blueprints(self, data: Problem) -> Blueprints:
-        """Resolve the parameters that describe columns."""
+    def _problem(
+        self, data: Problem, n_knots: int, surface_knots: int, *, holds_out: bool = True
+    ) -> AdditiveProblem:
+        """Resolve the parameters that describe columns, and choose the first knots to be tried."""
         X: AnyArray = data.design.stored()
-        if X.shape[1] > MOST_COLUMNS:
+        n_columns, names = X.shape[1], getattr(self, "feature_names_in_", ())
+        if n_columns > MOST_COLUMNS:
             raise InvalidInputError(
-                f"X has {X.shape[1]:,} columns, and curves are for tables of at most {MOST_COLUMNS:,}.",
+                f"X has {n_columns:,} columns, and curves are for tables of at most {MOST_COLUMNS:,}.",
                 "use RankRLSCV, which takes sparse text with many columns, or select columns.",
             )
-        names = getattr(self, "feature_names_in_", ())
-        levels: list[int] = []
-        if self.categorical is not None:
-            levels = read_columns("categorical", self.categorical, X.shape[1], names)
+        given = () if self.categorical is None else self.categorical
+        levels = read_columns("categorical", given, n_columns, names)
         if self._encoder is not None:
-            kinds = [step["kind"] for step in self._encoder.columns_]
-            levels += [at for at, kind in enumerate(kinds) if kind == "category" and at not in levels]
-        directions = read_directions(self.monotone, X.shape[1], names)
+            levels += [at for at, step in enumerate(self._encoder.columns_) if step["kind"] == "category"]
+        directions = read_directions(self.monotone, n_columns, names)
         if set(levels) & set(directions):
             raise InvalidInputError(
                 "A column is both categorical and monotone; levels of a category have no order.",
                 "take it out of one of the two.",
             )
-        weight = data.pairs.row_weight
-        return Blueprints(X, data.pairs.queries, weight, levels, self.penalty, directions, self._threads())
-
-    def _problem(
-        self, data: Problem, n_knots: int, surface_knots: int, *, holds_out: bool = True
-    ) -> AdditiveProblem:
-        """Choose the first knots to be tried."""
-        blueprints = self._blueprints(data)
+        pairs, n_threads = data.pairs, data.design.n_threads
+        blueprints = Blueprints(
+            X, pairs.queries, pairs.row_weight, set(levels), self.penalty, directions, n_threads
+        )
         blueprint = blueprints.at(n_knots, surface_knots)
         if not blueprint.plan.curves:
             raise InvalidInputError(
@@ -233,12 +231,11 @@ class AdditiveMixin(BaseEstimator):
 
     def _finish(self, layout: Layout, solution: Solution, blueprints: Blueprints) -> list[Notice]:
         """Purify the model, set its fitted attributes and return the notices about it."""
-        X, queries, weight = blueprints.X, blueprints.queries, blueprints.weight
-        found = FittedTerms.of_solution(layout, solution.coef, X, queries, weight, self._threads())
+        rows = (blueprints.X, blueprints.queries, blueprints.weight, blueprints.n_threads)
+        found = FittedTerms.of_solution(layout, solution.coef, *rows)
         self.terms_, self.values_, self.shares_, self.importances_ = found
-        self.interactions_ = np.array(
-            [(s.first.column, s.second.column) for s in found.terms.surfaces], dtype=np.int64
-        ).reshape(-1, 2)
+        sides = [(one.first.column, one.second.column) for one in found.terms.surfaces]
+        self.interactions_ = np.array(sides, dtype=np.int64).reshape(-1, 2)
         self.loss_, self.n_iter_ = self.loss, max(1, solution.n_iter)
         self._forget("duality_gap_")
         if self.loss != "squared":
@@ -393,29 +390,17 @@ class AdditiveRanker(AdditiveMixin, Ranker):
         say(self._finish(*found, blueprints))
 
     def _choose_count(self, problem: AdditiveProblem, knots: Knots, eval_set: Plan | None) -> int:
-        """Return how many surfaces lower the error of held-out rows."""
-        splits = self._splits(problem, eval_set)
-        if not splits or len(problem.blueprints.at(*knots).plan.sides) < 2:
+        """Return how many surfaces lower the error of held-out rows; 0 where too few can be held out."""
+        units = problem.data.pairs.units()
+        cannot_hold_out = eval_set is None and (units is None or units.n_units < 2)
+        if cannot_hold_out or len(problem.blueprints.at(*knots).plan.sides) < 2:
+            return 0
+        try:
+            splits = problem.splits(self._watched(problem.data, eval_set), self._metric)
+        except (NoPairsError, UndefinedMetricError):
             return 0
         wanted = Wanted(Ladder([float(self.alpha)]), knots[:1], knots[1:], AUTO_COUNTS)
         return Search(problem.blueprints, splits, wanted, problem.tol).run().n_pairs
-
-    def _splits(self, problem: AdditiveProblem, eval_set: Plan | None) -> list[Split]:
-        """Return the validation data that choose the number of surfaces; empty if too few rows can be held out."""
-        data, metric = problem.data, self._metric
-        if eval_set is not None:
-            return problem.splits(eval_set, metric)
-        units = data.pairs.units()
-        if units is None or units.n_units < 2:
-            return []
-        try:
-            return problem.splits(self._watched(data, None), metric)
-        except (NoPairsError, UndefinedMetricError):
-            return []
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_interactions(self.interactions)
 
 
 # "auto" tries the first of these, and the largest with this many rows per knot and, of surfaces, at most this many
@@ -532,12 +517,6 @@ class AdditiveRankerCV(AdditiveMixin, Ranker):
     adaptive: int = parameter("count from 0", default=2)
     selective: int = parameter("count from 0", default=8)
 
-    n_knots_: int = field(init=False)
-    surface_knots_: int = field(init=False)
-    adaptive_: int = field(init=False)
-    selective_: int = field(init=False)
-    cv_results_: dict[str, AnyArray] = field(init=False)
-
     def _learn(self, data: Problem, eval_set: Plan | None) -> None:
         """Try the settings, and fit the best one on all rows."""
         n_rows = data.design.shape[0]
@@ -621,13 +600,6 @@ class AdditiveRankerCV(AdditiveMixin, Ranker):
         """Return how many surfaces a model may have."""
         most = n_columns * (n_columns - 1) // 2
         return min(max(self._counts(), default=most), most)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        given: Any = self.interactions
-        lists_counts = not isinstance(given, str) and as_array("interactions", given).ndim == 1
-        for one in given if lists_counts and len(given) else [given]:
-            check_interactions(one)
 
 
 def affordable_knots(name: str, n_rows: int, n_surfaces: int = 0) -> list[int]:

@@ -110,10 +110,10 @@ class KernelMixin(BaseEstimator):
                 "pass a matrix, or kernel='precomputed' and an operator that multiplies by the kernel.",
             )
         X = whole_entries(design.stored())
-        kernel = Kernel(self.kernel, {} if self.kernel_params is None else self.kernel_params)
+        kernel = Kernel(self.kernel, self.kernel_params or {})
         if kernel.takes("gamma") and "gamma" not in kernel.parameters:
-            own = {**kernel.parameters, "gamma": resolve_gamma(gamma, X, row_weight)}
-            kernel = Kernel(self.kernel, own)
+            own = {"gamma": resolve_gamma(gamma, X, row_weight)}
+            kernel = Kernel(self.kernel, {**kernel.parameters, **own})
         if kernel.is_precomputed:
             X = X.toarray() if hasattr(X, "toarray") else X
             check_precomputed(X)
@@ -430,7 +430,7 @@ class KernelRankSVM(MarginMixin, KernelMixin, Ranker):
         """Solve the problem of every output on the explicit features."""
         kernel = self._kernel_problem(problem, self.gamma)
         feature_map, Z = kernel.mapped()
-        found = self._fit_margins(Problem(DenseDesign(Z, kernel.n_threads), problem.pairs))
+        found = self._solve_margins(Problem(DenseDesign(Z, kernel.n_threads), problem.pairs))
         self._keep_mapped(found, kernel, feature_map, problem)
 
 
@@ -502,5 +502,5 @@ class KernelRankSVMCV(MarginMixin, KernelMixin, Ranker):
         if plan.has_eval_set:
             rows = kernel.features_of(matrix_rows(plan.eval_rows), feature_map)
             plan = replace(plan, eval_rows=DenseDesign(rows, kernel.n_threads))
-        found = self._choose_margins(Problem(DenseDesign(Z, kernel.n_threads), problem.pairs), plan)
+        found = self._solve_margins(Problem(DenseDesign(Z, kernel.n_threads), problem.pairs), plan=plan)
         self._keep_mapped(found, kernel, feature_map, problem)

@@ -28,9 +28,7 @@ from rankwise.holdout.spaces import ColumnSpace
 from rankwise.losses import LOSSES, MARGIN_LOSSES, HingeLoss
 from rankwise.metrics import Metric
 from rankwise.objectives import PassedQueries, SquaredObjective
-from rankwise.pairs.graph import MarginPairs
 from rankwise.pairs.labels import COSTS, QUERY_WEIGHTS, TIES, Cost, QueryWeight, Ties
-from rankwise.pairs.pairs import Pairs
 from rankwise.pairs.plan import Plan
 from rankwise.runtime.memory import check_columns_fit
 from rankwise.runtime.threads import blas_held, one_blas_thread
@@ -283,8 +281,6 @@ class RankRLS(LinearMixin, SquaresMixin, Ranker):
     """
 
     __metadata_request__partial_fit: ClassVar[dict[str, bool]] = {"qid": True}
-
-    n_samples_seen_: int = field(init=False)
 
     alpha: float = parameter("not negative", default=1.0, kw_only=False)
     solver: str = one_of(SOLVERS, default="auto")
@@ -539,49 +535,42 @@ class RankRLSCV(LinearMixin, SquaresMixin, Ranker):
     patience: int = parameter("count", default=10)
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
-        """Choose by a decomposition where hold-out is exact, else on the regularisation surface."""
-        restriction = self._restriction()
-        if restriction is not None:
-            self._choose_restricted(problem, eval_set, restriction)
-            return
-        alphas, powers, metric = check_alphas(self.alphas), self._powers(), self._metric
-        exact = exact_for_columns(self.cv, self.method, problem, alphas.size, self.averaging)
-        plan = self._plan(problem, eval_set, exact)
-        if plan.is_exact:
-            spaces = [ColumnSpace.of_design(problem.design, power) for power in powers]
-            tried = [choose_exactly(space, problem, plan, metric, self.averaging, alphas) for space in spaces]
-            best = int(np.argmin([one.error for one in tried]))
-            selection = replace(tried[best], choices={"tikhonov": tried[best].chosen})
-            selection = selection.with_facts(penalty_power_=powers[best], n_iter_=0, n_products_=0)
-            self.method_ = "tikhonov"
-        else:
-            self.method_ = "hybrid" if self.method == "auto" else self.method
-            tol = table_tolerance(problem.design, self.method_, self.tol)
-            search = SurfaceSearch(metric, self.method_, self.averaging, self.patience, tol, self.max_iter)
-            coordinates: list[Coordinates] = [ColumnCoordinates(problem.design, power) for power in powers]
-            selection, best_one = search.choose(problem, plan, alphas, coordinates)
-            selection = selection.with_facts(penalty_power_=powers[coordinates.index(best_one.coordinates)])
-        self._keep(selection, problem)
-
-    def _choose_restricted(self, problem: Problem, eval_set: Plan | None, restriction: Restriction) -> None:
-        """Fit every alpha separately."""
-        alphas, powers = check_alphas(self.alphas, positive=True), self._powers()
-        if is_exact_name(self.cv) or self.method not in {"auto", "tikhonov"} or len(powers) > 1:
+        """Choose by a decomposition where hold-out is exact, on paths with restrictions, else on the surface."""
+        metric, averaging, restriction = self._metric, self.averaging, self._restriction()
+        alphas, powers = check_alphas(self.alphas, positive=restriction is not None), self._powers()
+        exact, power, self.method_ = None, powers[0], "tikhonov"
+        if restriction is None:
+            exact = exact_for_columns(self.cv, self.method, problem, alphas.size, averaging)
+        elif self.method not in {"auto", "tikhonov"} or len(powers) > 1:
             raise InvalidInputError(
                 "With positive, prior or column_penalty there is neither a surface nor a closed form.",
                 "use cv=5 or an eval_set, method='auto' and one value of penalty_power.",
             )
-        plan = self._plan(problem, eval_set)
-        options = SolverOptions(tol=self.tol, max_iter=self.max_iter)
-        fit = LeastSquares("auto", 1.0, powers[0], options, restriction)
-        fit = fit.resolved(problem.design, forms_matrix=problem.pairs.has_blocks)
-        paths = paths_of(squared_problems(fit, problem), problem, plan, self._metric)
-        selection, solutions = choose_on_paths(paths, alphas, POWERS_OF_TWO)
-        self.method_ = "tikhonov"
-        n_iter = max(one.n_iter for one in solutions)
-        notices = fit.notices(solutions)
-        selection = replace(selection, choices={"tikhonov": selection.chosen}, notices=notices)
-        self._keep(selection.with_facts(penalty_power_=powers[0], n_iter_=n_iter, n_products_=0), problem)
+        plan = self._plan(problem, eval_set, exact)
+        if restriction is not None:
+            options = SolverOptions(tol=self.tol, max_iter=self.max_iter)
+            fit = LeastSquares("auto", 1.0, power, options, restriction)
+            fit = fit.resolved(problem.design, forms_matrix=problem.pairs.has_blocks)
+            paths = paths_of(squared_problems(fit, problem), problem, plan, metric)
+            selection, solutions = choose_on_paths(paths, alphas, POWERS_OF_TWO)
+            selection = replace(selection, notices=fit.notices(solutions))
+            selection = selection.with_facts(n_iter_=max(one.n_iter for one in solutions))
+        elif plan.is_exact:
+            spaces = [ColumnSpace.of_design(problem.design, power) for power in powers]
+            tried = [choose_exactly(space, problem, plan, metric, averaging, alphas) for space in spaces]
+            best = int(np.argmin([one.error for one in tried]))
+            selection, power = tried[best].with_facts(n_iter_=0), powers[best]
+        else:
+            self.method_ = "hybrid" if self.method == "auto" else self.method
+            tol = table_tolerance(problem.design, self.method_, self.tol)
+            search = SurfaceSearch(metric, self.method_, averaging, self.patience, tol, self.max_iter)
+            coordinates: list[Coordinates] = [ColumnCoordinates(problem.design, power) for power in powers]
+            selection, surfaces = search.choose(problem, plan, alphas, coordinates)
+            power = powers[coordinates.index(surfaces.coordinates)]
+        if selection.choices is None:
+            selection = replace(selection, choices={"tikhonov": selection.chosen})
+            selection = selection.with_facts(n_products_=0)
+        self._keep(selection.with_facts(penalty_power_=power), problem)
 
     def _powers(self) -> list[float]:
         powers: list[float] = check_numbers("penalty_power", np.atleast_1d(self.penalty_power)).tolist()
@@ -637,50 +626,39 @@ class MarginMixin(BaseEstimator):
             )
         super()._require_labels(y)  # type: ignore[misc]
 
-    def _fit_margins(
+    def _solve_margins(
         self,
         problem: Problem,
         restriction: Restriction | None = None,
-        starts: Sequence[Floats | None] = (),
+        plan: Plan | None = None,
+        *,
+        starts: Sequence[Floats] = (),
         monitors: Sequence[EvalSetMonitor] = (),
     ) -> Selection:
-        """Solve the problem of every output."""
-        design, pairs, alpha = problem.design, problem.pairs, float(self.alpha)
-        margins, fit, reads = *self._margins(pairs, restriction), design.reads
-        solutions: list[Solution] = []
-        for output, (own, start, monitor) in enumerate(zip_longest(margins, starts, monitors)):
-            curvature = curvature_of(design, pairs.graph(output))
-            solutions.append(fit.solve(design, own, alpha, start=start, curvature=curvature, watcher=monitor))
-        found = Selection([solution.coef for solution in solutions], ())
-        return self._described(found, fit, solutions, problem, reads)
-
-    def _choose_margins(
-        self, problem: Problem, plan: Plan, restriction: Restriction | None = None
-    ) -> Selection:
-        """Walk the grid with all splits of every output, and fit all pairs with the alpha they choose."""
-        margins, fit, reads = *self._margins(problem.pairs, restriction), problem.design.reads
-        paths = paths_of(margin_problems(fit, problem, margins), problem, plan, self._metric)
-        found, solutions = choose_on_paths(paths, check_alphas(self.alphas), MARGIN_GRID)
-        return self._described(found, fit, solutions, problem, reads)
-
-    def _margins(self, pairs: Pairs, known: Restriction | None) -> tuple[list[MarginPairs], MarginFit]:
+        """Solve the problem of every output, with a plan at the alpha that its splits choose on the grid."""
+        design, pairs, reads = problem.design, problem.pairs, problem.design.reads
         margins = [margins_of(pairs, self.loss, output) for output in range(pairs.n_outputs)]
-        options = (self.loss, self.solver, float(self.tol), self.max_iter, known)
-        return margins, MarginFit.of_pairs(margins[0], *options)
-
-    def _described(
-        self, found: Selection, fit: MarginFit, solutions: Sequence[Solution], problem: Problem, reads: int
-    ) -> Selection:
-        """Add the attributes of the solutions, and notices about those that did not converge."""
+        settings = (self.loss, self.solver, float(self.tol), self.max_iter, restriction)
+        fit = MarginFit.of_pairs(margins[0], *settings)
+        if plan is not None:
+            paths = paths_of(margin_problems(fit, problem, margins), problem, plan, self._metric)
+            found, solutions = choose_on_paths(paths, check_alphas(self.alphas), MARGIN_GRID)
+        else:
+            solutions, alpha = [], float(self.alpha)
+            for output, (own, start, monitor) in enumerate(zip_longest(margins, starts, monitors)):
+                curvature = curvature_of(design, pairs.graph(output))
+                solution = fit.solve(design, own, alpha, start=start, curvature=curvature, watcher=monitor)
+                solutions.append(solution)
+            found = Selection([solution.coef for solution in solutions], ())
         gaps = [float(solution.certificate) for solution in solutions]
-        facts = {
-            "solver_": fit.solver,
-            "loss_": fit.loss,
-            "n_reads_": problem.design.reads - reads,
-            "n_iter_": max(1, *(solution.n_iter for solution in solutions)),
-            "duality_gap_": one_or_all(gaps, problem.pairs.several_outputs),
-        }
-        return replace(found.with_facts(**facts), notices=fit.notices(solutions))
+        found = found.with_facts(
+            solver_=fit.solver,
+            loss_=fit.loss,
+            n_reads_=design.reads - reads,
+            n_iter_=max(1, *(solution.n_iter for solution in solutions)),
+            duality_gap_=one_or_all(gaps, pairs.several_outputs),
+        )
+        return replace(found, notices=fit.notices(solutions))
 
 
 @estimator(RankRLS)
@@ -773,18 +751,14 @@ class RankSVM(MarginMixin, LinearMixin, Ranker):
         if self.early_stopping:
             pairs, rows, scorers = set_apart(problem, self._watched(problem, eval_set), self._metric)
             monitors = [EvalSetMonitor(rows, [own], self.patience) for own in scorers]
-        starts = self._starts(pairs.n_outputs, design.shape[1])
-        found = self._fit_margins(Problem(design, pairs), self._restriction(), starts, monitors)
+        last = np.atleast_2d(getattr(self, "coef_", np.empty(0)))
+        is_start = self.warm_start and last.shape == (pairs.n_outputs, design.shape[1])
+        starts = list(last.copy()) if is_start else []
+        own = Problem(design, pairs)
+        found = self._solve_margins(own, self._restriction(), starts=starts, monitors=monitors)
         chosen = [choice for one in monitors for choice in one.choices(float(self.alpha))]
         histories = [one.history[0] for one in monitors] or None
         self._keep(replace(found, chosen=chosen, histories=histories), problem)
-
-    def _starts(self, n_outputs: int, n_features: int) -> list[Floats | None]:
-        if self.warm_start and hasattr(self, "coef_"):
-            last = np.atleast_2d(self.coef_)
-            if last.shape == (n_outputs, n_features):
-                return list(last.copy())
-        return [None] * n_outputs
 
 
 @estimator(RankSVM, RankRLSCV)
@@ -849,4 +823,4 @@ class RankSVMCV(MarginMixin, LinearMixin, Ranker):
         """Choose alpha, and fit all pairs with it."""
         problem.design.expect_products()
         plan = self._plan(problem, eval_set)
-        self._keep(self._choose_margins(problem, plan, self._restriction()), problem)
+        self._keep(self._solve_margins(problem, self._restriction(), plan), problem)
