@@ -129,9 +129,8 @@ class AdditiveMixin(BaseEstimator):
         return FittedTerms(self.terms_, self.values_, self.shares_, self.importances_)
 
     def _names(self) -> list[str]:
-        given = getattr(self, "feature_names_in_", None)
-        numbered = (f"x{column}" for column in range(self.n_features_in_))
-        return list(numbered) if given is None else [str(name) for name in given]
+        numbered = [f"x{column}" for column in range(self.n_features_in_)]
+        return [str(name) for name in getattr(self, "feature_names_in_", numbered)]
 
     # --- data on their way in ---
 

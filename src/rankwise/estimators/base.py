@@ -50,14 +50,7 @@ from rankwise.pairs.listed import PreferencePairs, pair_scorer
 from rankwise.pairs.plan import Plan
 from rankwise.runtime.threads import one_blas_thread
 from rankwise.selection.grids import notices_of_edges
-from rankwise.selection.plan import (
-    NAMED_CV,
-    SCORED_ENTRIES,
-    Exact,
-    held_out_share,
-    notices_of_time,
-    plan_of,
-)
+from rankwise.selection.plan import NAMED_CV, SCORED_ENTRIES, Exact, held_out_share, notices_of_time, plan_of
 from rankwise.selection.result import WRITTEN, Selection, one_or_all, resolve_scoring
 
 # What holds the model of a fit, whichever class it is of.
@@ -540,9 +533,9 @@ class Ranker(RankingMixin, BaseEstimator):
 
     def _refuse_unused(self, eval_set: object, groups: ArrayLike | None = None) -> None:
         """Raise where something was passed that nothing would look at."""
-        used = {"eval_set": self._looks_at_eval_set, "groups": hasattr(self, "cv")}
-        for name, value in {"eval_set": eval_set, "groups": groups}.items():
-            if value is not None and not used[name]:
+        given = (("eval_set", eval_set, self._looks_at_eval_set), ("groups", groups, hasattr(self, "cv")))
+        for name, value, is_used in given:
+            if value is not None and not is_used:
                 raise InvalidInputError(
                     f"{name} was passed, but is not used.",
                     "leave it out, use a ranker that chooses alpha, such as RankRLSCV, or set early_stopping=True.",

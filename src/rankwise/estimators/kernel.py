@@ -129,7 +129,9 @@ class KernelMixin(BaseEstimator):
         if problem.kernel.takes("gamma"):
             self.gamma_ = problem.kernel.parameters["gamma"]
         rows = slice(None) if self.basis_ is None else self.basis_
-        self.X_fit_ = None if self.kernel_.is_precomputed else _contiguous(problem.X[rows])
+        kept = None if self.kernel_.is_precomputed else problem.X[rows]
+        # Rows that lie in memory as a file can hold them, so that a copy predicts the same bits.
+        self.X_fit_ = np.asarray(kept, order="A") if isinstance(kept, np.ndarray) else kept
 
     def _keep_mapped(
         self, found: Selection, kernel: KernelProblem, feature_map: FeatureMap, problem: Problem
@@ -154,13 +156,6 @@ class KernelMixin(BaseEstimator):
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         return tags
-
-
-def _contiguous(rows: Matrix) -> Matrix:
-    """Return rows that lie in memory as a file can hold them, so that a copy predicts the same bits."""
-    if isinstance(rows, np.ndarray) and not rows.flags.c_contiguous and not rows.flags.f_contiguous:
-        return np.ascontiguousarray(rows)
-    return rows
 
 
 @estimator(RankRLS)
@@ -327,16 +322,20 @@ class KernelRankRLSCV(KernelMixin, SquaresMixin, Ranker):
         plan = self._plan(problem, eval_set, exact, whole_components=True)
         problems: list[KernelProblem] = []
         tried: list[Selection] = []
-        for gamma in self._gammas():
+        is_one = isinstance(self.gamma, str) or as_array("gamma", self.gamma).ndim == 0
+        gammas = [self.gamma] if is_one else list(self.gamma)
+        if not gammas:
+            raise InvalidInputError(
+                "gamma is an empty list.", "use 'scale', or a list such as [0.01, 0.1, 1]."
+            )
+        for gamma in gammas:
             problems.append(self._kernel_problem(problem, gamma, *problems[:1]))
             tried.append(self._choose_alpha(problems[-1], problem, plan, alphas))
         best = int(np.argmin([one.error for one in tried]))
         alphas, errors = on_one_grid([one.table for one in tried])
         self._keep_kernel(problems[best])
         self._keep(tried[best], problem)
-        shown = replace(
-            tried[best], alphas=alphas, errors=errors[0] if _is_one(self.gamma) else np.array(errors)
-        )
+        shown = replace(tried[best], alphas=alphas, errors=errors[0] if is_one else np.array(errors))
         self.__dict__.update(shown.attributes(self._metric, several=problem.pairs.several_outputs))
 
     def _choose_alpha(self, kernel: KernelProblem, problem: Problem, plan: Plan, alphas: Floats) -> Selection:
@@ -344,8 +343,7 @@ class KernelRankRLSCV(KernelMixin, SquaresMixin, Ranker):
         if self.solver_ == "eigen":
             options = (self._metric, self.averaging, alphas)
             return choose_exactly(KernelSpace(kernel), problem, plan, *options).with_facts(n_iter_=0)
-        tol = float(self.tol)
-        tol = tol if self.method_ == "tikhonov" else min(tol, EXACT)
+        tol = float(self.tol) if self.method_ == "tikhonov" else min(float(self.tol), EXACT)
         search = SurfaceSearch(self._metric, self.method_, self.averaging, self.patience, tol, self.max_iter)
         dual = DualCoordinates(kernel, kernel.products(problem.design))
         selection, best = search.choose(problem, plan, alphas, [dual])
@@ -365,18 +363,6 @@ class KernelRankRLSCV(KernelMixin, SquaresMixin, Ranker):
                 "use solver='eigen' with a basis.",
             )
         return str(("tikhonov" if converges else "hybrid") if self.method == "auto" else self.method)
-
-    def _gammas(self) -> list[str | float]:
-        gammas = [self.gamma] if _is_one(self.gamma) else list(self.gamma)
-        if not gammas:
-            raise InvalidInputError(
-                "gamma is an empty list.", "use 'scale', or a list such as [0.01, 0.1, 1]."
-            )
-        return gammas
-
-
-def _is_one(gamma: object) -> bool:
-    return isinstance(gamma, str) or as_array("gamma", gamma).ndim == 0
 
 
 @estimator(KernelRankRLS, RankSVM)
