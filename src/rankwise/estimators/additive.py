@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import comb
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils._param_validation import StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.additive.choosing import DEFAULT_ALPHAS, Candidate, Knots, Ladder, Search, Wanted
 from rankwise.additive.coordinates import PENALTIES, PLAIN, Rounds
-from rankwise.additive.fitting import AdditiveFit, AdditiveProblem, Blueprint, Blueprints, Layout
+from rankwise.additive.fitting import AdditiveFit, AdditiveProblem, Blueprints, Layout
 from rankwise.additive.knots import MANY_LEVELS
 from rankwise.additive.parameters import (
     Interactions,
@@ -34,7 +34,7 @@ from rankwise.data.containers import as_array
 from rankwise.data.validation import check_alphas
 from rankwise.design.additive import predict
 from rankwise.design.terms import Curve, Terms
-from rankwise.estimators.base import Ranker, say
+from rankwise.estimators.base import Ranker, SelectionMixin, say
 from rankwise.estimators.linear import RankRLS, RankRLSCV, RankSVM
 from rankwise.estimators.parameters import BaseEstimator, estimator, one_of, parameter
 from rankwise.exceptions import InvalidInputError, NoPairsError, UndefinedMetricError
@@ -185,8 +185,11 @@ class AdditiveMixin(BaseEstimator):
 
     def _problem(
         self, data: Problem, n_knots: int, surface_knots: int, *, holds_out: bool = True
-    ) -> AdditiveProblem:
-        """Resolve the parameters that describe columns, and choose the first knots to be tried."""
+    ) -> tuple[AdditiveProblem, list[tuple[int, int]] | None]:
+        """Resolve the parameters that describe columns, with the first knots, and the pairs of sides that are listed.
+
+        The latter are None where a number of surfaces is to be chosen.
+        """
         X: AnyArray = data.design.stored()
         n_columns, names = X.shape[1], getattr(self, "feature_names_in_", ())
         if n_columns > MOST_COLUMNS:
@@ -215,18 +218,12 @@ class AdditiveMixin(BaseEstimator):
                 "check that qid groups the rows that compete, or add columns that differ between them.",
             )
         self.constant_columns_ = blueprint.plan.constant
+        listed = None
+        if lists_pairs(self.interactions):
+            listed = read_surfaces(self.interactions, blueprint.plan, directions, n_columns, names)
         if holds_out:
             data = replace(data, design=blueprint.curves.design)
-        return AdditiveProblem(data, blueprints, self.loss, float(self.tol), self.max_iter)
-
-    def _listed_surfaces(self, blueprint: Blueprint) -> list[tuple[int, int]] | None:
-        """Return the pairs of sides that the caller listed; None where a number of them is to be chosen."""
-        if not lists_pairs(self.interactions):
-            return None
-        names = getattr(self, "feature_names_in_", ())
-        return read_surfaces(
-            self.interactions, blueprint.plan, blueprint.directions, blueprint.X.shape[1], names
-        )
+        return AdditiveProblem(data, blueprints, self.loss, float(self.tol), self.max_iter), listed
 
     def _finish(self, layout: Layout, solution: Solution, blueprints: Blueprints) -> list[Notice]:
         """Purify the model, set its fitted attributes and return the notices about it."""
@@ -368,14 +365,11 @@ class AdditiveRanker(AdditiveMixin, Ranker):
         """Choose how many surfaces help, where that is asked for, and fit all terms together."""
         knots, alpha = Knots(int(self.n_knots), int(self.surface_knots)), float(self.alpha)
         is_auto = isinstance(self.interactions, str)
-        problem = self._problem(data, *knots, holds_out=is_auto)
+        problem, listed = self._problem(data, *knots, holds_out=is_auto)
         blueprints = problem.blueprints
         blueprint = blueprints.at(*knots)
-        listed = self._listed_surfaces(blueprint)
-        count = 0
-        if is_auto:
-            count = self._choose_count(problem, knots, eval_set)
-        elif listed is None:
+        count = self._choose_count(problem, knots, eval_set) if is_auto else 0
+        if not is_auto and listed is None:
             count = int(self.interactions)  # type: ignore[arg-type]
         fit = AdditiveFit(blueprint, problem.training())
         sample = partial(replace(problem, data=data).sample, blueprint)
@@ -421,7 +415,7 @@ class Watch:
 
 
 @estimator(AdditiveRanker, RankRLSCV)
-class AdditiveRankerCV(AdditiveMixin, Ranker):
+class AdditiveRankerCV(AdditiveMixin, SelectionMixin, Ranker):
     """`AdditiveRanker` with alpha, knots and the number of surfaces chosen on held-out rows or pairs.
 
     The search has five stages, and each starts from the best candidate so far: curves on coarse and fine knots with
@@ -504,28 +498,28 @@ class AdditiveRankerCV(AdditiveMixin, Ranker):
     watch: Watch = field(init=False)  # set by AutoRanker
 
     alphas: ArrayLike = parameter(default=DEFAULT_ALPHAS, kw_only=False)
-    n_knots: str | int | Sequence[int] = parameter(
-        StrOptions({"auto"}), "count from 2", "array-like", default="auto"
-    )
+    n_knots: str | int | Sequence[int] = parameter("auto", "count from 2", "array-like", default="auto")
     interactions: Interactions | Sequence[int] = "auto"
-    cv: object = parameter("splitter", default="auto")
-    scoring: str | Metric = "pairwise_error"
-    surface_knots: str | int | Sequence[int] = parameter(
-        StrOptions({"auto"}), "count from 2", "array-like", default="auto"
-    )
+    surface_knots: str | int | Sequence[int] = parameter("auto", "count from 2", "array-like", default="auto")
     adaptive: int = parameter("count from 0", default=2)
     selective: int = parameter("count from 0", default=8)
 
+    n_knots_: int = field(init=False)
+    surface_knots_: int = field(init=False)
+    adaptive_: int = field(init=False)
+    selective_: int = field(init=False)
+    cv_results_: dict[str, AnyArray] = field(init=False)
+
     def _learn(self, data: Problem, eval_set: Plan | None) -> None:
         """Try the settings, and fit the best one on all rows."""
-        n_rows = data.design.shape[0]
-        n_knots = self._knots("n_knots", n_rows)
-        surface_knots = self._knots("surface_knots", n_rows, self._most_surfaces(data.design.shape[1]))
-        problem = self._problem(data, n_knots[0], surface_knots[0])
-        listed = self._listed_surfaces(problem.blueprints.at(n_knots[0], surface_knots[0]))
+        n_rows, n_columns = data.design.shape
+        counts = self._counts()
+        most = min([comb(n_columns, 2), *counts[-1:]])
+        n_knots, surface_knots = self._knots("n_knots", n_rows), self._knots("surface_knots", n_rows, most)
+        problem, listed = self._problem(data, n_knots[0], surface_knots[0])
         ladder = Ladder(sorted(check_alphas(self.alphas).tolist(), reverse=True))
         rounds = Rounds(int(self.adaptive), int(self.selective) if n_rows <= _SELECTIVE_ROWS else 0)
-        wanted = Wanted(ladder, n_knots, surface_knots, self._counts(), listed, rounds)
+        wanted = Wanted(ladder, n_knots, surface_knots, counts, listed, rounds)
         if self.loss == "squared" and not problem.blueprints.directions and not any(wanted.counts):
             self._learn_squares(problem, wanted, eval_set)
             return
@@ -550,7 +544,6 @@ class AdditiveRankerCV(AdditiveMixin, Ranker):
         """Choose among all alphas at once, which the squared loss of given terms allows."""
         exact = exact_for_columns(self.cv, "tikhonov", problem.data, len(wanted.ladder.alphas), "folds")
         held_out = self._plan(problem.data, eval_set, exact)
-        self.cv_ = held_out.description
         search = SquaredSearch(problem, held_out, self._metric, wanted)
         search.run()
         n_iter = int(str(search.selection.facts["n_iter_"]))
@@ -563,9 +556,8 @@ class AdditiveRankerCV(AdditiveMixin, Ranker):
         """Return the candidates and choices of the parameters other than alpha."""
         names = ("n_knots", "surface_knots", "interactions", "adaptive", "selective", "alpha", "score")
         rows = [(*one.knots, one.n_pairs, *one.rounds, one.alpha, one.error) for one in tried]
-        results = {
-            name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)
-        }
+        columns = map(np.array, zip(*rows, strict=True))
+        results = dict(zip(names, columns, strict=True))
         results["score"] = oriented(results["score"], greater_is_better=self._metric.greater_is_better)
         return {
             "cv_results_": results,
@@ -594,11 +586,6 @@ class AdditiveRankerCV(AdditiveMixin, Ranker):
                 f"use 'auto', or a list such as [{first}, {last}].",
             )
         return numbers
-
-    def _most_surfaces(self, n_columns: int) -> int:
-        """Return how many surfaces a model may have."""
-        most = n_columns * (n_columns - 1) // 2
-        return min(max(self._counts(), default=most), most)
 
 
 def affordable_knots(name: str, n_rows: int, n_surfaces: int = 0) -> list[int]:

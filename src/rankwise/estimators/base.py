@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from types import ModuleType
 from typing import BinaryIO, ClassVar, Never, Self
@@ -49,7 +49,7 @@ from rankwise.pairs.labels import Cost, Ties
 from rankwise.pairs.listed import PreferencePairs, pair_scorer
 from rankwise.pairs.plan import Plan
 from rankwise.runtime.threads import one_blas_thread
-from rankwise.selection.grids import notices_of_edges
+from rankwise.selection.grids import POWERS_OF_TWO, notices_of_edges
 from rankwise.selection.plan import NAMED_CV, SCORED_ENTRIES, Exact, held_out_share, notices_of_time, plan_of
 from rankwise.selection.result import WRITTEN, Selection, one_or_all, resolve_scoring
 
@@ -89,6 +89,30 @@ class RankingMixin(ABC):
     n_features_in_: int
     feature_names_in_: npt.NDArray[np.object_]
     fitted_with_qid_: bool
+    # Of some rankers.
+    n_iter_: int
+    solver_: str
+    duality_gap_: float | Floats
+    loss_: str
+    n_queries_: int
+    n_pairs_: int | npt.NDArray[np.int64]
+    n_ignored_queries_: int | npt.NDArray[np.int64]
+    n_components_: int
+    n_unpaired_rows_: int
+    alpha_: float | Floats
+    alphas_: Floats
+    best_iteration_: int | npt.NDArray[np.int64]
+    best_score_: float | Floats
+    choices_: dict[str, object]
+    cv_: str
+    cv_errors_: Floats
+    history_: list[float] | list[list[float]]
+    keeps_basis_: bool
+    method_: str
+    n_products_: int
+    penalty_power_: float
+    surface_: Floats
+    unpenalised_: Floats
 
     @abstractmethod
     def predict(self, X: MatrixLike) -> Floats:
@@ -288,7 +312,6 @@ class RankingMixin(ABC):
         tags: Tags = super().__sklearn_tags__()  # type: ignore[misc]  # of BaseEstimator
         tags.target_tags.required = True
         tags.target_tags.multi_output = self._takes_outputs
-        tags.target_tags.single_output = True
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self._takes_missing
         return tags
@@ -337,9 +360,7 @@ class Ranker(RankingMixin, BaseEstimator):
             ``interactions="auto"``, instead of a share of the training data. The model is fitted on X, y alone. For a
             precomputed kernel the kernel between these rows and the training rows.
         """
-        refuse_unknown("fit", unknown)
-        self._check_parameters()
-        self._refuse_unused(eval_set)
+        self._check_call("fit", unknown, eval_set)
         try:
             problem = self._labelled(X, y, qid, sample_weight, query_importance)
             self._describe(problem.pairs.attributes, with_qid=qid is not None)
@@ -419,9 +440,7 @@ class Ranker(RankingMixin, BaseEstimator):
         >>> bool(model.best_score_ < 0.4)
         True
         """
-        refuse_unknown("fit_pairs", unknown)
-        self._check_parameters()
-        self._refuse_unused(eval_set, groups)
+        self._check_call("fit_pairs", unknown, eval_set, groups)
         try:
             problem = self._listed(X, pairs, magnitude, weight, groups)
             self._describe(problem.pairs.attributes, with_qid=False)
@@ -531,8 +550,12 @@ class Ranker(RankingMixin, BaseEstimator):
     def _looks_at_eval_set(self) -> bool:
         return hasattr(self, "cv") or bool(getattr(self, "early_stopping", False))
 
-    def _refuse_unused(self, eval_set: object, groups: ArrayLike | None = None) -> None:
-        """Raise where something was passed that nothing would look at."""
+    def _check_call(
+        self, method: str, unknown: Iterable[str], eval_set: object, groups: ArrayLike | None = None
+    ) -> None:
+        """Raise unless parameters make sense, and where something was passed that nothing would look at."""
+        refuse_unknown(method, unknown)
+        self._check_parameters()
         given = (("eval_set", eval_set, self._looks_at_eval_set), ("groups", groups, hasattr(self, "cv")))
         for name, value, is_used in given:
             if value is not None and not is_used:
@@ -572,29 +595,6 @@ class Ranker(RankingMixin, BaseEstimator):
             return eval_set
         return held_out_share(problem.pairs, self.validation_fraction, read_seed(self.random_state))
 
-    def _plan(
-        self,
-        problem: Problem,
-        eval_set: Plan | None,
-        exact: Exact | None = None,
-        *,
-        samples: bool = True,
-        whole_components: bool = False,
-    ) -> Plan:
-        """Return the hold-out of a selection: an eval set, or the plan of `cv`, as `plan_of` reads it."""
-        plan = eval_set or plan_of(
-            self.cv,
-            problem.pairs,
-            self._metric,
-            read_seed(self.random_state),
-            limit=SCORED_ENTRIES if samples else None,
-            exact=exact,
-            whole_components=whole_components,
-        )
-        say(notices_of_time(plan, problem.pairs, exact))
-        self.cv_ = plan.description
-        return plan
-
     # --- results of a fit ---
 
     def _keep(self, found: Selection, problem: Problem) -> None:
@@ -619,6 +619,43 @@ class Ranker(RankingMixin, BaseEstimator):
         """Delete the attributes that another kind of fit has set."""
         for name in attributes:
             self.__dict__.pop(name, None)
+
+
+@estimator()
+class SelectionMixin(BaseEstimator):
+    """Adds the choice of alpha on held-out rows or pairs."""
+
+    alphas: ArrayLike = POWERS_OF_TWO
+    cv: object = parameter("splitter", default="auto")
+    scoring: str | Metric = "pairwise_error"
+
+    def _plan(
+        self,
+        problem: Problem,
+        eval_set: Plan | None,
+        exact: Exact | None = None,
+        *,
+        samples: bool = True,
+        whole_components: bool = False,
+    ) -> Plan:
+        """Return the hold-out of a selection: an eval set, or the plan of `cv`, as `plan_of` reads it."""
+        if exact is not None and getattr(self, "method", "auto") not in {"auto", "tikhonov"}:
+            raise InvalidInputError(
+                f"method={self.method!r} stops early, but a decomposition has only converged models.",
+                "use method='auto', or solver='cg' without a basis where there is one, or a number of folds.",
+            )
+        plan = eval_set or plan_of(
+            self.cv,
+            problem.pairs,
+            self._metric,
+            read_seed(self.random_state),
+            limit=SCORED_ENTRIES if samples else None,
+            exact=exact,
+            whole_components=whole_components,
+        )
+        say(notices_of_time(plan, problem.pairs, exact))
+        self.cv_ = plan.description
+        return plan
 
 
 def say(notices: Sequence[Notice]) -> None:

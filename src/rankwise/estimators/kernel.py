@@ -15,7 +15,7 @@ from rankwise.arrays import ArrayLike, Floats, Matrix, MatrixLike, Rows
 from rankwise.data.containers import as_array
 from rankwise.data.validation import check_alphas, check_precomputed, read_seed
 from rankwise.design import DenseDesign, Design, as_design, matrix_rows, whole_entries
-from rankwise.estimators.base import Ranker, require_finite
+from rankwise.estimators.base import Ranker, SelectionMixin, require_finite
 from rankwise.estimators.linear import (
     MARGIN_GRID,
     MarginMixin,
@@ -34,7 +34,6 @@ from rankwise.holdout.spaces import KernelSpace
 from rankwise.kernels import (
     KERNELS,
     Basis,
-    FeatureMap,
     Kernel,
     basis_size,
     choose_basis,
@@ -46,7 +45,6 @@ from rankwise.pairs.plan import Plan
 from rankwise.runtime.memory import MemoryBudget
 from rankwise.runtime.threads import one_blas_thread
 from rankwise.selection.exact import choose_exactly
-from rankwise.selection.grids import POWERS_OF_TWO
 from rankwise.selection.krylov import DualCoordinates
 from rankwise.selection.plan import Exact
 from rankwise.selection.result import Selection, on_one_grid, outputs_of
@@ -71,7 +69,6 @@ class KernelMixin(BaseEstimator):
     dual_coef_: Floats = field(init=False)
     X_fit_: Matrix | None = field(init=False)
     gamma_: float = field(init=False)
-    kernel_: Kernel = field(init=False)
     basis_: Rows | None = field(init=False)
 
     @one_blas_thread
@@ -133,10 +130,14 @@ class KernelMixin(BaseEstimator):
         # Rows that lie in memory as a file can hold them, so that a copy predicts the same bits.
         self.X_fit_ = np.asarray(kept, order="A") if isinstance(kept, np.ndarray) else kept
 
-    def _keep_mapped(
-        self, found: Selection, kernel: KernelProblem, feature_map: FeatureMap, problem: Problem
-    ) -> None:
-        """Keep models of explicit features, by their dual coefficients."""
+    def _learn_mapped(self, problem: Problem, plan: Plan | None = None) -> None:
+        """Solve margins on the explicit features of the kernel, and keep the models by their dual coefficients."""
+        kernel = self._kernel_problem(problem, self.gamma)
+        feature_map, Z = kernel.mapped()
+        if plan is not None and plan.has_eval_set:
+            rows = kernel.features_of(matrix_rows(plan.eval_rows), feature_map)
+            plan = replace(plan, eval_rows=DenseDesign(rows, kernel.n_threads))
+        found = self._solve_margins(Problem(DenseDesign(Z, kernel.n_threads), problem.pairs), plan=plan)
         models = outputs_of([feature_map.dual_coefficients(np.column_stack(found.models))])
         notices = notices_of_extremes(kernel.kernel, {"between basis rows": feature_map.extremes})
         self._keep_kernel(kernel)
@@ -235,7 +236,7 @@ class KernelRankRLS(KernelMixin, SquaresMixin, Ranker):
 
 
 @estimator(KernelRankRLS, RankRLSCV)
-class KernelRankRLSCV(KernelMixin, SquaresMixin, Ranker):
+class KernelRankRLSCV(KernelMixin, SquaresMixin, SelectionMixin, Ranker):
     """`KernelRankRLS` with alpha, and gamma, chosen on rows that the model did not see.
 
     One symmetric eigendecomposition per gamma gives the held-out predictions of every alpha, without refitting: exact
@@ -300,10 +301,7 @@ class KernelRankRLSCV(KernelMixin, SquaresMixin, Ranker):
     ((2, 21), True)
     """
 
-    alphas: ArrayLike = POWERS_OF_TWO
-    cv: object = parameter("splitter", default="auto")
     averaging: str = one_of(AVERAGING, default="folds")
-    scoring: str | Metric = "pairwise_error"
     gamma: Any = "scale"  # or a list
     solver: str = one_of(("eigen", "cg"), default="auto")
     method: str = one_of(METHODS, default="auto")
@@ -312,13 +310,19 @@ class KernelRankRLSCV(KernelMixin, SquaresMixin, Ranker):
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Choose alpha under every gamma, and keep the best."""
         self.solver_ = self._require_matrix(problem.design, "eigen")
-        self.method_ = self._resolve_method()
+        by_default = "tikhonov" if self.solver_ == "eigen" else "hybrid"
+        self.method_ = by_default if self.method == "auto" else self.method
         alphas = check_alphas(self.alphas)
         exact = None
         if self.solver_ == "eigen":
             n_rows = problem.design.shape[0]
             rank = n_rows if self.basis is None else basis_size(self.basis, n_rows)
             exact = Exact(rank, alphas.size, refits=True, is_pooled=self.averaging == "pooled")
+        elif self.basis is not None:
+            raise InvalidInputError(
+                "solver='cg' multiplies by the kernel of all rows, but basis selects some of them.",
+                "use solver='eigen' with a basis.",
+            )
         plan = self._plan(problem, eval_set, exact, whole_components=True)
         problems: list[KernelProblem] = []
         tried: list[Selection] = []
@@ -350,20 +354,6 @@ class KernelRankRLSCV(KernelMixin, SquaresMixin, Ranker):
         indefinite = notices_of_extremes(kernel.kernel, {"on the pairs": best.extremes})
         return replace(selection, notices=[*selection.notices, *indefinite])
 
-    def _resolve_method(self) -> str:
-        converges = self.solver_ == "eigen"
-        if converges and self.method not in {"auto", "tikhonov"}:
-            raise InvalidInputError(
-                f"method={self.method!r} stops early, but a decomposition has only converged models.",
-                "use method='auto', or solver='cg' without a basis.",
-            )
-        if not converges and self.basis is not None:
-            raise InvalidInputError(
-                "solver='cg' multiplies by the kernel of all rows, but basis selects some of them.",
-                "use solver='eigen' with a basis.",
-            )
-        return str(("tikhonov" if converges else "hybrid") if self.method == "auto" else self.method)
-
 
 @estimator(KernelRankRLS, RankSVM)
 class KernelRankSVM(MarginMixin, KernelMixin, Ranker):
@@ -392,8 +382,6 @@ class KernelRankSVM(MarginMixin, KernelMixin, Ranker):
     ----------
     duality_gap_, n_iter_, solver_, loss_
         As in `RankSVM`.
-    n_reads_ : int
-        How many times the solvers read the feature map.
     dual_coef_, basis_, X_fit_, gamma_
         As in `KernelRankRLS`.
     n_queries_, n_pairs_, n_ignored_queries_, n_features_in_, feature_names_in_
@@ -414,14 +402,11 @@ class KernelRankSVM(MarginMixin, KernelMixin, Ranker):
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Solve the problem of every output on the explicit features."""
-        kernel = self._kernel_problem(problem, self.gamma)
-        feature_map, Z = kernel.mapped()
-        found = self._solve_margins(Problem(DenseDesign(Z, kernel.n_threads), problem.pairs))
-        self._keep_mapped(found, kernel, feature_map, problem)
+        self._learn_mapped(problem)
 
 
 @estimator(KernelRankRLS, KernelRankSVM, RankSVM, RankSVMCV)
-class KernelRankSVMCV(MarginMixin, KernelMixin, Ranker):
+class KernelRankSVMCV(MarginMixin, KernelMixin, SelectionMixin, Ranker):
     """`KernelRankSVM` with alpha chosen on held-out rows, or on held-out pairs.
 
     The kernel map is computed once for all alphas and folds, as in section 4.2 of the 2009 paper; on its features the
@@ -457,8 +442,6 @@ class KernelRankSVMCV(MarginMixin, KernelMixin, Ranker):
         As in `RankSVMCV`.
     duality_gap_, n_iter_, solver_, loss_
         As in `KernelRankSVM`.
-    n_reads_ : int
-        How many times the solvers read the feature map, selection and refit together.
     dual_coef_, basis_, X_fit_, gamma_
         As in `KernelRankRLS`.
     n_queries_, n_pairs_, n_ignored_queries_, n_features_in_, feature_names_in_
@@ -477,16 +460,8 @@ class KernelRankSVMCV(MarginMixin, KernelMixin, Ranker):
     """
 
     alphas: ArrayLike = MARGIN_GRID
-    cv: object = parameter("splitter", default="auto")
     scoring: str | Metric = "auto"
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Walk the grid on the explicit features, and fit all pairs with the alpha that the splits choose."""
-        plan = self._plan(problem, eval_set)
-        kernel = self._kernel_problem(problem, self.gamma)
-        feature_map, Z = kernel.mapped()
-        if plan.has_eval_set:
-            rows = kernel.features_of(matrix_rows(plan.eval_rows), feature_map)
-            plan = replace(plan, eval_rows=DenseDesign(rows, kernel.n_threads))
-        found = self._solve_margins(Problem(DenseDesign(Z, kernel.n_threads), problem.pairs), plan=plan)
-        self._keep_mapped(found, kernel, feature_map, problem)
+        self._learn_mapped(problem, self._plan(problem, eval_set))

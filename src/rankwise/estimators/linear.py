@@ -10,7 +10,6 @@ from numbers import Real
 from typing import ClassVar, Never, Self
 
 import numpy as np
-import numpy.typing as npt
 from scipy.sparse import issparse
 from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
@@ -18,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from rankwise.arrays import ArrayLike, Floats, Labels, Matrix, MatrixLike
 from rankwise.data.validation import check_alphas, check_numbers
 from rankwise.design import Design, as_design, comparing_design
-from rankwise.estimators.base import Ranker, is_on_cluster, require_finite
+from rankwise.estimators.base import Ranker, SelectionMixin, is_on_cluster, require_finite
 from rankwise.estimators.parameters import BaseEstimator, estimator, one_of, parameter, refuse_unknown
 from rankwise.exceptions import InvalidInputError, UnsuitableSolverError
 from rankwise.fitting.margins import MarginFit, curvature_of, margins_of
@@ -44,7 +43,6 @@ from rankwise.selection.path import (
     squared_problems,
     stop_early,
 )
-from rankwise.selection.plan import is_exact_name
 from rankwise.selection.result import Selection, one_or_all, outputs_of
 from rankwise.selection.surface import AVERAGING, METHODS, SurfaceSearch, table_tolerance
 from rankwise.solvers.choose import ITERATIVE, MARGIN_SOLVERS, SOLVERS, SolverOptions
@@ -106,20 +104,13 @@ class LinearMixin(BaseEstimator):
         One query of some rows is what a service scores at a time, and the checks of scikit-learn take ten times as
         long as the product. A value that is not finite shows in the scores.
         """
-        coef = self.__dict__.get("coef_")
-        if (
-            coef is None
-            or type(X) is not np.ndarray
-            or X.ndim != 2
-            or X.dtype != np.float64
-            or not X.flags.c_contiguous
-            or X.shape[1] != self.n_features_in_
-            or not 0 < X.size < _MANY_ENTRIES
-            or "feature_names_in_" in self.__dict__
-        ):
+        if type(X) is not np.ndarray or X.dtype != np.float64 or not X.flags.c_contiguous:
+            return None
+        is_known = "coef_" in self.__dict__ and "feature_names_in_" not in self.__dict__
+        if not is_known or X.shape[1:] != (self.n_features_in_,) or not 0 < X.size < _MANY_ENTRIES:
             return None
         with np.errstate(over="ignore", invalid="ignore"):
-            scores: Floats = X @ np.ascontiguousarray(coef.T)
+            scores: Floats = X @ np.ascontiguousarray(self.coef_.T)
         return scores if np.isfinite(scores).all() else None
 
     def _design(self, X: Matrix) -> Design:
@@ -128,16 +119,17 @@ class LinearMixin(BaseEstimator):
 
     def _restriction(self) -> Restriction | None:
         """Return the restriction by `positive`, `prior` and `column_penalty`; None without one."""
-        prior, penalty = self._one_per_column("prior"), self._one_per_column("column_penalty")
-        signs = self._signs()
-        if signs is None and prior is None and penalty is None:
+        prior, penalty, signs = map(self._one_per_column, ("prior", "column_penalty", "positive"))
+        if signs is not None and not np.isin(signs, (-1, 0, 1)).all():
+            raise InvalidInputError("positive has other entries than 1, -1 and 0.", "use 0 for any sign.")
+        if prior is None and penalty is None and (signs is None or not signs.any()):
             return None
         if penalty is not None and (penalty.min() < 0 or not penalty.any()):
             raise InvalidInputError(
                 "column_penalty is negative, or 0 everywhere.",
                 "use positive numbers, and 0 for free columns.",
             )
-        found = Restriction(signs, prior, penalty)
+        found = Restriction(None if signs is None else signs.astype(np.int64), prior, penalty)
         refused = {
             "signs": (found.is_signed, {HingeLoss.name, *SOLVERS, *MARGIN_SOLVERS}),
             "columns without a penalty": (found.has_free_columns, {HingeLoss.name, "bundle"}),
@@ -151,16 +143,10 @@ class LinearMixin(BaseEstimator):
                     )
         return found
 
-    def _signs(self) -> npt.NDArray[np.int64] | None:
-        if self.positive is None or isinstance(self.positive, bool | np.bool_):
-            return np.ones(self.n_features_in_, dtype=np.int64) if self.positive else None
-        signs = self._one_per_column("positive")
-        if signs is None or not np.isin(signs, (-1, 0, 1)).all():
-            raise InvalidInputError("positive has other entries than 1, -1 and 0.", "use 0 for any sign.")
-        return signs.astype(np.int64) if signs.any() else None
-
     def _one_per_column(self, name: str) -> Floats | None:
         given: ArrayLike | None = getattr(self, name)
+        if isinstance(given, bool | np.bool_):  # of `positive`
+            given = np.ones(self.n_features_in_) if given else None
         return None if given is None else check_numbers(name, given, self.n_features_in_, "column")
 
     def _refuse_restriction(self, what: str, remedy: str) -> None:
@@ -297,6 +283,11 @@ class RankRLS(LinearMixin, SquaresMixin, Ranker):
         self._forget("_passed", "n_samples_seen_")
         fit = self._least_squares()
         if self.early_stopping:
+            if self.solver not in {"auto", *ITERATIVE}:
+                raise InvalidInputError(
+                    f"early_stopping chooses among iterates, and solver={self.solver!r} has none.",
+                    "use solver='auto' or another that iterates, or early_stopping=False.",
+                )
             self._refuse_restriction(
                 "early_stopping", "use early_stopping=False, and choose alpha by RankRLSCV."
             )
@@ -391,14 +382,6 @@ class RankRLS(LinearMixin, SquaresMixin, Ranker):
             )
         return LeastSquares(self.solver, float(self.alpha), float(self.penalty_power), options, restriction)
 
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.early_stopping and self.solver not in {"auto", *ITERATIVE}:
-            raise InvalidInputError(
-                f"early_stopping chooses among iterates, and solver={self.solver!r} has none.",
-                "use solver='auto' or another that iterates, or early_stopping=False.",
-            )
-
 
 def _selection_of(fit: LeastSquares, solutions: Sequence[Solution]) -> Selection:
     """Return the models of one alpha."""
@@ -424,7 +407,7 @@ def _sum(before: PassedQueries, new: PassedQueries) -> PassedQueries:
 
 
 @estimator(RankRLS)
-class RankRLSCV(LinearMixin, SquaresMixin, Ranker):
+class RankRLSCV(LinearMixin, SquaresMixin, SelectionMixin, Ranker):
     """`RankRLS` with its regularisation chosen on held-out rows.
 
     Every alpha of the grid and every iteration of conjugate gradients share one Krylov space, so one run
@@ -527,8 +510,6 @@ class RankRLSCV(LinearMixin, SquaresMixin, Ranker):
     """
 
     alphas: ArrayLike = parameter(default=POWERS_OF_TWO, kw_only=False)
-    cv: object = parameter("splitter", default="auto")
-    scoring: str | Metric = "pairwise_error"
     method: str = one_of(METHODS, default="auto")
     averaging: str = one_of(AVERAGING, default="folds")
     penalty_power: ArrayLike = parameter(Real, "array-like", default=0.0)
@@ -537,7 +518,12 @@ class RankRLSCV(LinearMixin, SquaresMixin, Ranker):
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Choose by a decomposition where hold-out is exact, on paths with restrictions, else on the surface."""
         metric, averaging, restriction = self._metric, self.averaging, self._restriction()
-        alphas, powers = check_alphas(self.alphas, positive=restriction is not None), self._powers()
+        alphas = check_alphas(self.alphas, positive=restriction is not None)
+        powers: list[float] = check_numbers("penalty_power", np.atleast_1d(self.penalty_power)).tolist()
+        if not powers:
+            raise InvalidInputError(
+                "penalty_power is an empty list.", "use 0.0, or a list such as [0.0, 0.5]."
+            )
         exact, power, self.method_ = None, powers[0], "tikhonov"
         if restriction is None:
             exact = exact_for_columns(self.cv, self.method, problem, alphas.size, averaging)
@@ -571,22 +557,6 @@ class RankRLSCV(LinearMixin, SquaresMixin, Ranker):
             selection = replace(selection, choices={"tikhonov": selection.chosen})
             selection = selection.with_facts(n_products_=0)
         self._keep(selection.with_facts(penalty_power_=power), problem)
-
-    def _powers(self) -> list[float]:
-        powers: list[float] = check_numbers("penalty_power", np.atleast_1d(self.penalty_power)).tolist()
-        if not powers:
-            raise InvalidInputError(
-                "penalty_power is an empty list.", "use 0.0, or a list such as [0.0, 0.5]."
-            )
-        return powers
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if is_exact_name(self.cv) and self.method not in {"auto", "tikhonov"}:
-            raise InvalidInputError(
-                f"cv={self.cv!r} has only converged models, but method={self.method!r} stops early.",
-                "use method='auto' or 'tikhonov', or a number of folds.",
-            )
 
 
 @estimator()
@@ -636,7 +606,7 @@ class MarginMixin(BaseEstimator):
         monitors: Sequence[EvalSetMonitor] = (),
     ) -> Selection:
         """Solve the problem of every output, with a plan at the alpha that its splits choose on the grid."""
-        design, pairs, reads = problem.design, problem.pairs, problem.design.reads
+        design, pairs = problem.design, problem.pairs
         margins = [margins_of(pairs, self.loss, output) for output in range(pairs.n_outputs)]
         settings = (self.loss, self.solver, float(self.tol), self.max_iter, restriction)
         fit = MarginFit.of_pairs(margins[0], *settings)
@@ -654,7 +624,6 @@ class MarginMixin(BaseEstimator):
         found = found.with_facts(
             solver_=fit.solver,
             loss_=fit.loss,
-            n_reads_=design.reads - reads,
             n_iter_=max(1, *(solution.n_iter for solution in solutions)),
             duality_gap_=one_or_all(gaps, pairs.several_outputs),
         )
@@ -710,8 +679,6 @@ class RankSVM(MarginMixin, LinearMixin, Ranker):
     duality_gap_ : float, or ndarray of shape (outputs,)
         The objective at `coef_` is at most this much above its minimum: proved, not estimated, and not relative.
     n_iter_ : int
-    n_reads_ : int
-        How many times the solvers read X.
     n_queries_, n_pairs_, n_features_in_, feature_names_in_, n_components_, n_unpaired_rows_
         As in `RankRLS`.
     n_ignored_queries_ : int, or ndarray of shape (outputs,)
@@ -762,7 +729,7 @@ class RankSVM(MarginMixin, LinearMixin, Ranker):
 
 
 @estimator(RankSVM, RankRLSCV)
-class RankSVMCV(MarginMixin, LinearMixin, Ranker):
+class RankSVMCV(MarginMixin, LinearMixin, SelectionMixin, Ranker):
     """`RankSVM` with alpha chosen on held-out rows, or on held-out pairs.
 
     The grid is walked from the largest alpha to the smallest, each fit starting from the one before, and only as long
@@ -796,8 +763,6 @@ class RankSVMCV(MarginMixin, LinearMixin, Ranker):
     cv_errors_ : ndarray of shape (alphas,), or (alphas, outputs)
         The value of `scoring` for each alpha, averaged over held-out queries, or over the folds of one ranking or of
         pairs; NaN for those that the walk did not come to, or that came to the grid for another output.
-    n_reads_ : int
-        How many times the solvers read X, selection and refit together.
     coef_, duality_gap_, n_iter_, solver_, n_queries_, n_pairs_, n_ignored_queries_, n_features_in_
         As in `RankSVM`.
 
@@ -816,7 +781,6 @@ class RankSVMCV(MarginMixin, LinearMixin, Ranker):
     """
 
     alphas: ArrayLike = parameter(default=MARGIN_GRID, kw_only=False)
-    cv: object = parameter("splitter", default="auto")
     scoring: str | Metric = "auto"
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:

@@ -37,6 +37,7 @@ else:
 
 # Constraints by name; scikit-learn has others, such as "boolean".
 _CONSTRAINTS: dict[object, list[object]] = {
+    "auto": [StrOptions({"auto"})],
     "count": [Interval(Integral, 1, None, closed="left")],
     "count from 0": [Interval(Integral, 0, None, closed="left")],
     "count from 2": [Interval(Integral, 2, None, closed="left")],
