@@ -131,7 +131,10 @@ class KernelMixin(BaseEstimator):
         self.X_fit_ = np.asarray(kept, order="A") if isinstance(kept, np.ndarray) else kept
 
     def _learn_mapped(self, problem: Problem, plan: Plan | None = None) -> None:
-        """Solve margins on the explicit features of the kernel, and keep the models by their dual coefficients."""
+        """Solve margins on the explicit features of the kernel, and keep the models by their dual coefficients.
+
+        For classes that also have `MarginMixin`.
+        """
         kernel = self._kernel_problem(problem, self.gamma)
         feature_map, Z = kernel.mapped()
         if plan is not None and plan.has_eval_set:
