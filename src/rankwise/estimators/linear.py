@@ -145,9 +145,10 @@ class LinearMixin(BaseEstimator):
 
     def _one_per_column(self, name: str) -> Floats | None:
         given: ArrayLike | None = getattr(self, name)
-        if isinstance(given, bool | np.bool_):  # of `positive`
-            given = np.ones(self.n_features_in_) if given else None
-        return None if given is None else check_numbers(name, given, self.n_features_in_, "column")
+        if given is None or given is False or given is np.False_:
+            return None
+        given = np.full(self.n_features_in_, given) if given is True or given is np.True_ else given
+        return check_numbers(name, given, self.n_features_in_, "column")
 
     def _refuse_restriction(self, what: str, remedy: str) -> None:
         """Raise where a parameter says something of the coefficients."""

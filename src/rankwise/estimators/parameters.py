@@ -149,17 +149,17 @@ def _documented(cls: type[Any]) -> Callable[..., None]:
 
 def check_parameters(model: Any) -> None:
     """Raise unless parameters satisfy their constraints; to check defaults would take half as long as a small fit."""
-    for one in fields(model):
-        constraints = model._parameter_constraints.get(one.name)
-        if constraints is None or (value := getattr(model, one.name)) is one.default:
+    for name, constraints in model._parameter_constraints.items():
+        value, default = getattr(model, name), model.__dataclass_fields__[name].default
+        if value is default:
             continue
         try:
-            validate_parameter_constraints({one.name: constraints}, {one.name: value}, type(model).__name__)
+            validate_parameter_constraints({name: constraints}, {name: value}, type(model).__name__)
         except InvalidParameterError as error:
             words = [word for each in constraints if isinstance(each, StrOptions) for word in each.options]
             close = get_close_matches(str(value), words, n=1)
-            default = f"leave {one.name} out for its default, {one.default!r}."
-            raise InvalidInputError(str(error), f"did you mean {close[0]!r}?" if close else default) from None
+            remedy = f"leave {name} out for its default, {default!r}."
+            raise InvalidInputError(str(error), f"did you mean {close[0]!r}?" if close else remedy) from None
 
 
 def refuse_unknown(method: str, unknown: Iterable[str]) -> None:
