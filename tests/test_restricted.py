@@ -431,7 +431,7 @@ def test_choosing_fits_every_alpha_by_itself(kind, names):
         (lambda: RankSVM(positive=True), "hinge.*signs.*squared_hinge"),
         (lambda: RankSVM(positive=True, loss="squared_hinge", solver="bundle"), "solver='auto'"),
         (lambda: RankRLS(0, positive=True), "small alpha"),
-        (lambda: RankRLS(prior=np.ones(6), solver="stochastic"), "solver='auto' or 'cg'"),
+        (lambda: RankRLS(prior=np.ones(6), solver="stochastic"), "stochastic.*solver='auto'"),
         (lambda: RankRLS(prior=np.ones(6), early_stopping=True), "early_stopping=False"),
         (lambda: RankRLSCV(prior=np.ones(6), cv="leave-query-out"), "cv=5"),
         (lambda: RankRLSCV([0, 1], positive=True), "positive values"),

@@ -14,10 +14,10 @@ from rankwise.estimators.kernel import KernelRankRLS as KernelRankRLS
 from rankwise.estimators.kernel import KernelRankRLSCV as KernelRankRLSCV
 from rankwise.estimators.kernel import KernelRankSVM as KernelRankSVM
 from rankwise.estimators.kernel import KernelRankSVMCV as KernelRankSVMCV
-from rankwise.estimators.rank_rls import RankRLS as RankRLS
-from rankwise.estimators.rank_rls import RankRLSCV as RankRLSCV
-from rankwise.estimators.rank_svm import RankSVM as RankSVM
-from rankwise.estimators.rank_svm import RankSVMCV as RankSVMCV
+from rankwise.estimators.linear import RankRLS as RankRLS
+from rankwise.estimators.linear import RankRLSCV as RankRLSCV
+from rankwise.estimators.linear import RankSVM as RankSVM
+from rankwise.estimators.linear import RankSVMCV as RankSVMCV
 from rankwise.explanations import explain as explain
 from rankwise.explanations import explain_pair as explain_pair
 from rankwise.explanations import feature_importance as feature_importance

@@ -29,7 +29,8 @@ def make(rows=120, seed=0):
 def held_out_errors(model, X, y, qid, fold, interactions):
     """Refit without each fold over listed pairs, with the penalty of all rows; mean errors of queries, by alpha."""
     data = model._labelled(X, y, qid, None, None)
-    blueprint = model._blueprints(data).at(model.n_knots_, model.surface_knots_)
+    knots = model.n_knots_, model.surface_knots_
+    blueprint = model._problem(data, *knots)[0].blueprints.at(*knots)
     layout = blueprint.layout(interactions or ())
     Z = hat_matrix(X, layout.terms) @ layout.coordinates.to_values(np.eye(layout.coordinates.n_coordinates))
     pairs = label_pairs(y, qid, query_weight="equal", ties="include")
@@ -122,7 +123,7 @@ def test_the_second_alpha_forms_the_matrix_that_the_others_share():
     rng = np.random.default_rng(0)
     X, y, qid = rng.normal(size=(2000, 100)), rng.normal(size=2000), np.arange(2000) // 4
     model = AdditiveRankerCV(loss="squared", tol=1e-10)
-    problem = model._problem(model._labelled(X, y, qid, None, None), 4, 5)
+    problem, _ = model._problem(model._labelled(X, y, qid, None, None), 4, 5)
     layout = problem.blueprints.at(4, 5).curves
     solver = problem.training().on(layout.design, layout.coordinates.nonnegative)
     pairs = label_pairs(y, qid, query_weight="equal", ties="include")

@@ -97,7 +97,8 @@ def read_axis(surface, axis, x, values):
 def plain_objective(model, X, y, qid):
     """The objective of the curves and surfaces of a model, over listed pairs, as a function of coordinates."""
     data = model._labelled(X, y, qid, None, None)
-    blueprint = model._blueprints(data).at(model.n_knots, model.surface_knots)
+    knots = model.n_knots, model.surface_knots
+    blueprint = model._problem(data, *knots)[0].blueprints.at(*knots)
     number = {side.column: place for place, side in enumerate(blueprint.plan.sides)}
     pairs = [(number[a], number[b]) for a, b in model.interactions_]
     layout = blueprint.layout(pairs)
@@ -326,7 +327,7 @@ def test_cv_chooses_by_held_out_rows_and_never_pairs_by_them():
     assert model.best_score_ == results["score"][best]
     # The same folds by hand.
     again = []
-    data = model._problem(model._labelled(X, y, qid, None, None), 8, 5).data
+    data = model._problem(model._labelled(X, y, qid, None, None), 8, 5)[0].data
     fold = data.pairs.units().folds(3, 0)
     for number in range(3):
         train, test = fold != number, fold == number

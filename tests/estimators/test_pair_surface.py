@@ -15,7 +15,9 @@ from rankwise import RankRLS, RankRLSCV
 from rankwise.exceptions import InvalidInputError, NoPairsError
 from rankwise.metrics import get_metric, preference_error
 from rankwise.model_selection import PreferenceKFold
+from rankwise.selection.krylov import ColumnCoordinates
 from rankwise.selection.plan import held_out_share, plan_of
+from rankwise.selection.surface import EXACT, SurfaceSearch
 from strategies import make_problem
 
 GRID = 2.0 ** np.arange(-6, 7, 3)
@@ -67,13 +69,17 @@ def test_every_cell_is_the_error_of_the_model_it_stands_for(convert, scoring):
     )
     assert model.surface_.shape == (GRID.size, model.n_iter_)
     assert model.cv_ == f"an evaluation set of {len(validation.pairs)} pairs"
+    problem = model._listed(convert(train.X), *train.lists)
+    plan = model._listed_eval_set(problem, (convert(validation.X), validation.pairs, validation.weight))
+    search = SurfaceSearch(model._metric, "hybrid", "folds", model.patience, EXACT)
+    (surface, column) = search.grow(problem, plan, GRID, ColumnCoordinates(problem.design)).columns[0]
     rows = [*zip(model.alphas_, model.surface_, strict=True), (0.0, model.unpenalised_)]
     for alpha, row in rows:
         for step in range(model.n_iter_):
             fitted = cg(alpha, step + 1, train.X, *train.lists)
             error = preference_error(validation.pairs, fitted.predict(validation.X), validation.weight)
             assert row[step] == pytest.approx(error if scoring == "pairwise_error" else 1 - error, abs=2e-3)
-            coef = model.coef_path(alpha)[step]
+            coef = surface.coefficients(column, alpha, step + 1)
             error = preference_error(validation.pairs, validation.X @ coef, validation.weight)
             assert row[step] == pytest.approx(error if scoring == "pairwise_error" else 1 - error)
     best = min if scoring == "pairwise_error" else max

@@ -12,7 +12,9 @@ from rankwise import RankRLS, RankRLSCV
 from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError
 from rankwise.metrics import get_metric
 from rankwise.selection import krylov
+from rankwise.selection.krylov import ColumnCoordinates
 from rankwise.selection.plan import plan_of
+from rankwise.selection.surface import EXACT, SurfaceSearch
 from strategies import make_problem
 
 GRID = 2.0 ** np.arange(-6, 7, 3)
@@ -76,10 +78,14 @@ def test_every_cell_is_the_error_of_the_model_it_stands_for():
     y = y - y.min()
     model = RankRLSCV(GRID, scoring=metric).fit(*train, eval_set=(X, y, qid))
     assert model.surface_.shape == (GRID.size, model.n_iter_)
+    problem = model._labelled(*train, None, None)
+    plan = model._labelled_eval_set(problem, (X, y, qid))
+    search = SurfaceSearch(metric, "hybrid", "folds", model.patience, EXACT)
+    (surface, column) = search.grow(problem, plan, GRID, ColumnCoordinates(problem.design)).columns[0]
     for index, alpha in enumerate(model.alphas_):
-        path = model.coef_path(alpha)
         for step in (0, model.n_iter_ - 1):
-            assert model.surface_[index, step] == pytest.approx(metric(y, X @ path[step], qid))
+            coef = surface.coefficients(column, alpha, step + 1)
+            assert model.surface_[index, step] == pytest.approx(metric(y, X @ coef, qid))
     assert model.best_score_ == np.nanmax(model.surface_)
     np.testing.assert_allclose(model.cv_errors_, model.surface_.max(axis=1))
 
@@ -186,22 +192,11 @@ def test_a_basis_that_does_not_fit_gives_the_same_model(monkeypatch):
     np.testing.assert_allclose(short.coef_, stored.coef_, rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"), [((-1.0,), "alpha=-1.0"), (("a",), "alpha"), ((1.0, 1), "output=1")]
-)
-def test_paths_that_do_not_exist(arguments, message):
-    problem = noisy(3)
-    with pytest.raises(InvalidInputError, match=rf"{message}.*Hint: "):
-        RankRLSCV(GRID).fit(problem.X, problem.y, problem.qid).coef_path(*arguments)
-
-
-def test_pickled_models_predict_and_say_what_they_lost():
+def test_pickled_models_predict():
     train, validation = split(noisy(13))
     model = RankRLSCV(GRID).fit(*train, eval_set=validation)
     again = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(again.predict(validation[0]), model.predict(validation[0]))
-    with pytest.raises(InvalidInputError, match=r"loaded or copied.*Hint: call fit"):
-        again.coef_path(1.0)
 
 
 def test_few_judging_rows_are_a_fixed_choice_of_whole_queries(monkeypatch):

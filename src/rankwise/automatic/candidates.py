@@ -23,8 +23,7 @@ from rankwise.automatic.trees import BoostedTrees
 from rankwise.estimators.additive import AUTO_COUNTS, AdditiveRanker, AdditiveRankerCV, affordable_knots
 from rankwise.estimators.base import Ranker
 from rankwise.estimators.kernel import KernelRankRLS
-from rankwise.estimators.rank_rls import RankRLS, RankRLSCV
-from rankwise.estimators.rank_svm import RankSVM, RankSVMCV
+from rankwise.estimators.linear import RankRLS, RankRLSCV, RankSVM, RankSVMCV
 from rankwise.exporters.targets import TARGETS, Target
 
 __all__ = [

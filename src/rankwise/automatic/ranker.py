@@ -56,15 +56,7 @@ from rankwise.data.validation import (
 from rankwise.design import Design
 from rankwise.estimators.additive import AdditiveMixin
 from rankwise.estimators.base import is_on_cluster
-from rankwise.estimators.parameters import (
-    NOT_NEGATIVE,
-    POSITIVE,
-    SPLITTERS,
-    estimator,
-    one_of,
-    parameter,
-    refuse_unknown,
-)
+from rankwise.estimators.parameters import estimator, one_of, parameter, refuse_unknown
 from rankwise.exceptions import InvalidInputError, MissingQueriesError, NoPairsError, UndefinedMetricError
 from rankwise.exporters.targets import TARGETS, check_exportable
 from rankwise.exporters.targets import exportable_to as formula_exportable_to
@@ -199,13 +191,13 @@ class AutoRanker(CalibratedRanker):
 
     scoring: str | Metric = parameter(default="auto", kw_only=False)
     prefer: str = one_of(PREFERENCES, default="readable")
-    cv: object = parameter(*SPLITTERS, default="auto")
+    cv: object = parameter("splitter", default="auto")
     methods: str | Sequence[str] = "auto"
     alphas: ArrayLike | None = None
     fixed: dict[str, object] | None = parameter(Mapping, None, default=None)
     target: str | None = parameter(StrOptions(set(TARGETS)), None, default=None)
-    effort: float = parameter(POSITIVE, default=1.0)
-    time_limit: float | None = parameter(NOT_NEGATIVE, None, default=None)
+    effort: float = parameter("positive", default=1.0)
+    time_limit: float | None = parameter("not negative", None, default=None)
     estimate: bool = parameter("boolean", default=True)
     rivals: Sequence[BaseEstimator] = parameter(list, tuple, default=())
     calibration: str = one_of(("isotonic",), default="sigmoid")

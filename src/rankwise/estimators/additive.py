@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from numbers import Integral
+from math import comb
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils._param_validation import Interval, StrOptions
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.additive.choosing import DEFAULT_ALPHAS, Candidate, Knots, Ladder, Search, Wanted
 from rankwise.additive.coordinates import PENALTIES, PLAIN, Rounds
-from rankwise.additive.fitting import AdditiveFit, AdditiveProblem, Blueprint, Blueprints, Layout, Split
+from rankwise.additive.fitting import AdditiveFit, AdditiveProblem, Blueprints, Layout
 from rankwise.additive.knots import MANY_LEVELS
 from rankwise.additive.parameters import (
     Interactions,
@@ -35,20 +34,9 @@ from rankwise.data.containers import as_array
 from rankwise.data.validation import check_alphas
 from rankwise.design.additive import predict
 from rankwise.design.terms import Curve, Terms
-from rankwise.estimators.base import Ranker, say
-from rankwise.estimators.parameters import (
-    COUNT,
-    POSITIVE,
-    POSITIVE_SHARE,
-    SHARE,
-    SPLITTERS,
-    BaseEstimator,
-    estimator,
-    one_of,
-    parameter,
-)
-from rankwise.estimators.rank_rls import RankRLS, RankRLSCV
-from rankwise.estimators.rank_svm import RankSVM
+from rankwise.estimators.base import Ranker, SelectionMixin, say
+from rankwise.estimators.linear import RankRLS, RankRLSCV, RankSVM
+from rankwise.estimators.parameters import BaseEstimator, estimator, one_of, parameter
 from rankwise.exceptions import InvalidInputError, NoPairsError, UndefinedMetricError
 from rankwise.fitting.notices import Notice
 from rankwise.fitting.problem import Problem
@@ -65,8 +53,6 @@ from rankwise.solvers.solution import Solution, Status
 MOST_COLUMNS = 5000  # of a model of curves; text has more, and pairs of columns grow with their square
 # Numbers of surfaces that "auto" tries, while they help.
 AUTO_COUNTS = (0, 5, 20, 80, 160)
-_KNOTS = Interval(Integral, 2, None, closed="left")
-_ROUNDS = Interval(Integral, 0, None, closed="left")
 
 
 @estimator()
@@ -84,8 +70,8 @@ class AdditiveMixin(BaseEstimator):
     cost: Cost = one_of(COSTS, default="magnitude")
     monotone: Mapping[int | str, int] | Sequence[int] | None = None
     categorical: Sequence[int | str] | None = None
-    tol: float = parameter(SHARE, default=1e-3)
-    max_iter: int | None = parameter(COUNT, None, default=None)
+    tol: float = parameter("share", default=1e-3)
+    max_iter: int | None = parameter("count", None, default=None)
 
     terms_: Terms = field(init=False)
     constant_columns_: npt.NDArray[np.int64] = field(init=False)
@@ -109,7 +95,8 @@ class AdditiveMixin(BaseEstimator):
         """
         check_is_fitted(self)
         rows = np.asarray(self._check_rows(X, reset=False))
-        return predict(rows, self.terms_, self.values_, self._threads())
+        n_threads = default_threads() if self.n_threads is None else int(self.n_threads)
+        return predict(rows, self.terms_, self.values_, n_threads)
 
     @property
     def curves_(self) -> list[FittedCurve]:
@@ -141,12 +128,8 @@ class AdditiveMixin(BaseEstimator):
         return FittedTerms(self.terms_, self.values_, self.shares_, self.importances_)
 
     def _names(self) -> list[str]:
-        given = getattr(self, "feature_names_in_", None)
-        numbered = (f"x{column}" for column in range(self.n_features_in_))
-        return list(numbered) if given is None else [str(name) for name in given]
-
-    def _threads(self) -> int:
-        return default_threads() if self.n_threads is None else int(self.n_threads)
+        numbered = [f"x{column}" for column in range(self.n_features_in_)]
+        return [str(name) for name in getattr(self, "feature_names_in_", numbered)]
 
     # --- data on their way in ---
 
@@ -178,6 +161,10 @@ class AdditiveMixin(BaseEstimator):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()  # type: ignore[misc]
+        given: Any = self.interactions
+        lists_counts = hasattr(self, "cv") and np.ndim(as_array("interactions", given)) == 1 and len(given)
+        for one in given if lists_counts else [given]:
+            check_interactions(one)
         if self.monotone is not None and self.penalty != "difference":
             raise InvalidInputError(
                 f"monotone needs steps from knot to knot, which penalty={self.penalty!r} does not have.",
@@ -195,35 +182,34 @@ class AdditiveMixin(BaseEstimator):
 
     # --- models ---
 
-    def _blueprints(self, data: Problem) -> Blueprints:
-        """Resolve the parameters that describe columns."""
+    def _problem(
+        self, data: Problem, n_knots: int, surface_knots: int, *, holds_out: bool = True
+    ) -> tuple[AdditiveProblem, list[tuple[int, int]] | None]:
+        """Resolve the parameters that describe columns, with the first knots, and the pairs of sides that are listed.
+
+        The latter are None where a number of surfaces is to be chosen.
+        """
         X: AnyArray = data.design.stored()
-        if X.shape[1] > MOST_COLUMNS:
+        n_columns, names = X.shape[1], getattr(self, "feature_names_in_", ())
+        if n_columns > MOST_COLUMNS:
             raise InvalidInputError(
-                f"X has {X.shape[1]:,} columns, and curves are for tables of at most {MOST_COLUMNS:,}.",
+                f"X has {n_columns:,} columns, and curves are for tables of at most {MOST_COLUMNS:,}.",
                 "use RankRLSCV, which takes sparse text with many columns, or select columns.",
             )
-        names = getattr(self, "feature_names_in_", ())
-        levels: list[int] = []
-        if self.categorical is not None:
-            levels = read_columns("categorical", self.categorical, X.shape[1], names)
+        given = () if self.categorical is None else self.categorical
+        levels = read_columns("categorical", given, n_columns, names)
         if self._encoder is not None:
-            kinds = [step["kind"] for step in self._encoder.columns_]
-            levels += [at for at, kind in enumerate(kinds) if kind == "category" and at not in levels]
-        directions = read_directions(self.monotone, X.shape[1], names)
+            levels += [at for at, step in enumerate(self._encoder.columns_) if step["kind"] == "category"]
+        directions = read_directions(self.monotone, n_columns, names)
         if set(levels) & set(directions):
             raise InvalidInputError(
                 "A column is both categorical and monotone; levels of a category have no order.",
                 "take it out of one of the two.",
             )
-        weight = data.pairs.row_weight
-        return Blueprints(X, data.pairs.queries, weight, levels, self.penalty, directions, self._threads())
-
-    def _problem(
-        self, data: Problem, n_knots: int, surface_knots: int, *, holds_out: bool = True
-    ) -> AdditiveProblem:
-        """Choose the first knots to be tried."""
-        blueprints = self._blueprints(data)
+        pairs, n_threads = data.pairs, data.design.n_threads
+        blueprints = Blueprints(
+            X, pairs.queries, pairs.row_weight, set(levels), self.penalty, directions, n_threads
+        )
         blueprint = blueprints.at(n_knots, surface_knots)
         if not blueprint.plan.curves:
             raise InvalidInputError(
@@ -231,27 +217,20 @@ class AdditiveMixin(BaseEstimator):
                 "check that qid groups the rows that compete, or add columns that differ between them.",
             )
         self.constant_columns_ = blueprint.plan.constant
+        listed = None
+        if lists_pairs(self.interactions):
+            listed = read_surfaces(self.interactions, blueprint.plan, directions, n_columns, names)
         if holds_out:
             data = replace(data, design=blueprint.curves.design)
-        return AdditiveProblem(data, blueprints, self.loss, float(self.tol), self.max_iter)
-
-    def _listed_surfaces(self, blueprint: Blueprint) -> list[tuple[int, int]] | None:
-        """Return the pairs of sides that the caller listed; None where a number of them is to be chosen."""
-        if not lists_pairs(self.interactions):
-            return None
-        names = getattr(self, "feature_names_in_", ())
-        return read_surfaces(
-            self.interactions, blueprint.plan, blueprint.directions, blueprint.X.shape[1], names
-        )
+        return AdditiveProblem(data, blueprints, self.loss, float(self.tol), self.max_iter), listed
 
     def _finish(self, layout: Layout, solution: Solution, blueprints: Blueprints) -> list[Notice]:
         """Purify the model, set its fitted attributes and return the notices about it."""
-        X, queries, weight = blueprints.X, blueprints.queries, blueprints.weight
-        found = FittedTerms.of_solution(layout, solution.coef, X, queries, weight, self._threads())
+        rows = (blueprints.X, blueprints.queries, blueprints.weight, blueprints.n_threads)
+        found = FittedTerms.of_solution(layout, solution.coef, *rows)
         self.terms_, self.values_, self.shares_, self.importances_ = found
-        self.interactions_ = np.array(
-            [(s.first.column, s.second.column) for s in found.terms.surfaces], dtype=np.int64
-        ).reshape(-1, 2)
+        sides = [(one.first.column, one.second.column) for one in found.terms.surfaces]
+        self.interactions_ = np.array(sides, dtype=np.int64).reshape(-1, 2)
         self.loss_, self.n_iter_ = self.loss, max(1, solution.n_iter)
         self._forget("duality_gap_")
         if self.loss != "squared":
@@ -369,14 +348,14 @@ class AdditiveRanker(AdditiveMixin, Ranker):
     True
     """
 
-    alpha: float = parameter(POSITIVE, default=1e-3, kw_only=False)
-    n_knots: int = parameter(_KNOTS, default=8)
+    alpha: float = parameter("positive", default=1e-3, kw_only=False)
+    n_knots: int = parameter("count from 2", default=8)
     interactions: Interactions = "auto"
-    surface_knots: int = parameter(_KNOTS, default=5)
-    adaptive: int = parameter(_ROUNDS, default=0)
-    selective: int = parameter(_ROUNDS, default=0)
+    surface_knots: int = parameter("count from 2", default=5)
+    adaptive: int = parameter("count from 0", default=0)
+    selective: int = parameter("count from 0", default=0)
     scoring: str | Metric = "pairwise_error"
-    validation_fraction: float = parameter(POSITIVE_SHARE, default=0.2)
+    validation_fraction: float = parameter("positive share", default=0.2)
 
     # An `eval_set` is of use to ``interactions="auto"`` alone, and of no harm otherwise.
     _looks_at_eval_set = True
@@ -385,14 +364,11 @@ class AdditiveRanker(AdditiveMixin, Ranker):
         """Choose how many surfaces help, where that is asked for, and fit all terms together."""
         knots, alpha = Knots(int(self.n_knots), int(self.surface_knots)), float(self.alpha)
         is_auto = isinstance(self.interactions, str)
-        problem = self._problem(data, *knots, holds_out=is_auto)
+        problem, listed = self._problem(data, *knots, holds_out=is_auto)
         blueprints = problem.blueprints
         blueprint = blueprints.at(*knots)
-        listed = self._listed_surfaces(blueprint)
-        count = 0
-        if is_auto:
-            count = self._choose_count(problem, knots, eval_set)
-        elif listed is None:
+        count = self._choose_count(problem, knots, eval_set) if is_auto else 0
+        if not is_auto and listed is None:
             count = int(self.interactions)  # type: ignore[arg-type]
         fit = AdditiveFit(blueprint, problem.training())
         sample = partial(replace(problem, data=data).sample, blueprint)
@@ -406,29 +382,17 @@ class AdditiveRanker(AdditiveMixin, Ranker):
         say(self._finish(*found, blueprints))
 
     def _choose_count(self, problem: AdditiveProblem, knots: Knots, eval_set: Plan | None) -> int:
-        """Return how many surfaces lower the error of held-out rows."""
-        splits = self._splits(problem, eval_set)
-        if not splits or len(problem.blueprints.at(*knots).plan.sides) < 2:
+        """Return how many surfaces lower the error of held-out rows; 0 where too few can be held out."""
+        units = problem.data.pairs.units()
+        cannot_hold_out = eval_set is None and (units is None or units.n_units < 2)
+        if cannot_hold_out or len(problem.blueprints.at(*knots).plan.sides) < 2:
+            return 0
+        try:
+            splits = problem.splits(self._watched(problem.data, eval_set), self._metric)
+        except (NoPairsError, UndefinedMetricError):
             return 0
         wanted = Wanted(Ladder([float(self.alpha)]), knots[:1], knots[1:], AUTO_COUNTS)
         return Search(problem.blueprints, splits, wanted, problem.tol).run().n_pairs
-
-    def _splits(self, problem: AdditiveProblem, eval_set: Plan | None) -> list[Split]:
-        """Return the validation data that choose the number of surfaces; empty if too few rows can be held out."""
-        data, metric = problem.data, self._metric
-        if eval_set is not None:
-            return problem.splits(eval_set, metric)
-        units = data.pairs.units()
-        if units is None or units.n_units < 2:
-            return []
-        try:
-            return problem.splits(self._watched(data, None), metric)
-        except (NoPairsError, UndefinedMetricError):
-            return []
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        check_interactions(self.interactions)
 
 
 # "auto" tries the first of these, and the largest with this many rows per knot and, of surfaces, at most this many
@@ -450,7 +414,7 @@ class Watch:
 
 
 @estimator(AdditiveRanker, RankRLSCV)
-class AdditiveRankerCV(AdditiveMixin, Ranker):
+class AdditiveRankerCV(AdditiveMixin, SelectionMixin, Ranker):
     """`AdditiveRanker` with alpha, knots and the number of surfaces chosen on held-out rows or pairs.
 
     The search has five stages, and each starts from the best candidate so far: curves on coarse and fine knots with
@@ -530,19 +494,14 @@ class AdditiveRankerCV(AdditiveMixin, Ranker):
     '3 folds of queries'
     """
 
-    _grid = DEFAULT_ALPHAS
     watch: Watch = field(init=False)  # set by AutoRanker
 
     alphas: ArrayLike = parameter(default=DEFAULT_ALPHAS, kw_only=False)
-    n_knots: str | int | Sequence[int] = parameter(StrOptions({"auto"}), _KNOTS, "array-like", default="auto")
+    n_knots: str | int | Sequence[int] = parameter("auto", "count from 2", "array-like", default="auto")
     interactions: Interactions | Sequence[int] = "auto"
-    cv: object = parameter(*SPLITTERS, default="auto")
-    scoring: str | Metric = "pairwise_error"
-    surface_knots: str | int | Sequence[int] = parameter(
-        StrOptions({"auto"}), _KNOTS, "array-like", default="auto"
-    )
-    adaptive: int = parameter(_ROUNDS, default=2)
-    selective: int = parameter(_ROUNDS, default=8)
+    surface_knots: str | int | Sequence[int] = parameter("auto", "count from 2", "array-like", default="auto")
+    adaptive: int = parameter("count from 0", default=2)
+    selective: int = parameter("count from 0", default=8)
 
     n_knots_: int = field(init=False)
     surface_knots_: int = field(init=False)
@@ -552,14 +511,14 @@ class AdditiveRankerCV(AdditiveMixin, Ranker):
 
     def _learn(self, data: Problem, eval_set: Plan | None) -> None:
         """Try the settings, and fit the best one on all rows."""
-        n_rows = data.design.shape[0]
-        n_knots = self._knots("n_knots", n_rows)
-        surface_knots = self._knots("surface_knots", n_rows, self._most_surfaces(data.design.shape[1]))
-        problem = self._problem(data, n_knots[0], surface_knots[0])
-        listed = self._listed_surfaces(problem.blueprints.at(n_knots[0], surface_knots[0]))
+        n_rows, n_columns = data.design.shape
+        counts = self._counts()
+        most = min([comb(n_columns, 2), *counts[-1:]])
+        n_knots, surface_knots = self._knots("n_knots", n_rows), self._knots("surface_knots", n_rows, most)
+        problem, listed = self._problem(data, n_knots[0], surface_knots[0])
         ladder = Ladder(sorted(check_alphas(self.alphas).tolist(), reverse=True))
         rounds = Rounds(int(self.adaptive), int(self.selective) if n_rows <= _SELECTIVE_ROWS else 0)
-        wanted = Wanted(ladder, n_knots, surface_knots, self._counts(), listed, rounds)
+        wanted = Wanted(ladder, n_knots, surface_knots, counts, listed, rounds)
         if self.loss == "squared" and not problem.blueprints.directions and not any(wanted.counts):
             self._learn_squares(problem, wanted, eval_set)
             return
@@ -584,7 +543,6 @@ class AdditiveRankerCV(AdditiveMixin, Ranker):
         """Choose among all alphas at once, which the squared loss of given terms allows."""
         exact = exact_for_columns(self.cv, "tikhonov", problem.data, len(wanted.ladder.alphas), "folds")
         held_out = self._plan(problem.data, eval_set, exact)
-        self.cv_ = held_out.description
         search = SquaredSearch(problem, held_out, self._metric, wanted)
         search.run()
         n_iter = int(str(search.selection.facts["n_iter_"]))
@@ -597,9 +555,8 @@ class AdditiveRankerCV(AdditiveMixin, Ranker):
         """Return the candidates and choices of the parameters other than alpha."""
         names = ("n_knots", "surface_knots", "interactions", "adaptive", "selective", "alpha", "score")
         rows = [(*one.knots, one.n_pairs, *one.rounds, one.alpha, one.error) for one in tried]
-        results = {
-            name: np.array(column) for name, column in zip(names, zip(*rows, strict=True), strict=True)
-        }
+        columns = map(np.array, zip(*rows, strict=True))
+        results = dict(zip(names, columns, strict=True))
         results["score"] = oriented(results["score"], greater_is_better=self._metric.greater_is_better)
         return {
             "cv_results_": results,
@@ -628,18 +585,6 @@ class AdditiveRankerCV(AdditiveMixin, Ranker):
                 f"use 'auto', or a list such as [{first}, {last}].",
             )
         return numbers
-
-    def _most_surfaces(self, n_columns: int) -> int:
-        """Return how many surfaces a model may have."""
-        most = n_columns * (n_columns - 1) // 2
-        return min(max(self._counts(), default=most), most)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        given: Any = self.interactions
-        lists_counts = not isinstance(given, str) and as_array("interactions", given).ndim == 1
-        for one in given if lists_counts and len(given) else [given]:
-            check_interactions(one)
 
 
 def affordable_knots(name: str, n_rows: int, n_surfaces: int = 0) -> list[int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from os import PathLike
 from types import ModuleType
 from typing import BinaryIO, ClassVar, Never, Self
@@ -34,7 +34,6 @@ from rankwise.data.validation import (
 )
 from rankwise.design import Design, as_design, shifted_design
 from rankwise.estimators.parameters import (
-    COUNT,
     BaseEstimator,
     check_parameters,
     estimator,
@@ -51,14 +50,7 @@ from rankwise.pairs.listed import PreferencePairs, pair_scorer
 from rankwise.pairs.plan import Plan
 from rankwise.runtime.threads import one_blas_thread
 from rankwise.selection.grids import POWERS_OF_TWO, notices_of_edges
-from rankwise.selection.plan import (
-    NAMED_CV,
-    SCORED_ENTRIES,
-    Exact,
-    held_out_share,
-    notices_of_time,
-    plan_of,
-)
+from rankwise.selection.plan import NAMED_CV, SCORED_ENTRIES, Exact, held_out_share, notices_of_time, plan_of
 from rankwise.selection.result import WRITTEN, Selection, one_or_all, resolve_scoring
 
 # What holds the model of a fit, whichever class it is of.
@@ -100,7 +92,6 @@ class RankingMixin(ABC):
     # Of some rankers.
     n_iter_: int
     solver_: str
-    n_reads_: int
     duality_gap_: float | Floats
     loss_: str
     n_queries_: int
@@ -321,7 +312,6 @@ class RankingMixin(ABC):
         tags: Tags = super().__sklearn_tags__()  # type: ignore[misc]  # of BaseEstimator
         tags.target_tags.required = True
         tags.target_tags.multi_output = self._takes_outputs
-        tags.target_tags.single_output = True
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = self._takes_missing
         return tags
@@ -335,13 +325,9 @@ class Ranker(RankingMixin, BaseEstimator):
     _has_gap: ClassVar[bool] = False
     # Where the coefficients of a model are kept, if it has some.
     _coefficients: ClassVar[str] = "coef_"
-    # Whether folds of pairs that nobody named divide no connected component of the rows.
-    _whole_components: ClassVar[bool] = False
-    # The default of `alphas`, for those who choose.
-    _grid: ClassVar[tuple[float, ...]] = POWERS_OF_TWO
 
     random_state: RandomSource = parameter("random_state", np.random.Generator, default=0)
-    n_threads: int | None = parameter(COUNT, None, default=None)
+    n_threads: int | None = parameter("count", None, default=None)
 
     @one_blas_thread
     def fit(
@@ -374,9 +360,7 @@ class Ranker(RankingMixin, BaseEstimator):
             ``interactions="auto"``, instead of a share of the training data. The model is fitted on X, y alone. For a
             precomputed kernel the kernel between these rows and the training rows.
         """
-        refuse_unknown("fit", unknown)
-        self._check_parameters()
-        self._refuse_unused(eval_set)
+        self._check_call("fit", unknown, eval_set)
         try:
             problem = self._labelled(X, y, qid, sample_weight, query_importance)
             self._describe(problem.pairs.attributes, with_qid=qid is not None)
@@ -456,9 +440,7 @@ class Ranker(RankingMixin, BaseEstimator):
         >>> bool(model.best_score_ < 0.4)
         True
         """
-        refuse_unknown("fit_pairs", unknown)
-        self._check_parameters()
-        self._refuse_unused(eval_set, groups)
+        self._check_call("fit_pairs", unknown, eval_set, groups)
         try:
             problem = self._listed(X, pairs, magnitude, weight, groups)
             self._describe(problem.pairs.attributes, with_qid=False)
@@ -568,11 +550,15 @@ class Ranker(RankingMixin, BaseEstimator):
     def _looks_at_eval_set(self) -> bool:
         return hasattr(self, "cv") or bool(getattr(self, "early_stopping", False))
 
-    def _refuse_unused(self, eval_set: object, groups: ArrayLike | None = None) -> None:
-        """Raise where something was passed that nothing would look at."""
-        used = {"eval_set": self._looks_at_eval_set, "groups": hasattr(self, "cv")}
-        for name, value in {"eval_set": eval_set, "groups": groups}.items():
-            if value is not None and not used[name]:
+    def _check_call(
+        self, method: str, unknown: Iterable[str], eval_set: object, groups: ArrayLike | None = None
+    ) -> None:
+        """Raise unless parameters make sense, and where something was passed that nothing would look at."""
+        refuse_unknown(method, unknown)
+        self._check_parameters()
+        given = (("eval_set", eval_set, self._looks_at_eval_set), ("groups", groups, hasattr(self, "cv")))
+        for name, value, is_used in given:
+            if value is not None and not is_used:
                 raise InvalidInputError(
                     f"{name} was passed, but is not used.",
                     "leave it out, use a ranker that chooses alpha, such as RankRLSCV, or set early_stopping=True.",
@@ -609,45 +595,12 @@ class Ranker(RankingMixin, BaseEstimator):
             return eval_set
         return held_out_share(problem.pairs, self.validation_fraction, read_seed(self.random_state))
 
-    def _plan(
-        self,
-        problem: Problem,
-        eval_set: Plan | None,
-        exact: Exact | None = None,
-        samples: bool = True,
-    ) -> Plan:
-        """Return the hold-out of a selection: an eval set, or the plan of `cv`, exact if there is a decomposition."""
-        if eval_set is not None:
-            return eval_set
-        plan = plan_of(
-            self.cv,
-            problem.pairs,
-            self._metric,
-            read_seed(self.random_state),
-            limit=SCORED_ENTRIES if samples else None,
-            exact=exact,
-            whole_components=self._whole_components,
-        )
-        say(notices_of_time(plan, problem.pairs, exact))
-        return plan
-
     # --- results of a fit ---
 
-    def _keep(self, best: Selection, problem: Problem, beside: Selection | None = None) -> None:
-        """Set the fitted attributes of a selection, optionally with further tables, and issue its warnings."""
-        written, several = best if beside is None else beside, problem.pairs.several_outputs
-        attributes, notices = written.attributes(self._metric, several=several), list(best.notices)
-        # Who has alphas chose one; unless all stopped early instead, on the way to the model of alpha = 0.
-        if hasattr(self, "alphas") and any(choice.alpha > 0 for choice in best.chosen):
-            notices += notices_of_edges(self.alphas, *best.table, self._grid)
-        self._keep_models(written.models, attributes, problem)
-        say(notices)
-
-    def _keep_models(
-        self, models: Sequence[Floats], attributes: Mapping[str, object], problem: Problem
-    ) -> None:
-        """Set the coefficients of every output and further attributes; nothing of another fit lingers there."""
-        coef = np.ascontiguousarray(one_or_all(models, problem.pairs.several_outputs))
+    def _keep(self, found: Selection, problem: Problem) -> None:
+        """Set the models and further attributes, of which none of another fit lingers, and issue warnings."""
+        several, notices = problem.pairs.several_outputs, list(found.notices)
+        coef = np.ascontiguousarray(one_or_all(found.models, several))
         if not np.isfinite(coef).all():
             raise InvalidInputError(
                 "The coefficients are too large for floating-point numbers.",
@@ -655,12 +608,54 @@ class Ranker(RankingMixin, BaseEstimator):
             )
         self._forget(*WRITTEN)
         setattr(self, self._coefficients, coef)
-        self.__dict__.update(attributes)
+        self.__dict__.update(found.attributes(self._metric, several=several))
+        # Who has alphas chose one; unless all stopped early instead, on the way to the model of alpha = 0.
+        if hasattr(self, "alphas") and any(choice.alpha > 0 for choice in found.chosen):
+            default = type(self).alphas  # type: ignore[attr-defined]
+            notices += notices_of_edges(self.alphas, *found.table, default)
+        say(notices)
 
     def _forget(self, *attributes: str) -> None:
         """Delete the attributes that another kind of fit has set."""
         for name in attributes:
             self.__dict__.pop(name, None)
+
+
+@estimator()
+class SelectionMixin(BaseEstimator):
+    """Adds the choice of alpha on held-out rows or pairs."""
+
+    alphas: ArrayLike = POWERS_OF_TWO
+    cv: object = parameter("splitter", default="auto")
+    scoring: str | Metric = "pairwise_error"
+
+    def _plan(
+        self,
+        problem: Problem,
+        eval_set: Plan | None,
+        exact: Exact | None = None,
+        *,
+        samples: bool = True,
+        whole_components: bool = False,
+    ) -> Plan:
+        """Return the hold-out of a selection: an eval set, or the plan of `cv`, as `plan_of` reads it."""
+        if exact is not None and getattr(self, "method", "auto") not in {"auto", "tikhonov"}:
+            raise InvalidInputError(
+                f"method={self.method!r} stops early, but a decomposition has only converged models.",
+                "use method='auto', or solver='cg' without a basis where there is one, or a number of folds.",
+            )
+        plan = eval_set or plan_of(
+            self.cv,
+            problem.pairs,
+            self._metric,
+            read_seed(self.random_state),
+            limit=SCORED_ENTRIES if samples else None,
+            exact=exact,
+            whole_components=whole_components,
+        )
+        say(notices_of_time(plan, problem.pairs, exact))
+        self.cv_ = plan.description
+        return plan
 
 
 def say(notices: Sequence[Notice]) -> None:

@@ -15,19 +15,17 @@ from rankwise.arrays import ArrayLike, Floats, Matrix, MatrixLike, Rows
 from rankwise.data.containers import as_array
 from rankwise.data.validation import check_alphas, check_precomputed, read_seed
 from rankwise.design import DenseDesign, Design, as_design, matrix_rows, whole_entries
-from rankwise.estimators.base import Ranker, require_finite, say
-from rankwise.estimators.parameters import (
-    COUNT,
-    NOT_NEGATIVE,
-    POSITIVE,
-    SPLITTERS,
-    BaseEstimator,
-    estimator,
-    one_of,
-    parameter,
+from rankwise.estimators.base import Ranker, SelectionMixin, require_finite
+from rankwise.estimators.linear import (
+    MARGIN_GRID,
+    MarginMixin,
+    RankRLS,
+    RankRLSCV,
+    RankSVM,
+    RankSVMCV,
+    SquaresMixin,
 )
-from rankwise.estimators.rank_rls import RankRLS, RankRLSCV, SquaresMixin
-from rankwise.estimators.rank_svm import MARGIN_GRID, MarginMixin, RankSVM, RankSVMCV
+from rankwise.estimators.parameters import BaseEstimator, estimator, one_of, parameter
 from rankwise.exceptions import InvalidInputError
 from rankwise.fitting.notices import notices_of_extremes
 from rankwise.fitting.problem import KernelProblem, Problem
@@ -36,7 +34,6 @@ from rankwise.holdout.spaces import KernelSpace
 from rankwise.kernels import (
     KERNELS,
     Basis,
-    FeatureMap,
     Kernel,
     basis_size,
     choose_basis,
@@ -48,7 +45,6 @@ from rankwise.pairs.plan import Plan
 from rankwise.runtime.memory import MemoryBudget
 from rankwise.runtime.threads import one_blas_thread
 from rankwise.selection.exact import choose_exactly
-from rankwise.selection.grids import POWERS_OF_TWO
 from rankwise.selection.krylov import DualCoordinates
 from rankwise.selection.plan import Exact
 from rankwise.selection.result import Selection, on_one_grid, outputs_of
@@ -68,12 +64,11 @@ class KernelMixin(BaseEstimator):
     gamma: str | float = "scale"
     kernel_params: Mapping[str, object] | None = parameter(Mapping, None, default=None)
     basis: Basis = None
-    memory_limit: int | None = parameter(COUNT, None, default=None)
+    memory_limit: int | None = parameter("count", None, default=None)
 
     dual_coef_: Floats = field(init=False)
     X_fit_: Matrix | None = field(init=False)
     gamma_: float = field(init=False)
-    kernel_: Kernel = field(init=False)
     basis_: Rows | None = field(init=False)
 
     @one_blas_thread
@@ -112,10 +107,10 @@ class KernelMixin(BaseEstimator):
                 "pass a matrix, or kernel='precomputed' and an operator that multiplies by the kernel.",
             )
         X = whole_entries(design.stored())
-        kernel = Kernel(self.kernel, {} if self.kernel_params is None else self.kernel_params)
+        kernel = Kernel(self.kernel, self.kernel_params or {})
         if kernel.takes("gamma") and "gamma" not in kernel.parameters:
-            own = {**kernel.parameters, "gamma": resolve_gamma(gamma, X, row_weight)}
-            kernel = Kernel(self.kernel, own)
+            own = {"gamma": resolve_gamma(gamma, X, row_weight)}
+            kernel = Kernel(self.kernel, {**kernel.parameters, **own})
         if kernel.is_precomputed:
             X = X.toarray() if hasattr(X, "toarray") else X
             check_precomputed(X)
@@ -130,12 +125,21 @@ class KernelMixin(BaseEstimator):
         if problem.kernel.takes("gamma"):
             self.gamma_ = problem.kernel.parameters["gamma"]
         rows = slice(None) if self.basis_ is None else self.basis_
-        self.X_fit_ = None if self.kernel_.is_precomputed else _contiguous(problem.X[rows])
+        kept = None if self.kernel_.is_precomputed else problem.X[rows]
+        # Rows that lie in memory as a file can hold them, so that a copy predicts the same bits.
+        self.X_fit_ = np.asarray(kept, order="A") if isinstance(kept, np.ndarray) else kept
 
-    def _keep_mapped(
-        self, found: Selection, kernel: KernelProblem, feature_map: FeatureMap, problem: Problem
-    ) -> None:
-        """Keep models of explicit features, by their dual coefficients."""
+    def _learn_mapped(self, problem: Problem, plan: Plan | None = None) -> None:
+        """Solve margins on the explicit features of the kernel, and keep the models by their dual coefficients.
+
+        For classes that also have `MarginMixin`.
+        """
+        kernel = self._kernel_problem(problem, self.gamma)
+        feature_map, Z = kernel.mapped()
+        if plan is not None and plan.has_eval_set:
+            rows = kernel.features_of(matrix_rows(plan.eval_rows), feature_map)
+            plan = replace(plan, eval_rows=DenseDesign(rows, kernel.n_threads))
+        found = self._solve_margins(Problem(DenseDesign(Z, kernel.n_threads), problem.pairs), plan=plan)
         models = outputs_of([feature_map.dual_coefficients(np.column_stack(found.models))])
         notices = notices_of_extremes(kernel.kernel, {"between basis rows": feature_map.extremes})
         self._keep_kernel(kernel)
@@ -155,13 +159,6 @@ class KernelMixin(BaseEstimator):
         tags = super().__sklearn_tags__()  # type: ignore[misc]
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         return tags
-
-
-def _contiguous(rows: Matrix) -> Matrix:
-    """Return rows that lie in memory as a file can hold them, so that a copy predicts the same bits."""
-    if isinstance(rows, np.ndarray) and not rows.flags.c_contiguous and not rows.flags.f_contiguous:
-        return np.ascontiguousarray(rows)
-    return rows
 
 
 @estimator(RankRLS)
@@ -226,7 +223,7 @@ class KernelRankRLS(KernelMixin, SquaresMixin, Ranker):
     True
     """
 
-    alpha: float = parameter(NOT_NEGATIVE, default=1.0)
+    alpha: float = parameter("not negative", default=1.0)
     solver: str = one_of(SOLVERS, default="auto")
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
@@ -236,12 +233,12 @@ class KernelRankRLS(KernelMixin, SquaresMixin, Ranker):
         solver = self.solver if kernel.basis is not None else self._require_matrix(problem.design, "direct")
         fit = KernelLeastSquares(solver, float(self.alpha), self.tol, self.max_iter)
         dual = fit.solve(problem.design, kernel, problem.pairs.graphs())
-        self._keep_models(outputs_of(dual), {"solver_": fit.solver, "n_iter_": fit.n_iter}, problem)
-        say(fit.notices)
+        facts = {"solver_": fit.solver, "n_iter_": fit.n_iter}
+        self._keep(Selection(outputs_of(dual), (), facts=facts, notices=fit.notices), problem)
 
 
 @estimator(KernelRankRLS, RankRLSCV)
-class KernelRankRLSCV(KernelMixin, SquaresMixin, Ranker):
+class KernelRankRLSCV(KernelMixin, SquaresMixin, SelectionMixin, Ranker):
     """`KernelRankRLS` with alpha, and gamma, chosen on rows that the model did not see.
 
     One symmetric eigendecomposition per gamma gives the held-out predictions of every alpha, without refitting: exact
@@ -306,78 +303,58 @@ class KernelRankRLSCV(KernelMixin, SquaresMixin, Ranker):
     ((2, 21), True)
     """
 
-    _whole_components = True
-
-    alphas: ArrayLike = POWERS_OF_TWO
-    cv: object = parameter(*SPLITTERS, default="auto")
     averaging: str = one_of(AVERAGING, default="folds")
-    scoring: str | Metric = "pairwise_error"
     gamma: Any = "scale"  # or a list
     solver: str = one_of(("eigen", "cg"), default="auto")
     method: str = one_of(METHODS, default="auto")
-    patience: int = parameter(COUNT, default=10)
+    patience: int = parameter("count", default=10)
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Choose alpha under every gamma, and keep the best."""
         self.solver_ = self._require_matrix(problem.design, "eigen")
-        self.method_ = self._resolve_method()
+        by_default = "tikhonov" if self.solver_ == "eigen" else "hybrid"
+        self.method_ = by_default if self.method == "auto" else self.method
         alphas = check_alphas(self.alphas)
         exact = None
         if self.solver_ == "eigen":
             n_rows = problem.design.shape[0]
             rank = n_rows if self.basis is None else basis_size(self.basis, n_rows)
             exact = Exact(rank, alphas.size, refits=True, is_pooled=self.averaging == "pooled")
-        plan = self._plan(problem, eval_set, exact)
-        self.cv_ = plan.description
+        elif self.basis is not None:
+            raise InvalidInputError(
+                "solver='cg' multiplies by the kernel of all rows, but basis selects some of them.",
+                "use solver='eigen' with a basis.",
+            )
+        plan = self._plan(problem, eval_set, exact, whole_components=True)
         problems: list[KernelProblem] = []
         tried: list[Selection] = []
-        for gamma in self._gammas():
+        is_one = isinstance(self.gamma, str) or as_array("gamma", self.gamma).ndim == 0
+        gammas = [self.gamma] if is_one else list(self.gamma)
+        if not gammas:
+            raise InvalidInputError(
+                "gamma is an empty list.", "use 'scale', or a list such as [0.01, 0.1, 1]."
+            )
+        for gamma in gammas:
             problems.append(self._kernel_problem(problem, gamma, *problems[:1]))
             tried.append(self._choose_alpha(problems[-1], problem, plan, alphas))
         best = int(np.argmin([one.error for one in tried]))
-        alphas, tables = on_one_grid([one.table for one in tried])
-        errors = tables[0] if _is_one(self.gamma) else np.array(tables)
+        alphas, errors = on_one_grid([one.table for one in tried])
         self._keep_kernel(problems[best])
-        self._keep(tried[best], problem, beside=replace(tried[best], alphas=alphas, errors=errors))
+        self._keep(tried[best], problem)
+        shown = replace(tried[best], alphas=alphas, errors=errors[0] if is_one else np.array(errors))
+        self.__dict__.update(shown.attributes(self._metric, several=problem.pairs.several_outputs))
 
     def _choose_alpha(self, kernel: KernelProblem, problem: Problem, plan: Plan, alphas: Floats) -> Selection:
         """Choose alpha for one kernel: by products with it, or from one decomposition."""
         if self.solver_ == "eigen":
             options = (self._metric, self.averaging, alphas)
             return choose_exactly(KernelSpace(kernel), problem, plan, *options).with_facts(n_iter_=0)
-        tol = float(self.tol)
-        tol = tol if self.method_ == "tikhonov" else min(tol, EXACT)
+        tol = float(self.tol) if self.method_ == "tikhonov" else min(float(self.tol), EXACT)
         search = SurfaceSearch(self._metric, self.method_, self.averaging, self.patience, tol, self.max_iter)
         dual = DualCoordinates(kernel, kernel.products(problem.design))
         selection, best = search.choose(problem, plan, alphas, [dual])
         indefinite = notices_of_extremes(kernel.kernel, {"on the pairs": best.extremes})
         return replace(selection, notices=[*selection.notices, *indefinite])
-
-    def _resolve_method(self) -> str:
-        converges = self.solver_ == "eigen"
-        if converges and self.method not in {"auto", "tikhonov"}:
-            raise InvalidInputError(
-                f"method={self.method!r} stops early, but a decomposition has only converged models.",
-                "use method='auto', or solver='cg' without a basis.",
-            )
-        if not converges and self.basis is not None:
-            raise InvalidInputError(
-                "solver='cg' multiplies by the kernel of all rows, but basis selects some of them.",
-                "use solver='eigen' with a basis.",
-            )
-        return str(("tikhonov" if converges else "hybrid") if self.method == "auto" else self.method)
-
-    def _gammas(self) -> list[str | float]:
-        gammas = [self.gamma] if _is_one(self.gamma) else list(self.gamma)
-        if not gammas:
-            raise InvalidInputError(
-                "gamma is an empty list.", "use 'scale', or a list such as [0.01, 0.1, 1]."
-            )
-        return gammas
-
-
-def _is_one(gamma: object) -> bool:
-    return isinstance(gamma, str) or as_array("gamma", gamma).ndim == 0
 
 
 @estimator(KernelRankRLS, RankSVM)
@@ -407,8 +384,6 @@ class KernelRankSVM(MarginMixin, KernelMixin, Ranker):
     ----------
     duality_gap_, n_iter_, solver_, loss_
         As in `RankSVM`.
-    n_reads_ : int
-        How many times the solvers read the feature map.
     dual_coef_, basis_, X_fit_, gamma_
         As in `KernelRankRLS`.
     n_queries_, n_pairs_, n_ignored_queries_, n_features_in_, feature_names_in_
@@ -425,18 +400,15 @@ class KernelRankSVM(MarginMixin, KernelMixin, Ranker):
     True
     """
 
-    alpha: float = parameter(POSITIVE, default=1e-4)
+    alpha: float = parameter("positive", default=1e-4)
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Solve the problem of every output on the explicit features."""
-        kernel = self._kernel_problem(problem, self.gamma)
-        feature_map, Z = kernel.mapped()
-        found = self._fit_margins(Problem(DenseDesign(Z, kernel.n_threads), problem.pairs))
-        self._keep_mapped(found, kernel, feature_map, problem)
+        self._learn_mapped(problem)
 
 
 @estimator(KernelRankRLS, KernelRankSVM, RankSVM, RankSVMCV)
-class KernelRankSVMCV(MarginMixin, KernelMixin, Ranker):
+class KernelRankSVMCV(MarginMixin, KernelMixin, SelectionMixin, Ranker):
     """`KernelRankSVM` with alpha chosen on held-out rows, or on held-out pairs.
 
     The kernel map is computed once for all alphas and folds, as in section 4.2 of the 2009 paper; on its features the
@@ -472,8 +444,6 @@ class KernelRankSVMCV(MarginMixin, KernelMixin, Ranker):
         As in `RankSVMCV`.
     duality_gap_, n_iter_, solver_, loss_
         As in `KernelRankSVM`.
-    n_reads_ : int
-        How many times the solvers read the feature map, selection and refit together.
     dual_coef_, basis_, X_fit_, gamma_
         As in `KernelRankRLS`.
     n_queries_, n_pairs_, n_ignored_queries_, n_features_in_, feature_names_in_
@@ -491,19 +461,9 @@ class KernelRankSVMCV(MarginMixin, KernelMixin, Ranker):
     ('3 folds of queries', True)
     """
 
-    _grid = MARGIN_GRID
-
     alphas: ArrayLike = MARGIN_GRID
-    cv: object = parameter(*SPLITTERS, default="auto")
     scoring: str | Metric = "auto"
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Walk the grid on the explicit features, and fit all pairs with the alpha that the splits choose."""
-        plan = self._plan(problem, eval_set)
-        kernel = self._kernel_problem(problem, self.gamma)
-        feature_map, Z = kernel.mapped()
-        if plan.has_eval_set:
-            rows = kernel.features_of(matrix_rows(plan.eval_rows), feature_map)
-            plan = replace(plan, eval_rows=DenseDesign(rows, kernel.n_threads))
-        found = self._choose_margins(Problem(DenseDesign(Z, kernel.n_threads), problem.pairs), plan)
-        self._keep_mapped(found, kernel, feature_map, problem)
+        self._learn_mapped(problem, self._plan(problem, eval_set))

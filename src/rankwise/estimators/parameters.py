@@ -35,13 +35,19 @@ if TYPE_CHECKING:
 else:
     BaseEstimator = sklearn.base.BaseEstimator
 
-FINITE = Interval(Real, None, None, closed="neither")
-COUNT = Interval(Integral, 1, None, closed="left")
-NOT_NEGATIVE = Interval(Real, 0, None, closed="left")
-POSITIVE = Interval(Real, 0, None, closed="neither")
-POSITIVE_SHARE = Interval(Real, 0, 1, closed="neither")
-SHARE = Interval(Real, 0, 1, closed="left")
-SPLITTERS = (Interval(Integral, 2, None, closed="left"), HasMethods("split"), list, tuple)  # values of `cv`
+# Constraints by name; scikit-learn has others, such as "boolean".
+_CONSTRAINTS: dict[object, list[object]] = {
+    "auto": [StrOptions({"auto"})],
+    "count": [Interval(Integral, 1, None, closed="left")],
+    "count from 0": [Interval(Integral, 0, None, closed="left")],
+    "count from 2": [Interval(Integral, 2, None, closed="left")],
+    "finite": [Interval(Real, None, None, closed="neither")],
+    "not negative": [Interval(Real, 0, None, closed="left")],
+    "positive": [Interval(Real, 0, None, closed="neither")],
+    "positive share": [Interval(Real, 0, 1, closed="neither")],
+    "share": [Interval(Real, 0, 1, closed="left")],
+    "splitter": [Interval(Integral, 2, None, closed="left"), HasMethods("split"), list, tuple],
+}
 
 _QID = "pass the query id of each row as qid; sizes of groups become ids by np.repeat(np.arange(len(sizes)), sizes)."
 _EVAL_QID = "pass the query id of each row in eval_set=(X_val, y_val, qid_val)."
@@ -65,8 +71,9 @@ _AS_IN = re.compile(r"    As in `(\w+)`[.;,:]?\s*")
 
 
 def parameter(*constraints: Any, default: Any, kw_only: bool = True) -> Any:
-    """Declare a parameter that satisfies one of scikit-learn's constraints."""
-    return field(default=default, kw_only=kw_only, metadata={"constraints": list(constraints)})
+    """Declare a parameter that satisfies one of some constraints, of `_CONSTRAINTS` or scikit-learn."""
+    known = [each for one in constraints for each in _CONSTRAINTS.get(one, [one])]
+    return field(default=default, kw_only=kw_only, metadata={"constraints": known})
 
 
 def one_of(choices: Iterable[str], *, default: str) -> Any:
@@ -142,17 +149,17 @@ def _documented(cls: type[Any]) -> Callable[..., None]:
 
 def check_parameters(model: Any) -> None:
     """Raise unless parameters satisfy their constraints; to check defaults would take half as long as a small fit."""
-    for one in fields(model):
-        constraints = model._parameter_constraints.get(one.name)
-        if constraints is None or (value := getattr(model, one.name)) is one.default:
+    for name, constraints in model._parameter_constraints.items():
+        value, default = getattr(model, name), model.__dataclass_fields__[name].default
+        if value is default:
             continue
         try:
-            validate_parameter_constraints({one.name: constraints}, {one.name: value}, type(model).__name__)
+            validate_parameter_constraints({name: constraints}, {name: value}, type(model).__name__)
         except InvalidParameterError as error:
             words = [word for each in constraints if isinstance(each, StrOptions) for word in each.options]
             close = get_close_matches(str(value), words, n=1)
-            default = f"leave {one.name} out for its default, {one.default!r}."
-            raise InvalidInputError(str(error), f"did you mean {close[0]!r}?" if close else default) from None
+            remedy = f"leave {name} out for its default, {default!r}."
+            raise InvalidInputError(str(error), f"did you mean {close[0]!r}?" if close else remedy) from None
 
 
 def refuse_unknown(method: str, unknown: Iterable[str]) -> None:

@@ -18,15 +18,7 @@ from sklearn.utils._param_validation import Interval
 from sklearn.utils.validation import check_is_fitted
 
 from rankwise.arrays import AnyArray, Floats, Ints
-from rankwise.estimators.parameters import (
-    NOT_NEGATIVE,
-    POSITIVE_SHARE,
-    BaseEstimator,
-    check_parameters,
-    estimator,
-    one_of,
-    parameter,
-)
+from rankwise.estimators.parameters import BaseEstimator, check_parameters, estimator, one_of, parameter
 from rankwise.exceptions import InvalidInputError, MemoryLimitError, caller_level
 from rankwise.files import replacing
 from rankwise.leaderboards.battles import Battles, Column, read_battles, read_features
@@ -112,11 +104,11 @@ class BradleyTerry(BaseEstimator):
     [0.8]
     """
 
-    penalty: float = parameter(NOT_NEGATIVE, default=0.1, kw_only=False)
+    penalty: float = parameter("not negative", default=0.1, kw_only=False)
     ties: str = one_of(("davidson",), default="half")
     first_advantage: bool = parameter("boolean", default=False)
     places: str = one_of(("guaranteed",), default="draws")
-    level: float = parameter(POSITIVE_SHARE, default=0.95)
+    level: float = parameter("positive share", default=0.95)
     random_state: int = parameter(Interval(Integral, 0, None, closed="left"), default=0)
 
     def fit(

@@ -416,10 +416,6 @@ class Surface(ABC):
             found = self.space.replay(lambda v: self._multiply(v)[0], column, weights)
         return self._model(column, found)
 
-    def path(self, column: int, alpha: float) -> Floats:
-        """Return the models of an alpha after every step, (steps, features)."""
-        return np.array([self.coefficients(column, alpha, step) for step in range(1, self.n_steps + 1)])
-
     def widen(self, alphas: Floats) -> None:
         """Add alphas to the tables, as if they had been there from the start; needs `widens`."""
         for output, table in enumerate(self.tables):

@@ -29,7 +29,6 @@ class Choice(NamedTuple):
 
 # Whatever a selection may have written; what another one does not write is forgotten.
 WRITTEN = (
-    "_runs",
     "alpha_",
     "alphas_",
     "best_iteration_",

@@ -16,15 +16,7 @@ from rankwise.arrays import ArrayLike, Floats, Ints, MatrixLike, RandomSource
 from rankwise.data.queries import ranks_inside
 from rankwise.data.validation import check_alphas
 from rankwise.estimators.base import say
-from rankwise.estimators.parameters import (
-    COUNT,
-    POSITIVE,
-    BaseEstimator,
-    check_parameters,
-    estimator,
-    one_of,
-    parameter,
-)
+from rankwise.estimators.parameters import BaseEstimator, check_parameters, estimator, one_of, parameter
 from rankwise.exceptions import InvalidInputError, NoPairsError
 from rankwise.fitting.notices import Notice
 from rankwise.metrics import Metric, bootstrap_mean, get_metric
@@ -68,7 +60,7 @@ class _TwoSided(BaseEstimator):
     row_kernel_params: Mapping[str, Any] | None = parameter(dict, None, default=None)
     column_kernel_params: Mapping[str, Any] | None = parameter(dict, None, default=None)
     pair_kernel: str = one_of(("symmetric", "antisymmetric"), default="kronecker")
-    tol: float = parameter(POSITIVE, default=1e-8)
+    tol: float = parameter("positive", default=1e-8)
 
     def _side(self, name: str, kept: Any = None) -> Side:
         own = name if self.pair_kernel == "kronecker" else "row"
@@ -212,8 +204,8 @@ class TwoSidedRankRLS(_TwoSided):
     [[3, 2, 1]]
     """
 
-    alpha: float = parameter(POSITIVE, default=1.0, kw_only=False)
-    max_iter: int = parameter(COUNT, default=500)
+    alpha: float = parameter("positive", default=1.0, kw_only=False)
+    max_iter: int = parameter("count", default=500)
 
     def fit(self, rows: MatrixLike, columns: MatrixLike | None, Y: MatrixLike) -> Self:
         """Learn from a table.
@@ -309,7 +301,7 @@ class TwoSidedRankRLSCV(_TwoSided):
     alphas: ArrayLike = parameter(default=POWERS_OF_TWO, kw_only=False)
     cv: str | tuple[Any, ...] = parameter(StrOptions(set(_KINDS)), tuple, default="leave-row-out")
     scoring: str | Metric = parameter(str, Metric, default="pairwise_error")
-    max_iter: int = parameter(COUNT, default=100)
+    max_iter: int = parameter("count", default=100)
     random_state: RandomSource = parameter("random_state", default=0)
 
     def fit(self, rows: MatrixLike, columns: MatrixLike | None, Y: MatrixLike) -> Self:
