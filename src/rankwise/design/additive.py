@@ -502,9 +502,7 @@ def coded_gram(design: AdditiveDesign, blocks: QueryBlocks) -> Floats | None:
     if cells.terms.surfaces or blocks.coupling == "relative" or not _pays(design, blocks):
         return None
     threads = design.threads_used()
-    degree = np.repeat(blocks.degree, np.diff(blocks.segment_start))
-    weight = np.zeros(design.shape[0])
-    weight[blocks.order] = degree if blocks.row_weight is None else degree * blocks.row_weight
+    weight = blocks.degrees()
     squares = np.empty((cells.n_entries, cells.n_entries))
     _core.additive_squares(design.compiled, weight, squares, threads)
     half = np.ascontiguousarray(np.asarray(cells.adjoint @ squares).T)

@@ -172,10 +172,7 @@ class LabelGraph:
         return replace(self, pull=pull, constant=np.array(constant))
 
     def degrees(self) -> Floats:
-        blocks, out = self.blocks, np.zeros(self.n_rows)
-        degree = np.repeat(blocks.degree, np.diff(blocks.segment_start))
-        out[blocks.order] = degree if blocks.row_weight is None else degree * blocks.row_weight
-        return out
+        return self.blocks.degrees()
 
 
 def label_graph(
