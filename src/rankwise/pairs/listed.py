@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -28,17 +28,11 @@ from rankwise.pairs.preferences import PreferenceGraph, preference_graph
 __all__ = ["PreferencePairs", "pair_scorer"]
 
 
-@dataclass(frozen=True)
 class PreferencePairs(Pairs):
     """A list of preferences; `groups` of pairs are not divided between folds.
 
     Comparisons of the same two rows are not, either, and rows that share one of `row_codes` count as the same.
     """
-
-    preferences: Preferences
-    whole: PreferenceGraph
-    groups: Queries | None = None
-    row_codes: Ints | None = None
 
     entries: ClassVar[str] = "pairs"
     fit_method: ClassVar[str] = "fit_pairs"
@@ -46,6 +40,23 @@ class PreferencePairs(Pairs):
     several_outputs = False
     n_outputs = 1
     row_weight = entry_weight = None
+    row_codes: Ints | None = None
+
+    def __init__(
+        self, preferences: Preferences, whole: PreferenceGraph, groups: Queries | None = None
+    ) -> None:
+        self.preferences, self.whole, self.groups = preferences, whole, groups
+        self.n_rows, self.n_entries = whole.n_rows, whole.winner.size
+        self.queries = one_query(self.n_rows)  # any two rows may be compared
+        self.has_magnitudes = bool(np.any(whole.difference != 1))
+        sizes = whole.component_sizes
+        self.attributes = {
+            "n_queries_": 1,
+            "n_pairs_": whole.n_pairs,
+            "n_ignored_queries_": 0,
+            "n_components_": sizes.size,
+            "n_unpaired_rows_": self.n_rows - int(sizes.sum()),
+        }
 
     @classmethod
     def listed(
@@ -66,37 +77,12 @@ class PreferencePairs(Pairs):
             )
         return cls(listed, graph, groups)
 
-    @property
-    def n_rows(self) -> int:  # type: ignore[override]
-        """The number of rows that the pairs refer to."""
-        return self.whole.n_rows
-
-    @property
-    def n_entries(self) -> int:  # type: ignore[override]
-        """The number of pairs."""
-        return len(self.preferences)
-
-    @cached_property
-    def queries(self) -> Queries:  # type: ignore[override]
-        """One query: any two rows may be compared."""
-        return one_query(self.n_rows)
-
-    @property
-    def attributes(self) -> dict[str, object]:  # type: ignore[override]
-        """The attributes that describe the pairs in a fitted estimator."""
-        sizes = self.whole.component_sizes
-        return {
-            "n_queries_": 1,
-            "n_pairs_": self.whole.n_pairs,
-            "n_ignored_queries_": 0,
-            "n_components_": sizes.size,
-            "n_unpaired_rows_": self.n_rows - int(sizes.sum()),
-        }
-
     # --- what trains ---
 
-    def only(self, trained: Bools) -> PreferencePairs:
-        return replace(self, whole=replace(self.whole, pair_weight=self.whole.pair_weight * trained))
+    def only(self, trained: Bools) -> Self:
+        part = copy(self)
+        part.whole = replace(self.whole, pair_weight=self.whole.pair_weight * trained)
+        return part
 
     def has_pairs(self, output: int) -> bool:
         return bool(self.whole.is_ordered.any())
@@ -106,10 +92,6 @@ class PreferencePairs(Pairs):
 
     def margins(self, output: int = 0) -> PreferenceGraph:
         return self.whole.ordered()
-
-    @property
-    def has_magnitudes(self) -> bool:  # type: ignore[override]
-        return bool(np.any(self.whole.difference != 1))
 
     # --- held-out pairs ---
 
@@ -193,8 +175,10 @@ class PreferencePairs(Pairs):
         weight = self._scoring_weight
         return PairEvaluation(metric, weight if fold is None else weight * (fold >= 0), self.units().codes)
 
-    def of_equal_rows(self, codes: Ints) -> PreferencePairs:
-        return replace(self, row_codes=codes)
+    def of_equal_rows(self, codes: Ints) -> Self:
+        pairs = copy(self)
+        pairs.row_codes = codes
+        return pairs
 
     # --- exact hold-out ---
 
