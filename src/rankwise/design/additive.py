@@ -157,40 +157,27 @@ class Cells:
         curves = [*(c for s in terms.surfaces for c in (s.first, s.second)), *terms.curves]
         self.columns = list(_coded_columns(curves))
         coded = {(c.column, c.is_levels): j for j, c in enumerate(self.columns)}
-        known: dict[tuple[Any, ...], int] = {}
-        self.sides = []
-        number = []
-        for i, curve in enumerate(curves):
-            key = (curve.column, curve.is_levels, curve.has_missing, curve.knots.tobytes())
-            if key not in known:
-                known[key] = len(self.sides)
-                j = coded[curve.column, curve.is_levels]
-                self.sides.append(Side.of(curve, j, self.columns[j]))
-            number.append(known[key])
-            if i == 2 * len(terms.surfaces) - 1:
-                self.n_decoded = len(self.sides)
-        if not terms.surfaces:
-            self.n_decoded = 0
-        self.surface_sides = np.array(number[: 2 * len(terms.surfaces)], dtype=np.int32)
-        self.curve_sides = np.array(number[2 * len(terms.surfaces) :], dtype=np.int32)
-        self._lay_out()
+        keys = [(c.column, c.is_levels, c.has_missing, c.knots.tobytes()) for c in curves]
+        number = {key: at for at, key in enumerate(dict.fromkeys(keys))}
+        columns = [coded[key[:2]] for key in number]
+        curve_of = dict(zip(keys, curves, strict=True))
+        self.sides = [
+            Side.of(curve_of[key], j, self.columns[j]) for key, j in zip(number, columns, strict=True)
+        ]
+        numbers, n_grids = np.array([number[key] for key in keys], dtype=np.int32), 2 * len(terms.surfaces)
+        self.surface_sides, self.curve_sides = numbers[:n_grids], numbers[n_grids:]
+        self.n_decoded = int(self.surface_sides.max(initial=-1)) + 1
+        # The table: first the columns that curves read, then the surfaces.
+        has_curve = np.zeros(len(self.columns), dtype=np.bool_)
+        has_curve[[columns[side] for side in self.curve_sides]] = True
+        grids = [self.sides[side].n_cells for side in self.surface_sides]
+        sizes = has_curve * [2 * c.n_cells for c in self.columns]
+        sizes_of_grids = [4 * one * other for one, other in zip(grids[::2], grids[1::2], strict=True)]
+        start = np.concatenate(([0], np.cumsum([*sizes, *sizes_of_grids]))).astype(np.int64)
+        self.curve_start = np.where(has_curve, start[: sizes.size], -1)
+        self.surface_start, self.n_entries = start[sizes.size : -1], int(start[-1])
         self.table = self._table()
         self.adjoint = self.table.T.tocsr()
-
-    def _lay_out(self) -> None:
-        with_curve = {self.sides[s].coded for s in self.curve_sides}
-        self.curve_start = np.full(len(self.columns), -1, dtype=np.int64)
-        end = 0
-        for j, column in enumerate(self.columns):
-            if j in with_curve:
-                self.curve_start[j] = end
-                end += 2 * column.n_cells
-        self.surface_start = np.zeros(len(self.terms.surfaces), dtype=np.int64)
-        for s in range(self.surface_start.size):
-            one, other = (self.sides[side] for side in self.surface_sides[2 * s : 2 * s + 2])
-            self.surface_start[s] = end
-            end += 4 * one.n_cells * other.n_cells
-        self.n_entries = end
 
     def _table(self) -> sp.csr_matrix:
         """Return the sparse matrix from values to the table; equal entries of the parts add up."""
@@ -456,7 +443,13 @@ class AdditiveDesign(Design):
 
     def matrix(self) -> Floats:
         """Return the expanded matrix, an array."""
-        return self._rows(np.arange(self.shape[0]))
+        n_rows = self.shape[0]
+        out = np.empty((n_rows, self.terms.n_values))
+        threads = self.threads_used() if out.size >= MANY_CODES else 1
+        _core.additive_expand(self.compiled, *self.cells.expansion(), np.arange(n_rows), out, threads)
+        if self.coordinates is None:
+            return out
+        return np.ascontiguousarray(self.coordinates.from_values(np.ascontiguousarray(out.T)).T)
 
     def within(self, coordinates: Coordinates | None) -> AdditiveDesign:
         """Return the same codes with other coefficients."""
@@ -474,20 +467,6 @@ class AdditiveDesign(Design):
         """Return the gradient by coefficients of the sums over cells."""
         gradient = np.asarray(self.cells.adjoint @ sums).reshape(self.terms.n_values, *shape)
         return gradient if self.coordinates is None else np.asarray(self.coordinates.from_values(gradient))
-
-    def _expanded(self, rows: Ints) -> Floats:
-        """Return rows of E."""
-        out = np.empty((rows.size, self.terms.n_values))
-        threads = self.threads_used() if out.size >= MANY_CODES else 1
-        _core.additive_expand(self.compiled, *self.cells.expansion(), rows, out, threads)
-        return out
-
-    def _rows(self, rows: Ints) -> Floats:
-        """Return rows of the matrix."""
-        expanded = self._expanded(rows)
-        if self.coordinates is None:
-            return expanded
-        return np.ascontiguousarray(self.coordinates.from_values(np.ascontiguousarray(expanded.T)).T)
 
     def threads_used(self) -> int:
         return self.n_threads if self.shape[0] * self.row_work >= MANY_CODES else 1
