@@ -398,7 +398,7 @@ class AdditiveDesign(Design):
         lengths = np.full(blocks.order.size, self.row_work, dtype=np.int64)
         n_threads = self.threads_used()
         chunks = fused.cut(blocks, lengths, self.cells.n_entries, n_threads, CHUNK_WORK)
-        if chunks is None or fused.is_scattered(blocks.order, chunks.start):
+        if chunks is None or fused.is_scattered(blocks.order, chunks.chunk_start):
             return None
 
         def weighted_sum(where: fused.Where, out: Floats) -> None:

@@ -90,9 +90,9 @@ class CsrDesign(Design):
         elif folds is None and self.shape[1] > MANY_COLUMNS:
             return None
         chunks = fused.cut(blocks, self.row_lengths()[blocks.order], self.shape[1], n_threads)
-        if chunks is None or (self.disk and fused.is_scattered(blocks.order, chunks.start)):
+        if chunks is None or (self.disk and fused.is_scattered(blocks.order, chunks.chunk_start)):
             return None
-        disk = _disk_for(self, blocks.order, chunks.start, n_threads)
+        disk = _disk_for(self, blocks.order, chunks.chunk_start, n_threads)
 
         def weighted_sum(where: fused.Where, out: Floats) -> None:
             values, ids, start = self.arrays
