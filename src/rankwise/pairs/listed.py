@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,7 +14,7 @@ from rankwise.arrays import AnyArray, Bools, Floats, Ints, Matrix, Rows
 from rankwise.data.queries import Queries, one_query
 from rankwise.data.validation import Preferences
 from rankwise.exceptions import InvalidInputError, NoPairsError
-from rankwise.metrics import Metric
+from rankwise.metrics import Evaluator, Metric
 from rankwise.metrics.pairwise import LOG_LOSS, contradicted
 from rankwise.pairs.factor import Factor, factor_of
 from rankwise.pairs.figures import PairEvaluation
@@ -245,34 +245,6 @@ class PreferenceFolds(FoldGraphs):
         return np.asarray(scores[one, self._column] - scores[other, self._column])
 
 
-@dataclass(frozen=True)
-class _PairEvaluator:
-    """A metric of the order of listed pairs, from winner minus loser.
-
-    Attributes
-    ----------
-    share : (pairs,) float64
-        The weight of each pair in the metric; the weights sum to 1.
-    metric : Metric
-        The pairwise error, the concordance or the log-loss.
-    """
-
-    share: Floats
-    metric: Metric
-
-    counted = np.ones(1, dtype=np.bool_)
-
-    def many(self, scores: Floats) -> Floats:
-        """Return the metric of each column of (pairs, models) differences."""
-        lost = np.array([self._lost(column) for column in scores.T])
-        return 1.0 - lost if self.metric.greater_is_better else lost
-
-    def _lost(self, differences: Floats) -> float:
-        if self.metric == LOG_LOSS:  # differences of scores are log-odds
-            return float((self.share * np.logaddexp(0.0, -differences)).sum())
-        return contradicted(differences, self.share, float(self.metric.options["ties"]))
-
-
 def pair_scorer(
     metric: Metric,
     weight: Floats,
@@ -297,4 +269,15 @@ def pair_scorer(
         by_fold = np.bincount(fold, weights=weight)
         total = by_fold[fold] * int((by_fold > 0).sum())
     share = np.divide(weight, total, out=np.zeros(weight.size), where=weight > 0)
-    return Scorer(_PairEvaluator(share, metric), metric.greater_is_better, compared=compared)
+
+    def values(differences: Floats, n_threads: int) -> Floats:
+        if metric == LOG_LOSS:  # differences of scores are log-odds
+            lost = [float((share * np.logaddexp(0.0, -column)).sum()) for column in differences.T]
+        else:
+            ties = float(metric.options["ties"])
+            lost = [contradicted(column, share, ties) for column in differences.T]
+        found = np.array(lost)[:, None]
+        return 1.0 - found if metric.greater_is_better else found
+
+    evaluator = Evaluator(one_query(weight.size), np.ones(1, dtype=np.bool_), 1, values)
+    return Scorer(evaluator, metric.greater_is_better, compared=compared)
