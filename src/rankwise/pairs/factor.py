@@ -23,7 +23,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 import scipy.sparse
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse.csgraph import connected_components, laplacian
 
 from rankwise import _core
 from rankwise.arrays import Floats, Ints
@@ -80,15 +80,15 @@ class ColumnFactor:
 
     def apply(self, v: Floats) -> Floats:
         """Return ``F v``."""
-        if len(self.factors) == 1:
-            return self.factors[0].apply(v)
-        return np.column_stack([factor.apply(own) for factor, own in zip(self.factors, v.T, strict=True)])
+        return np.hstack([factor.apply(own) for factor, own in self._parts(v)])
 
     def transposed(self, v: Floats) -> Floats:
         """Return ``F' v``."""
-        if len(self.factors) == 1:
-            return self.factors[0].transposed(v)
-        return np.column_stack([self.model(column, own) for column, own in enumerate(v.T)])
+        return np.hstack([factor.transposed(own) for factor, own in self._parts(v)])
+
+    def _parts(self, v: Floats) -> Iterator[tuple[Factor, Floats]]:
+        """Yield the columns of each factor."""
+        return zip(self.factors, np.split(v, len(self.factors), axis=1), strict=True)
 
     def model(self, column: int, v: Floats) -> Floats:
         """Return ``F' v`` by the factor of a column."""
@@ -213,9 +213,7 @@ def _components(graph: PreferenceGraph) -> Iterator[tuple[Ints, Floats]]:
     bounds = [0, *(np.flatnonzero(np.diff(component[order])) + 1).tolist(), order.size]
     for rows in (order[a:b] for a, b in pairwise(bounds) if b - a > 1):
         _require_memory(rows.size, "rows that pairs connect")
-        dense = -graph.adjacency[rows][:, rows].toarray()
-        dense[np.diag_indices_from(dense)] = -dense.sum(axis=1)
-        yield rows, dense
+        yield rows, laplacian(graph.adjacency[rows][:, rows].toarray())
 
 
 def _require_memory(size: int, what: str) -> None:
