@@ -97,14 +97,11 @@ class PreferencePairs(Pairs):
 
     def units(self, cv: object = "auto", *, whole_components: bool = False) -> Units:
         """Return groups, connected components of the rows, or all comparisons of the same two rows."""
-        by_pairs = isinstance(cv, str) and cv == "leave-pair-out"
-        if self.groups is not None and not by_pairs:
+        name = cv if isinstance(cv, str) else ""
+        if self.groups is not None and name != "leave-pair-out":
             return self._units(self.groups.codes, "groups")
-        by_query = isinstance(cv, str) and cv == "leave-query-out"
-        several = (
-            isinstance(cv, str) and cv == "auto" and whole_components and self.whole.component_sizes.size > 1
-        )
-        if self.groups is None and (several or by_query):
+        several = name == "auto" and whole_components and self.whole.component_sizes.size > 1
+        if self.groups is None and (several or name == "leave-query-out"):
             return self._units(self._components, "connected components")
         winner, loser, n_rows = self.whole.winner, self.whole.loser, np.int64(self.n_rows)
         if self.row_codes is not None:
