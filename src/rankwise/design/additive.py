@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -133,7 +133,6 @@ class Side:
         return self.curve.knots.size + 1
 
 
-@dataclass(eq=False)
 class Cells:
     """The coded columns of terms, the sides of their surfaces, and the table that products multiply.
 
@@ -148,12 +147,8 @@ class Cells:
         Gives the table of values.
     """
 
-    terms: Terms
-    columns: list[CodedColumn] = field(init=False)
-    sides: list[Side] = field(init=False)
-
-    def __post_init__(self) -> None:
-        terms = self.terms
+    def __init__(self, terms: Terms) -> None:
+        self.terms = terms
         curves = [*(c for s in terms.surfaces for c in (s.first, s.second)), *terms.curves]
         self.columns = list(_coded_columns(curves))
         coded = {(c.column, c.is_levels): j for j, c in enumerate(self.columns)}

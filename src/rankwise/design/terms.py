@@ -123,13 +123,6 @@ class Surface:
         """The number of values of the grid."""
         return self.first.n_values * self.second.n_values
 
-    def weights(self, x: AnyArray, other: AnyArray) -> tuple[Ints, Floats]:
-        """Return which four values each row reads, (rows, 4), and their weights."""
-        ids, weights = self.first.weights(x)
-        other_ids, other_weights = self.second.weights(other)
-        both = ids[:, :, None] * self.second.n_values + other_ids[:, None, :]
-        return both.reshape(-1, 4), (weights[:, :, None] * other_weights[:, None, :]).reshape(-1, 4)
-
 
 @dataclass(frozen=True, eq=False)
 class Terms:
