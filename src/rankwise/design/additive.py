@@ -360,11 +360,6 @@ class AdditiveDesign(Design):
         return self.cells.terms
 
     @property
-    def nbytes(self) -> int:
-        """The bytes of the codes."""
-        return int(self.codes.nbytes)
-
-    @property
     def work(self) -> tuple[float, float]:
         """Approximate nanoseconds of a product ``X'LXv`` and of ``X'LX``: codes cost other times than non-zeros."""
         from_codes, from_rows = _gram_work(self, 0)
