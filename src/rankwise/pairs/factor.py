@@ -103,6 +103,7 @@ class LabelFactor(Factor):
 
     def __init__(self, blocks: QueryBlocks, n_threads: int = 1) -> None:
         self.blocks, self.n_threads = blocks, n_threads
+        self._is_grouped = np.array_equal(blocks.order, np.arange(blocks.order.size))
         n_levels = np.diff(blocks.query_segment)
         self._level = blocks.of_rows(np.repeat(np.arange(n_levels.sum()), np.diff(blocks.segment_start)))
         self._query = np.repeat(np.arange(n_levels.size), n_levels)  # of each level
@@ -123,10 +124,11 @@ class LabelFactor(Factor):
         if self.blocks.coupling != "all":
             return self._root((self._root_weight * v.T).T, inverse=False)
         # Where ties are compared: rows minus their query's mean, scaled, in one compiled pass.
-        grouped = as_table(v)[self.blocks.order]
+        table = v.reshape(v.shape[0], -1)
+        grouped = np.array(table if self._is_grouped else table[self.blocks.order], np.float64, order="C")
         threads = self.n_threads if grouped.size >= MANY_SCORES else 1
         _core.centre_queries(self.blocks.compiled(), 0, self._size.size, grouped, None, threads)
-        return self.blocks.of_rows(grouped).reshape(v.shape)
+        return (grouped if self._is_grouped else self.blocks.of_rows(grouped)).reshape(v.shape)
 
     def transposed(self, v: Floats) -> Floats:
         """Return ``F' v``."""
