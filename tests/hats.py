@@ -20,7 +20,7 @@ def hat_matrix(X, terms):
         ids.append(own_ids + offset)
         weights.append(own_weights)
     for surface, offset in zip(terms.surfaces, terms.offsets[len(terms.curves) :], strict=False):
-        own_ids, own_weights = surface.weights(columns[surface.first.column], columns[surface.second.column])
+        own_ids, own_weights = surface_weights(surface, columns)
         ids.append(own_ids + offset)
         weights.append(own_weights)
     n_rows = int(X.shape[0])
@@ -31,3 +31,11 @@ def hat_matrix(X, terms):
     E = sp.csr_matrix((all_weights.ravel(), all_ids.ravel(), start), shape=(n_rows, terms.n_values))
     E.eliminate_zeros()
     return E
+
+
+def surface_weights(surface, columns):
+    """Return which four values each row reads, (rows, 4), and their weights: products of those of both sides."""
+    ids, weights = surface.first.weights(columns[surface.first.column])
+    other_ids, other_weights = surface.second.weights(columns[surface.second.column])
+    both = ids[:, :, None] * surface.second.n_values + other_ids[:, None, :]
+    return both.reshape(-1, 4), (weights[:, :, None] * other_weights[:, None, :]).reshape(-1, 4)

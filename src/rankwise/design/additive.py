@@ -25,7 +25,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -133,7 +133,6 @@ class Side:
         return self.curve.knots.size + 1
 
 
-@dataclass(eq=False)
 class Cells:
     """The coded columns of terms, the sides of their surfaces, and the table that products multiply.
 
@@ -148,49 +147,32 @@ class Cells:
         Gives the table of values.
     """
 
-    terms: Terms
-    columns: list[CodedColumn] = field(init=False)
-    sides: list[Side] = field(init=False)
-
-    def __post_init__(self) -> None:
-        terms = self.terms
+    def __init__(self, terms: Terms) -> None:
+        self.terms = terms
         curves = [*(c for s in terms.surfaces for c in (s.first, s.second)), *terms.curves]
         self.columns = list(_coded_columns(curves))
         coded = {(c.column, c.is_levels): j for j, c in enumerate(self.columns)}
-        known: dict[tuple[Any, ...], int] = {}
-        self.sides = []
-        number = []
-        for i, curve in enumerate(curves):
-            key = (curve.column, curve.is_levels, curve.has_missing, curve.knots.tobytes())
-            if key not in known:
-                known[key] = len(self.sides)
-                j = coded[curve.column, curve.is_levels]
-                self.sides.append(Side.of(curve, j, self.columns[j]))
-            number.append(known[key])
-            if i == 2 * len(terms.surfaces) - 1:
-                self.n_decoded = len(self.sides)
-        if not terms.surfaces:
-            self.n_decoded = 0
-        self.surface_sides = np.array(number[: 2 * len(terms.surfaces)], dtype=np.int32)
-        self.curve_sides = np.array(number[2 * len(terms.surfaces) :], dtype=np.int32)
-        self._lay_out()
+        keys = [(c.column, c.is_levels, c.has_missing, c.knots.tobytes()) for c in curves]
+        number = {key: at for at, key in enumerate(dict.fromkeys(keys))}
+        columns = [coded[key[:2]] for key in number]
+        curve_of = dict(zip(keys, curves, strict=True))
+        self.sides = [
+            Side.of(curve_of[key], j, self.columns[j]) for key, j in zip(number, columns, strict=True)
+        ]
+        numbers, n_grids = np.array([number[key] for key in keys], dtype=np.int32), 2 * len(terms.surfaces)
+        self.surface_sides, self.curve_sides = numbers[:n_grids], numbers[n_grids:]
+        self.n_decoded = int(self.surface_sides.max(initial=-1)) + 1
+        # The table: first the columns that curves read, then the surfaces.
+        has_curve = np.zeros(len(self.columns), dtype=np.bool_)
+        has_curve[[columns[side] for side in self.curve_sides]] = True
+        grids = [self.sides[side].n_cells for side in self.surface_sides]
+        sizes = has_curve * [2 * c.n_cells for c in self.columns]
+        sizes_of_grids = [4 * one * other for one, other in zip(grids[::2], grids[1::2], strict=True)]
+        start = np.concatenate(([0], np.cumsum([*sizes, *sizes_of_grids]))).astype(np.int64)
+        self.curve_start = np.where(has_curve, start[: sizes.size], -1)
+        self.surface_start, self.n_entries = start[sizes.size : -1], int(start[-1])
         self.table = self._table()
         self.adjoint = self.table.T.tocsr()
-
-    def _lay_out(self) -> None:
-        with_curve = {self.sides[s].coded for s in self.curve_sides}
-        self.curve_start = np.full(len(self.columns), -1, dtype=np.int64)
-        end = 0
-        for j, column in enumerate(self.columns):
-            if j in with_curve:
-                self.curve_start[j] = end
-                end += 2 * column.n_cells
-        self.surface_start = np.zeros(len(self.terms.surfaces), dtype=np.int64)
-        for s in range(self.surface_start.size):
-            one, other = (self.sides[side] for side in self.surface_sides[2 * s : 2 * s + 2])
-            self.surface_start[s] = end
-            end += 4 * one.n_cells * other.n_cells
-        self.n_entries = end
 
     def _table(self) -> sp.csr_matrix:
         """Return the sparse matrix from values to the table; equal entries of the parts add up."""
@@ -378,11 +360,6 @@ class AdditiveDesign(Design):
         return self.cells.terms
 
     @property
-    def nbytes(self) -> int:
-        """The bytes of the codes."""
-        return int(self.codes.nbytes)
-
-    @property
     def work(self) -> tuple[float, float]:
         """Approximate nanoseconds of a product ``X'LXv`` and of ``X'LX``: codes cost other times than non-zeros."""
         from_codes, from_rows = _gram_work(self, 0)
@@ -411,7 +388,7 @@ class AdditiveDesign(Design):
         lengths = np.full(blocks.order.size, self.row_work, dtype=np.int64)
         n_threads = self.threads_used()
         chunks = fused.cut(blocks, lengths, self.cells.n_entries, n_threads, CHUNK_WORK)
-        if chunks is None or fused.is_scattered(blocks.order, chunks.start):
+        if chunks is None or fused.is_scattered(blocks.order, chunks.chunk_start):
             return None
 
         def weighted_sum(where: fused.Where, out: Floats) -> None:
@@ -456,7 +433,13 @@ class AdditiveDesign(Design):
 
     def matrix(self) -> Floats:
         """Return the expanded matrix, an array."""
-        return self._rows(np.arange(self.shape[0]))
+        n_rows = self.shape[0]
+        out = np.empty((n_rows, self.terms.n_values))
+        threads = self.threads_used() if out.size >= MANY_CODES else 1
+        _core.additive_expand(self.compiled, *self.cells.expansion(), np.arange(n_rows), out, threads)
+        if self.coordinates is None:
+            return out
+        return np.ascontiguousarray(self.coordinates.from_values(np.ascontiguousarray(out.T)).T)
 
     def within(self, coordinates: Coordinates | None) -> AdditiveDesign:
         """Return the same codes with other coefficients."""
@@ -475,20 +458,6 @@ class AdditiveDesign(Design):
         gradient = np.asarray(self.cells.adjoint @ sums).reshape(self.terms.n_values, *shape)
         return gradient if self.coordinates is None else np.asarray(self.coordinates.from_values(gradient))
 
-    def _expanded(self, rows: Ints) -> Floats:
-        """Return rows of E."""
-        out = np.empty((rows.size, self.terms.n_values))
-        threads = self.threads_used() if out.size >= MANY_CODES else 1
-        _core.additive_expand(self.compiled, *self.cells.expansion(), rows, out, threads)
-        return out
-
-    def _rows(self, rows: Ints) -> Floats:
-        """Return rows of the matrix."""
-        expanded = self._expanded(rows)
-        if self.coordinates is None:
-            return expanded
-        return np.ascontiguousarray(self.coordinates.from_values(np.ascontiguousarray(expanded.T)).T)
-
     def threads_used(self) -> int:
         return self.n_threads if self.shape[0] * self.row_work >= MANY_CODES else 1
 
@@ -502,9 +471,7 @@ def coded_gram(design: AdditiveDesign, blocks: QueryBlocks) -> Floats | None:
     if cells.terms.surfaces or blocks.coupling == "relative" or not _pays(design, blocks):
         return None
     threads = design.threads_used()
-    degree = np.repeat(blocks.degree, np.diff(blocks.segment_start))
-    weight = np.zeros(design.shape[0])
-    weight[blocks.order] = degree if blocks.row_weight is None else degree * blocks.row_weight
+    weight = blocks.degrees()
     squares = np.empty((cells.n_entries, cells.n_entries))
     _core.additive_squares(design.compiled, weight, squares, threads)
     half = np.ascontiguousarray(np.asarray(cells.adjoint @ squares).T)

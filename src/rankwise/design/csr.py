@@ -13,6 +13,7 @@ from rankwise.design import fused
 from rankwise.design.offsets import Shift
 from rankwise.design.operator import OperatorDesign, selected_rows
 from rankwise.design.protocol import Design, RowIndex, accepted_dtype
+from rankwise.design.terms import csr_arrays
 from rankwise.pairs.blocks import Folds, QueryBlocks, as_table
 from rankwise.runtime.memory import MemoryBudget
 
@@ -90,9 +91,9 @@ class CsrDesign(Design):
         elif folds is None and self.shape[1] > MANY_COLUMNS:
             return None
         chunks = fused.cut(blocks, self.row_lengths()[blocks.order], self.shape[1], n_threads)
-        if chunks is None or (self.disk and fused.is_scattered(blocks.order, chunks.start)):
+        if chunks is None or (self.disk and fused.is_scattered(blocks.order, chunks.chunk_start)):
             return None
-        disk = _disk_for(self, blocks.order, chunks.start, n_threads)
+        disk = _disk_for(self, blocks.order, chunks.chunk_start, n_threads)
 
         def weighted_sum(where: fused.Where, out: Floats) -> None:
             values, ids, start = self.arrays
@@ -153,7 +154,8 @@ class CsrDesign(Design):
         """Return the design of a subset of rows; of a matrix on disk, many rows stay there. A slice copies nothing."""
         if isinstance(index, slice) and index.step in {None, 1}:
             first, last, _ = index.indices(self.shape[0])
-            run = CsrDesign(self._run(first, max(first, last)), self.n_threads)
+            arrays = csr_arrays(self.arrays, first, last := max(first, last))
+            run = CsrDesign(sp.csr_matrix(arrays, shape=(last - first, self.shape[1])), self.n_threads)
             if self.disk is not None:
                 n_bytes = run.arrays[0].nbytes + run.arrays[1].nbytes
                 run.disk = part_of(self.disk, int(self.arrays[2][first]), n_bytes)
@@ -171,14 +173,6 @@ class CsrDesign(Design):
     def matrix(self) -> sp.csr_matrix:
         """Return the SciPy matrix; nothing is copied."""
         return sp.csr_matrix(self.arrays, shape=self.shape, copy=False)
-
-    def _run(self, first: int, last: int) -> sp.csr_matrix:
-        """Return consecutive rows as a SciPy matrix on the same arrays."""
-        values, ids, start = self.arrays
-        own = slice(start[first], start[last])
-        # In the type of the column numbers, or SciPy would copy those.
-        pointers = (start[first : last + 1] - start[first]).astype(ids.dtype, copy=False)
-        return sp.csr_matrix((values[own], ids[own], pointers), shape=(last - first, self.shape[1]))
 
     def _take(self, rows: npt.NDArray[np.int64]) -> sp.csr_matrix:
         """Return some rows as a SciPy matrix in memory."""

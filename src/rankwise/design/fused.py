@@ -26,10 +26,10 @@ SUMS_SHARE = 0.25
 class Chunks:
     """Runs of grouped rows (see `cpp/fused.hpp`): whole queries, or pieces of the large ones."""
 
-    start: Ids
-    query: Ids
-    large: Ids
-    work: Ids
+    chunk_start: Ids
+    chunk_query: Ids
+    chunk_large: Ids
+    chunk_work: Ids
     large_query: Ids
     large_start: Ids
 
@@ -63,15 +63,7 @@ class FusedProduct:
         for at, segment in enumerate(segments):
             first, last = blocks.segment_start[segment : segment + 2]
             weighted_sum((self._blocks, compiled, int(first), int(last)), sums[at])
-        self._plan = _core.Plan(
-            chunk_start=chunks.start,
-            chunk_query=chunks.query,
-            chunk_large=chunks.large,
-            chunk_work=chunks.work,
-            large_query=chunks.large_query,
-            large_start=chunks.large_start,
-            colsum=sums.ravel(),
-        )
+        self._plan = _core.Plan(**vars(chunks), colsum=sums.ravel())
 
     def __call__(self, v: Floats, held_out: Floats | None = None) -> Floats:
         """Return the product; `held_out` (rows,) receives the held-out scores."""
@@ -104,39 +96,23 @@ def cut(
     large = big & (segments * columns <= SUMS_SHARE * query_work)
     if np.any(query_work[big & ~large] > work[-1] / (2 * n_threads)):
         return None
-    return _chunks(blocks, work, query_work, large, size)
-
-
-def _chunks(
-    blocks: QueryBlocks, work: Ids, query_work: Ids, large: npt.NDArray[np.bool_], size: int
-) -> Chunks:
-    start = blocks.query_start
+    start, large_query = blocks.query_start, np.flatnonzero(large)
     small_work = np.where(large, 0, query_work)
     run = (np.cumsum(small_work) - small_work) // size
     opens = np.ones(query_work.size, dtype=bool)
     opens[1:] = (np.diff(run) > 0) | large[1:] | large[:-1]
-    large_query = np.flatnonzero(large)
-    pieces = [_pieces(work, int(start[q]), int(start[q + 1]), size) for q in large_query]
+    # The rows at which the pieces of large queries begin; rows without entries may stand before a query.
+    cuts = [np.arange(work[start[q]], work[start[q + 1]], size) for q in large_query]
+    pieces = [
+        np.maximum(np.searchsorted(work, own), start[q]) for q, own in zip(large_query, cuts, strict=True)
+    ]
     starts = np.unique(np.concatenate([start[:-1][opens], *pieces]))
     starts = np.append(starts[starts < start[-1]], start[-1]).astype(np.int64)
     query = np.searchsorted(start, starts[:-1], side="right") - 1
-    large_start = np.concatenate(([0], np.cumsum(np.diff(blocks.query_segment)[large_query])))
+    large_start = np.concatenate(([0], np.cumsum(segments[large_query])))
     first_large = np.full(query_work.size, -1, dtype=np.int64)
     first_large[large_query] = large_start[:-1]
-    return Chunks(
-        starts,
-        query.astype(np.int64),
-        first_large[query],
-        work[starts],
-        large_query.astype(np.int64),
-        large_start.astype(np.int64),
-    )
-
-
-def _pieces(work: Ids, first: int, last: int, size: int) -> Ids:
-    """Return the rows at which the pieces of a query begin."""
-    cuts = np.arange(work[first], work[last], size)
-    return first + np.searchsorted(work[first:last], cuts, side="left")
+    return Chunks(starts, query, first_large[query], work[starts], large_query, large_start)
 
 
 def in_row_order(blocks: QueryBlocks, folds: Folds | None = None) -> tuple[QueryBlocks, Folds | None]:

@@ -166,11 +166,8 @@ class Design(ABC):
             pairs = slice(first, first + step)
             a: Any = self.gathered(one[pairs]).matrix()
             b: Any = self.gathered(other[pairs]).matrix()
-            if sp.issparse(a):
-                squares = (a.astype(np.float64) - b).power(2)
-            else:
-                squares = np.subtract(a, b, dtype=np.float64)
-                np.square(squares, out=squares)
+            difference = a.astype(np.float64) - b
+            squares = difference.power(2) if sp.issparse(a) else np.square(difference)
             out += weight[pairs] @ squares
         return out
 

@@ -100,19 +100,15 @@ class Curve:
                 is_missing = self.knots[lower] != x
             else:
                 inside = np.flatnonzero((lower < k - 1) & (x > self.knots[0]))
-                position[inside] = _position(x[inside], self.knots, lower[inside])
+                # Halving keeps the widest intervals finite.
+                left, right = 0.5 * self.knots[lower[inside]], 0.5 * self.knots[lower[inside] + 1]
+                position[inside] = (0.5 * x[inside] - left) / (right - left)
         lower[is_missing] = k if self.has_missing else 0
         upper = lower + (position > 0)
         weights = np.stack([1.0 - position, position], axis=1)
         if not self.has_missing:
             weights[is_missing] = 0.0
         return np.stack([lower, upper], axis=1), weights
-
-
-def _position(x: Floats, knots: Floats, lower: Ints) -> Floats:
-    """Return the position of x between two knots, from 0 to 1; halving keeps the widest intervals finite."""
-    left = 0.5 * knots[lower]
-    return np.asarray((0.5 * x - left) / (0.5 * knots[lower + 1] - left))
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,13 +122,6 @@ class Surface:
     def n_values(self) -> int:
         """The number of values of the grid."""
         return self.first.n_values * self.second.n_values
-
-    def weights(self, x: AnyArray, other: AnyArray) -> tuple[Ints, Floats]:
-        """Return which four values each row reads, (rows, 4), and their weights."""
-        ids, weights = self.first.weights(x)
-        other_ids, other_weights = self.second.weights(other)
-        both = ids[:, :, None] * self.second.n_values + other_ids[:, None, :]
-        return both.reshape(-1, 4), (weights[:, :, None] * other_weights[:, None, :]).reshape(-1, 4)
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,18 +218,17 @@ def float_array(X: npt.ArrayLike) -> AnyArray:
     return array if is_regular else np.ascontiguousarray(array)
 
 
-def csr_arrays(X: SparseMatrix, first: int, last: int) -> tuple[AnyArray, AnyArray, AnyArray]:
-    """Return the arrays of some rows of a CSR matrix, as the kernels take them.
+def csr_arrays(
+    X: SparseMatrix | tuple[AnyArray, ...], first: int, last: int
+) -> tuple[AnyArray, AnyArray, AnyArray]:
+    """Return the arrays of some rows of a CSR matrix, or of its arrays, as the kernels take them.
 
     Not by SciPy's slices, which may first convert all column numbers of a matrix on disk.
     """
-    start = X.indptr[first : last + 1]
-    own = slice(int(start[0]), int(start[-1]))
-    values = X.data[own]
-    pointers = start - start[0]
-    if X.indices.dtype == np.int64:
-        pointers = pointers.astype(np.int64, copy=False)
-    return values.astype(accepted_dtype(values.dtype), copy=False), X.indices[own], pointers
+    values, ids, start = X if isinstance(X, tuple) else (X.data, X.indices, X.indptr)
+    own = slice(int(start[first]), int(start[last]))
+    pointers = (start[first : last + 1] - start[first]).astype(ids.dtype, copy=False)
+    return values[own].astype(accepted_dtype(values.dtype), copy=False), ids[own], pointers
 
 
 def places_among_terms(terms: Terms, n_columns: int) -> npt.NDArray[np.int32]:

@@ -22,6 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwise import _core
+from rankwise.arrays import AnyArray, Floats
 
 __all__ = ["Coupling", "Folds", "QueryBlocks", "as_table", "laplacian", "ranges"]
 
@@ -81,6 +82,17 @@ class QueryBlocks:
             row_weight=None if self.row_weight is None else self.row_weight[row],
             level_value=None if self.level_value is None else self.level_value[segment],
         )
+
+    def of_rows(self, grouped: AnyArray) -> AnyArray:
+        """Return values of rows in the caller's order from those in grouped order."""
+        out = np.empty_like(grouped)
+        out[self.order] = grouped
+        return out
+
+    def degrees(self) -> Floats:
+        """Return the total weight of each row's pairs."""
+        degree = np.repeat(self.degree, np.diff(self.segment_start))
+        return self.of_rows(degree if self.row_weight is None else degree * self.row_weight)
 
     def compiled(self) -> _core.Blocks:
         """Return the same arrays as the compiled kernels take them."""

@@ -22,14 +22,13 @@ from itertools import pairwise, starmap
 from typing import ClassVar, Protocol
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse
-from scipy.sparse.csgraph import connected_components
+from scipy.sparse.csgraph import connected_components, laplacian
 
 from rankwise import _core
 from rankwise.arrays import Floats, Ints
 from rankwise.exceptions import MemoryLimitError
-from rankwise.pairs.blocks import MANY_SCORES, QueryBlocks
+from rankwise.pairs.blocks import MANY_SCORES, QueryBlocks, as_table
 from rankwise.pairs.graph import PairGraph
 from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.runtime.memory import fits
@@ -81,93 +80,87 @@ class ColumnFactor:
 
     def apply(self, v: Floats) -> Floats:
         """Return ``F v``."""
-        if len(self.factors) == 1:
-            return self.factors[0].apply(v)
-        return np.column_stack([factor.apply(own) for factor, own in zip(self.factors, v.T, strict=True)])
+        return np.hstack([factor.apply(own) for factor, own in self._parts(v)])
 
     def transposed(self, v: Floats) -> Floats:
         """Return ``F' v``."""
-        if len(self.factors) == 1:
-            return self.factors[0].transposed(v)
-        return np.column_stack([self.model(column, own) for column, own in enumerate(v.T)])
+        return np.hstack([factor.transposed(own) for factor, own in self._parts(v)])
+
+    def _parts(self, v: Floats) -> Iterator[tuple[Factor, Floats]]:
+        """Yield the columns of each factor."""
+        return zip(self.factors, np.split(v, len(self.factors), axis=1), strict=True)
 
     def model(self, column: int, v: Floats) -> Floats:
         """Return ``F' v`` by the factor of a column."""
         return self.factors[min(column, len(self.factors) - 1)].transposed(v)
 
 
-@dataclass(frozen=True)
 class LabelFactor(Factor):
     """The factor of labels, its transpose, and its pseudo-inverse; queries do not mix.
 
     Vectors are in the caller's row order, on both sides.
     """
 
-    blocks: QueryBlocks
-    n_threads: int = 1
+    def __init__(self, blocks: QueryBlocks, n_threads: int = 1) -> None:
+        self.blocks, self.n_threads = blocks, n_threads
+        self._is_grouped = np.array_equal(blocks.order, np.arange(blocks.order.size))
+        n_levels = np.diff(blocks.query_segment)
+        self._level = blocks.of_rows(np.repeat(np.arange(n_levels.sum()), np.diff(blocks.segment_start)))
+        self._query = np.repeat(np.arange(n_levels.size), n_levels)  # of each level
+        weight = blocks.row_weight
+        self._root_weight = np.ones(self._level.size) if weight is None else np.sqrt(blocks.of_rows(weight))
+        self._level_norm = np.sqrt(np.bincount(self._level, self._root_weight**2, self._query.size))
+        # The u_k as columns.
+        entries = self._root_weight * _reciprocal(self._level_norm)[self._level]
+        self._directions = _grouping(entries, self._level, self._query.size)
+        self._size = np.bincount(self._query, self._level_norm**2, n_levels.size)
+        # Degrees that differ from 0 by rounding of weighted sums are 0; those of the relative cost add positive terms.
+        rounding = 0.0 if blocks.coupling == "relative" else _ROUNDING
+        least = rounding * (blocks.scale * self._size)[self._query]
+        self._root_degree = np.sqrt(np.where(blocks.degree > least, blocks.degree, 0.0))
 
     def apply(self, v: Floats) -> Floats:
         """Return ``F v`` for a vector, or for the columns of a block."""
-        if self.blocks.coupling == "all":
-            return self._centred(v)
-        return self._ungrouped(self._root(self._grouped(v, self.root_weight), inverse=False), v)
-
-    def _centred(self, v: Floats) -> Floats:
-        """Return ``F v`` where ties are compared: rows minus their query's mean, scaled; one compiled pass."""
-        grouped = self._grouped(v) if self._order is not None else self._grouped(v).copy()
+        if self.blocks.coupling != "all":
+            return self._root((self._root_weight * v.T).T, inverse=False)
+        # Where ties are compared: rows minus their query's mean, scaled, in one compiled pass.
+        table = v.reshape(v.shape[0], -1)
+        grouped = np.array(table if self._is_grouped else table[self.blocks.order], np.float64, order="C")
         threads = self.n_threads if grouped.size >= MANY_SCORES else 1
-        _core.centre_queries(self.blocks.compiled(), 0, self.blocks.scale.size, grouped, None, threads)
-        return self._ungrouped(grouped, v)
+        _core.centre_queries(self.blocks.compiled(), 0, self._size.size, grouped, None, threads)
+        return (grouped if self._is_grouped else self.blocks.of_rows(grouped)).reshape(v.shape)
 
     def transposed(self, v: Floats) -> Floats:
         """Return ``F' v``."""
-        return self._ungrouped(_times(self.root_weight, self._root(self._grouped(v), inverse=False)), v)
+        return (self._root_weight * self._root(v, inverse=False).T).T
 
     def values(self, predicted: Floats) -> Floats:
         """Return ``f`` with ``F f = v`` as nearly as can be, every query centred; 0 where a row weighs nothing."""
-        v = predicted
-        return self._ungrouped(_times(self._inverse_weight, self._root(self._grouped(v), inverse=True)), v)
+        return (_reciprocal(self._root_weight) * self._root(predicted, inverse=True).T).T
 
     def target(self, pull: Floats) -> Floats:
         """Return ``t`` with ``F't = r``, in the range of ``F``."""
-        return self._ungrouped(self._root(self._grouped(pull, self._inverse_weight), inverse=True), pull)
+        return self._root((_reciprocal(self._root_weight) * pull.T).T, inverse=True)
 
-    @cached_property
-    def root_weight(self) -> Floats | None:
-        """``√w`` in grouped order, or None where every row weighs 1."""
-        weight = self.blocks.row_weight
-        return None if weight is None else np.sqrt(weight)
+    def _root(self, v: Floats, *, inverse: bool) -> Floats:
+        """Apply ``R`` or its pseudo-inverse to a vector or a block."""
+        table = as_table(v)
+        along = self._directions.T @ table
+        within = _reciprocal(self._root_degree) if inverse else self._root_degree
+        rest = self._mixed_levels(along, inverse=inverse) - within[:, None] * along
+        return np.asarray(within[self._level, None] * table + self._directions @ rest).reshape(v.shape)
 
-    @cached_property
-    def _inverse_weight(self) -> Floats | None:
-        return None if self.root_weight is None else _reciprocal(self.root_weight)
-
-    @cached_property
-    def _level_direction(self) -> Floats:
-        """The entries of the ``u_k``, a row at a time in grouped order."""
-        root = np.ones(self.blocks.order.size) if self.root_weight is None else self.root_weight
-        return root * np.repeat(_reciprocal(self._level_norm), self._level_rows)
-
-    @cached_property
-    def _level_rows(self) -> npt.NDArray[np.int64]:
-        return np.diff(self.blocks.segment_start)
-
-    @cached_property
-    def _level_norm(self) -> Floats:
-        """``√n_k``."""
-        weight = self.blocks.row_weight
-        sizes = self._level_rows.astype(np.float64)
-        return np.sqrt(sizes if weight is None else np.add.reduceat(weight, self.blocks.segment_start[:-1]))
-
-    @cached_property
-    def _root_degree(self) -> Floats:
-        """``√degree_k``, with 0 for degrees that differ from 0 only by rounding of weighted sums."""
-        degree, query_level = self.blocks.degree, self.blocks.query_segment[:-1]
-        weight = np.add.reduceat(self._level_norm**2, query_level) * self.blocks.scale
-        rounding = _ROUNDING * np.repeat(weight, np.diff(self.blocks.query_segment))
+    def _mixed_levels(self, along: Floats, *, inverse: bool) -> Floats:
+        """Apply ``√B`` or its pseudo-inverse to the levels' coordinates."""
+        if self.blocks.coupling == "all":
+            return np.zeros_like(along)
         if self.blocks.coupling == "relative":
-            rounding = np.zeros_like(degree)  # a sum of positive terms
-        return np.sqrt(np.where(degree > rounding, degree, 0.0))
+            return np.concatenate([roots[inverse] @ along[levels] for levels, roots in self._between])
+        size = np.sqrt(self._size)
+        nu = _grouping(self._level_norm * _reciprocal(size)[self._query], self._query, size.size)
+        scale = np.sqrt(self.blocks.scale) * size
+        scale = _reciprocal(scale) if inverse else scale
+        return np.asarray(scale[self._query, None] * (along - nu @ (nu.T @ along)))
 
     @cached_property
     def _between(self) -> list[tuple[slice, tuple[Floats, Floats]]]:
@@ -183,50 +176,6 @@ class LabelFactor(Factor):
             np.fill_diagonal(B, blocks.degree[levels])
             roots.append((levels, _symmetric_roots(B)))
         return roots
-
-    def _root(self, v: Floats, *, inverse: bool) -> Floats:
-        """Apply ``R`` or its pseudo-inverse to a (rows, k) block in grouped order."""
-        blocks = self.blocks
-        u = self._level_direction[:, None]
-        along = np.add.reduceat(u * v, blocks.segment_start[:-1], axis=0)
-        within = _reciprocal(self._root_degree) if inverse else self._root_degree
-        rest = self._mixed_levels(along, inverse=inverse) - within[:, None] * along
-        return np.repeat(within, self._level_rows)[:, None] * v + u * np.repeat(
-            rest, self._level_rows, axis=0
-        )
-
-    def _mixed_levels(self, along: Floats, *, inverse: bool) -> Floats:
-        """Apply ``√B`` or its pseudo-inverse to the levels' coordinates."""
-        blocks = self.blocks
-        if blocks.coupling == "all":
-            return np.zeros_like(along)
-        if blocks.coupling == "relative":
-            return np.concatenate([roots[inverse] @ along[levels] for levels, roots in self._between])
-        first = blocks.query_segment[:-1]
-        size = np.sqrt(np.add.reduceat(self._level_norm**2, first))
-        n_levels = np.diff(blocks.query_segment)
-        nu = (self._level_norm * np.repeat(_reciprocal(size), n_levels))[:, None]
-        centred = along - nu * np.repeat(np.add.reduceat(nu * along, first, axis=0), n_levels, axis=0)
-        scale = np.sqrt(blocks.scale) * size
-        scale = _reciprocal(scale) if inverse else scale
-        return np.asarray(np.repeat(scale, n_levels)[:, None] * centred)
-
-    @cached_property
-    def _order(self) -> Ints | None:
-        """The rows in grouped order; None where that is the caller's."""
-        order = self.blocks.order
-        return None if np.array_equal(order, np.arange(order.size)) else order
-
-    def _grouped(self, v: Floats, scale: Floats | None = None) -> Floats:
-        rows = np.ascontiguousarray(v, dtype=np.float64).reshape(v.shape[0], -1)
-        return _times(scale, rows if self._order is None else rows[self._order])
-
-    def _ungrouped(self, grouped: Floats, like: Floats) -> Floats:
-        out = grouped
-        if self._order is not None:
-            out = np.empty_like(grouped)
-            out[self._order] = grouped
-        return out.reshape(like.shape)
 
 
 class ComponentFactor(Factor):
@@ -266,9 +215,7 @@ def _components(graph: PreferenceGraph) -> Iterator[tuple[Ints, Floats]]:
     bounds = [0, *(np.flatnonzero(np.diff(component[order])) + 1).tolist(), order.size]
     for rows in (order[a:b] for a, b in pairwise(bounds) if b - a > 1):
         _require_memory(rows.size, "rows that pairs connect")
-        dense = -graph.adjacency[rows][:, rows].toarray()
-        dense[np.diag_indices_from(dense)] = -dense.sum(axis=1)
-        yield rows, dense
+        yield rows, laplacian(graph.adjacency[rows][:, rows].toarray())
 
 
 def _require_memory(size: int, what: str) -> None:
@@ -342,8 +289,9 @@ def factor_of(graph: PairGraph, *, by_products: bool = False) -> Factor:
     return IncidenceFactor(graph) if by_products else ComponentFactor(graph)
 
 
-def _times(scale: Floats | None, rows: Floats) -> Floats:
-    return rows if scale is None else np.asarray(scale[:, None] * rows)
+def _grouping(entry: Floats, group: Ints, n_groups: int) -> scipy.sparse.csr_array:
+    """Return a sparse matrix with one entry per row, in the column of its group."""
+    return scipy.sparse.csr_array((entry, group, np.arange(entry.size + 1)), shape=(entry.size, n_groups))
 
 
 def _reciprocal(values: Floats) -> Floats:

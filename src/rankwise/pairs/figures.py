@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 
@@ -49,29 +48,14 @@ def paired_difference(first: Figure, second: Figure) -> tuple[float, float]:
     return difference.value, difference.standard_error
 
 
-class Evaluation(Protocol):
-    """A metric prepared for held-out entries.
+class RowEvaluation:
+    """The mean of a metric over queries; or over the folds of one ranking, whose units are blocks of rows in a fold.
 
     Attributes
     ----------
-    weight : (entries,) float64
-        The weight of each entry; 0 for those that do not score.
+    weight : (rows,) float64
+        The weight of each row; 0 for those that do not score.
     """
-
-    weight: Floats
-
-    def figure(self, values: Floats) -> Figure:
-        """Return the figure of the values of all entries."""
-
-    def spread(self, values: Floats) -> float:
-        """Return how far scores spread inside queries."""
-
-    def counts(self) -> tuple[int, int, str]:
-        """Return how many units score, how many there are, and their name in the plural."""
-
-
-class RowEvaluation:
-    """The mean of a metric over queries; or over the folds of one ranking, whose units are blocks of rows in a fold."""
 
     def __init__(
         self, metric: Metric, labels: Floats, queries: Queries, weight: Floats | None, fold: Ints, block: Ints
@@ -88,15 +72,18 @@ class RowEvaluation:
         self._units = metric.prepare(labels[rows], own, sample_weight=counted)
 
     def figure(self, values: Floats) -> Figure:
+        """Return the figure of the scores of all rows."""
         found = self._units.per_query(values[self._rows])
         per_unit = found.values[found.counted]
         share = np.full(per_unit.size, 1 / max(per_unit.size, 1))
         return Figure(float(self._whole(values[self._rows])), per_unit, share)
 
     def spread(self, values: Floats) -> float:
+        """Return how far scores spread inside queries."""
         return spread_inside(values[self._rows], self._queries.codes, self.weight[self._rows])
 
     def counts(self) -> tuple[int, int, str]:
+        """Return how many units score, how many there are, and their name in the plural."""
         if self._n_queries == 1:
             return self._rows.size, self.weight.size, "rows"
         return int(self._whole.counted.sum()), self._n_queries, "queries"
@@ -109,6 +96,7 @@ class PairEvaluation:
         self.weight, self._metric, self._unit = weight, metric, unit
 
     def figure(self, values: Floats) -> Figure:
+        """Return the figure of the differences of all pairs."""
         wrong = np.where(values == 0, float(self._metric.options["ties"]), values < 0)
         right = 1.0 - wrong if self._metric.greater_is_better else wrong
         total = np.bincount(self._unit, self.weight)
@@ -118,10 +106,15 @@ class PairEvaluation:
         return Figure(float((share * per_unit).sum()), per_unit, share)
 
     def spread(self, values: Floats) -> float:
+        """Return how far scores spread, from their differences."""
         return float(np.sqrt(np.average(values**2, weights=self.weight) / 2))
 
     def counts(self) -> tuple[int, int, str]:
+        """Return how many pairs score, how many there are, and their name in the plural."""
         return int(np.count_nonzero(self.weight)), self.weight.size, "pairs"
+
+
+Evaluation = RowEvaluation | PairEvaluation
 
 
 def spread_inside(scores: Floats, codes: Ints, weight: Floats | None = None) -> float:

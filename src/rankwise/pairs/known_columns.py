@@ -7,7 +7,7 @@ break ties between rows.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
 
 import numpy as np
 import scipy.sparse as sp
@@ -35,19 +35,7 @@ def codes_of_groups(X: Matrix, beside: Ints | Floats, group: Ints, trains: Bools
     trains : (rows,) bool
         Whether the row has a positive weight.
     """
-    owners, own = _Owners(X.shape[1]), np.where(group < 0, _SHARED, group)
-    by_row = np.issubdtype(beside.dtype, np.integer)
-    for rows in _steps(X.shape[0], X.shape[1], sparse=is_sparse(X)):
-        block = X[rows]
-        other = X[beside[rows]] if by_row else beside
-        if is_sparse(X):
-            other = other if by_row else sp.csr_matrix(beside[None])[np.zeros(block.shape[0], dtype=np.int64)]
-            owners.add((block - other)[trains[rows]], own[rows][trains[rows]])
-        else:
-            owners.add((block != other)[trains[rows]], own[rows][trains[rows]])
-        if owners.are_all_shared:  # mostly the first rows tell
-            break
-    owner = owners.found
+    owner = _owners(X, np.arange(X.shape[0]), beside, group, trains)
     return codes_of_rows(X, owner, group) if (owner >= 0).any() else codes_of_rows(X)
 
 
@@ -87,53 +75,36 @@ def differing_pairs(X: Matrix, winner: Ints, loser: Ints, group: Ints, trains: B
     group, trains : (pairs,)
         As for rows in `codes_of_groups`.
     """
-    owners = _Owners(X.shape[1])
-    own = np.where(group < 0, _SHARED, group)
-    steps = _steps(winner.size, X.shape[1], sparse=is_sparse(X))
-    for pairs in steps:
-        is_there = trains[pairs]
-        owners.add(_differences(X, winner[pairs], loser[pairs])[is_there], own[pairs][is_there])
-    owner, differs = owners.found, np.zeros(winner.size, dtype=np.bool_)
-    for pairs in steps:
-        pair, column = _differences(X, winner[pairs], loser[pairs]).nonzero()
-        at = pair + pairs.start
+    owner, differs = _owners(X, winner, loser, group, trains), np.zeros(winner.size, dtype=np.bool_)
+    for at, column in _differences(X, winner, loser):
         differs[at[owner[column] != group[at]]] = True
     return differs
 
 
-class _Owners:
-    """The groups in which each column differs, among the rows added so far."""
+def _owners(X: Matrix, one: Ints, other: Ints | Floats, group: Ints, trains: Bools) -> Ints:
+    """Return the only group in which each column differs, or `_SHARED` for columns without such a group."""
+    least, most = np.full(X.shape[1], _LARGEST), np.full(X.shape[1], -_LARGEST)
+    own = np.where(group < 0, _SHARED, group)
+    for at, column in _differences(X, one, other):
+        kept = trains[at]
+        np.minimum.at(least, column[kept], own[at[kept]])
+        np.maximum.at(most, column[kept], own[at[kept]])
+        if (least < most).all():  # mostly the first rows tell
+            break
+    return np.where(least == most, least, _SHARED)
 
-    def __init__(self, n_columns: int) -> None:
-        self._least, self._most = np.full(n_columns, _LARGEST), np.full(n_columns, -_LARGEST)
 
-    def add(self, differs: Any, own: Ints) -> None:
-        """Add rows of groups that differ from others in some columns."""
-        least, most = self._least, self._most
-        if sp.issparse(differs):
-            row, column = differs.nonzero()
-            np.minimum.at(least, column, own[row])
-            np.maximum.at(most, column, own[row])
-            return
-        np.minimum(least, np.where(differs, own[:, None], _LARGEST).min(axis=0, initial=_LARGEST), out=least)
-        np.maximum(most, np.where(differs, own[:, None], -_LARGEST).max(axis=0, initial=-_LARGEST), out=most)
-
-    @property
-    def are_all_shared(self) -> bool:
-        """Whether every column is already known to differ in several groups."""
-        return bool((self._least < self._most).all())
-
-    @property
-    def found(self) -> Ints:
-        """The only group in which each column differs, or `_SHARED` for columns without such a group."""
-        return np.where(self._least == self._most, self._least, _SHARED)
+def _differences(X: Matrix, one: Ints, other: Ints | Floats) -> Iterator[tuple[Ints, Ints]]:
+    """Yield where rows differ from other rows, or from a value of each column: positions in `one`, and columns."""
+    by_row = np.issubdtype(other.dtype, np.integer)
+    beside = X if by_row else sp.csr_matrix(other[None]) if is_sparse(X) else other[None]
+    for part in _steps(one.size, X.shape[1], sparse=is_sparse(X)):
+        rows = X[one[part]]
+        others = beside[other[part] if by_row else np.zeros(rows.shape[0], dtype=np.int64)]
+        at, column = ((rows - others) if is_sparse(X) else (rows != others)).nonzero()
+        yield at + part.start, column
 
 
 def _steps(size: int, across: int, *, sparse: bool = False) -> list[slice]:
     step = _ROWS if sparse else max(1, _BLOCK // max(1, across))
     return [slice(first, min(first + step, size)) for first in range(0, size, step)]
-
-
-def _differences(X: Matrix, winner: Ints, loser: Ints) -> Any:
-    """Return an array or a sparse matrix that is not zero where rows differ."""
-    return X[winner] - X[loser] if is_sparse(X) else X[winner] != X[loser]

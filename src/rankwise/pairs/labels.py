@@ -172,10 +172,7 @@ class LabelGraph:
         return replace(self, pull=pull, constant=np.array(constant))
 
     def degrees(self) -> Floats:
-        blocks, out = self.blocks, np.zeros(self.n_rows)
-        degree = np.repeat(blocks.degree, np.diff(blocks.segment_start))
-        out[blocks.order] = degree if blocks.row_weight is None else degree * blocks.row_weight
-        return out
+        return self.blocks.degrees()
 
 
 def label_graph(
@@ -244,27 +241,12 @@ def _blocks(
     )
     if cost != "relative":
         return blocks
-    blocks = replace(blocks, coupling="relative", level_value=levels.value)
-    return replace(blocks, degree=_relative_degree(blocks, levels, n_threads))
-
-
-def _relative_degree(blocks: QueryBlocks, levels: Levels, n_threads: int) -> Floats:
-    """Return ``s_q Σ_l n_l / (v_k - v_l)²`` for each level k, by the kernel itself.
-
-    One row a level, of the level's weight and score 1, and degree 0: then ``(Lf)_k = -n_k T_k``.
-    """
-    n_levels = levels.value.size
-    rows, none = np.arange(n_levels + 1, dtype=np.int64), np.zeros(n_levels)
-    one_row_a_level = replace(
-        blocks,
-        order=rows[:-1],
-        query_start=blocks.query_segment,
-        segment_start=rows,
-        degree=none,
-        row_weight=levels.weight,
-    )
-    action = laplacian(one_row_a_level, np.ones(n_levels), n_threads=n_threads)
-    return np.divide(-action, levels.weight, out=none, where=levels.weight > 0)
+    # ``s_q Σ_l n_l / (v_k - v_l)²`` for each level k: at scores of 1 and degrees of 0, ``(Lf)_i = -w_i T_k``.
+    none = np.zeros(levels.value.size)
+    blocks = replace(blocks, coupling="relative", level_value=levels.value, degree=none)
+    action = laplacian(blocks, np.ones(levels.n_rows), n_threads=n_threads)[order]
+    total = -np.add.reduceat(action, start[:-1])
+    return replace(blocks, degree=np.divide(total, levels.weight, out=none.copy(), where=levels.weight > 0))
 
 
 def _weighted(values: Floats, row_weight: Floats | None) -> Floats:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from functools import cached_property
-from typing import Any, ClassVar
+from copy import copy
+from dataclasses import replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import scipy.sparse as sp
@@ -14,7 +14,7 @@ from rankwise.arrays import AnyArray, Bools, Floats, Ints, Matrix, Rows
 from rankwise.data.queries import Queries, one_query
 from rankwise.data.validation import Preferences
 from rankwise.exceptions import InvalidInputError, NoPairsError
-from rankwise.metrics import Metric
+from rankwise.metrics import Evaluator, Metric
 from rankwise.metrics.pairwise import LOG_LOSS, contradicted
 from rankwise.pairs.factor import Factor, factor_of
 from rankwise.pairs.figures import PairEvaluation
@@ -28,17 +28,11 @@ from rankwise.pairs.preferences import PreferenceGraph, preference_graph
 __all__ = ["PreferencePairs", "pair_scorer"]
 
 
-@dataclass(frozen=True)
 class PreferencePairs(Pairs):
     """A list of preferences; `groups` of pairs are not divided between folds.
 
     Comparisons of the same two rows are not, either, and rows that share one of `row_codes` count as the same.
     """
-
-    preferences: Preferences
-    whole: PreferenceGraph
-    groups: Queries | None = None
-    row_codes: Ints | None = None
 
     entries: ClassVar[str] = "pairs"
     fit_method: ClassVar[str] = "fit_pairs"
@@ -46,6 +40,23 @@ class PreferencePairs(Pairs):
     several_outputs = False
     n_outputs = 1
     row_weight = entry_weight = None
+    row_codes: Ints | None = None
+
+    def __init__(
+        self, preferences: Preferences, whole: PreferenceGraph, groups: Queries | None = None
+    ) -> None:
+        self.preferences, self.whole, self.groups = preferences, whole, groups
+        self.n_rows, self.n_entries = whole.n_rows, whole.winner.size
+        self.queries = one_query(self.n_rows)  # any two rows may be compared
+        self.has_magnitudes = bool(np.any(whole.difference != 1))
+        sizes = whole.component_sizes
+        self.attributes = {
+            "n_queries_": 1,
+            "n_pairs_": whole.n_pairs,
+            "n_ignored_queries_": 0,
+            "n_components_": sizes.size,
+            "n_unpaired_rows_": self.n_rows - int(sizes.sum()),
+        }
 
     @classmethod
     def listed(
@@ -66,37 +77,12 @@ class PreferencePairs(Pairs):
             )
         return cls(listed, graph, groups)
 
-    @property
-    def n_rows(self) -> int:  # type: ignore[override]
-        """The number of rows that the pairs refer to."""
-        return self.whole.n_rows
-
-    @property
-    def n_entries(self) -> int:  # type: ignore[override]
-        """The number of pairs."""
-        return len(self.preferences)
-
-    @cached_property
-    def queries(self) -> Queries:  # type: ignore[override]
-        """One query: any two rows may be compared."""
-        return one_query(self.n_rows)
-
-    @property
-    def attributes(self) -> dict[str, object]:  # type: ignore[override]
-        """The attributes that describe the pairs in a fitted estimator."""
-        sizes = self.whole.component_sizes
-        return {
-            "n_queries_": 1,
-            "n_pairs_": self.whole.n_pairs,
-            "n_ignored_queries_": 0,
-            "n_components_": sizes.size,
-            "n_unpaired_rows_": self.n_rows - int(sizes.sum()),
-        }
-
     # --- what trains ---
 
-    def only(self, trained: Bools) -> PreferencePairs:
-        return replace(self, whole=replace(self.whole, pair_weight=self.whole.pair_weight * trained))
+    def only(self, trained: Bools) -> Self:
+        part = copy(self)
+        part.whole = replace(self.whole, pair_weight=self.whole.pair_weight * trained)
+        return part
 
     def has_pairs(self, output: int) -> bool:
         return bool(self.whole.is_ordered.any())
@@ -107,22 +93,15 @@ class PreferencePairs(Pairs):
     def margins(self, output: int = 0) -> PreferenceGraph:
         return self.whole.ordered()
 
-    @property
-    def has_magnitudes(self) -> bool:  # type: ignore[override]
-        return bool(np.any(self.whole.difference != 1))
-
     # --- held-out pairs ---
 
     def units(self, cv: object = "auto", *, whole_components: bool = False) -> Units:
         """Return groups, connected components of the rows, or all comparisons of the same two rows."""
-        by_pairs = isinstance(cv, str) and cv == "leave-pair-out"
-        if self.groups is not None and not by_pairs:
+        name = cv if isinstance(cv, str) else ""
+        if self.groups is not None and name != "leave-pair-out":
             return self._units(self.groups.codes, "groups")
-        by_query = isinstance(cv, str) and cv == "leave-query-out"
-        several = (
-            isinstance(cv, str) and cv == "auto" and whole_components and self.whole.component_sizes.size > 1
-        )
-        if self.groups is None and (several or by_query):
+        several = name == "auto" and whole_components and self.whole.component_sizes.size > 1
+        if self.groups is None and (several or name == "leave-query-out"):
             return self._units(self._components, "connected components")
         winner, loser, n_rows = self.whole.winner, self.whole.loser, np.int64(self.n_rows)
         if self.row_codes is not None:
@@ -193,8 +172,10 @@ class PreferencePairs(Pairs):
         weight = self._scoring_weight
         return PairEvaluation(metric, weight if fold is None else weight * (fold >= 0), self.units().codes)
 
-    def of_equal_rows(self, codes: Ints) -> PreferencePairs:
-        return replace(self, row_codes=codes)
+    def of_equal_rows(self, codes: Ints) -> Self:
+        pairs = copy(self)
+        pairs.row_codes = codes
+        return pairs
 
     # --- exact hold-out ---
 
@@ -261,34 +242,6 @@ class PreferenceFolds(FoldGraphs):
         return np.asarray(scores[one, self._column] - scores[other, self._column])
 
 
-@dataclass(frozen=True)
-class _PairEvaluator:
-    """A metric of the order of listed pairs, from winner minus loser.
-
-    Attributes
-    ----------
-    share : (pairs,) float64
-        The weight of each pair in the metric; the weights sum to 1.
-    metric : Metric
-        The pairwise error, the concordance or the log-loss.
-    """
-
-    share: Floats
-    metric: Metric
-
-    counted = np.ones(1, dtype=np.bool_)
-
-    def many(self, scores: Floats) -> Floats:
-        """Return the metric of each column of (pairs, models) differences."""
-        lost = np.array([self._lost(column) for column in scores.T])
-        return 1.0 - lost if self.metric.greater_is_better else lost
-
-    def _lost(self, differences: Floats) -> float:
-        if self.metric == LOG_LOSS:  # differences of scores are log-odds
-            return float((self.share * np.logaddexp(0.0, -differences)).sum())
-        return contradicted(differences, self.share, float(self.metric.options["ties"]))
-
-
 def pair_scorer(
     metric: Metric,
     weight: Floats,
@@ -313,4 +266,15 @@ def pair_scorer(
         by_fold = np.bincount(fold, weights=weight)
         total = by_fold[fold] * int((by_fold > 0).sum())
     share = np.divide(weight, total, out=np.zeros(weight.size), where=weight > 0)
-    return Scorer(_PairEvaluator(share, metric), metric.greater_is_better, compared=compared)
+
+    def values(differences: Floats, n_threads: int) -> Floats:
+        if metric == LOG_LOSS:  # differences of scores are log-odds
+            lost = [float((share * np.logaddexp(0.0, -column)).sum()) for column in differences.T]
+        else:
+            ties = float(metric.options["ties"])
+            lost = [contradicted(column, share, ties) for column in differences.T]
+        found = np.array(lost)[:, None]
+        return 1.0 - found if metric.greater_is_better else found
+
+    evaluator = Evaluator(one_query(weight.size), np.ones(1, dtype=np.bool_), 1, values)
+    return Scorer(evaluator, metric.greater_is_better, compared=compared)

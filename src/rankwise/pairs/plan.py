@@ -9,12 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from rankwise.arrays import Bools, Floats, Ints, Rows
+from rankwise.metrics import Evaluator
 
 __all__ = ["Plan", "Scorer", "Units", "oriented"]
 
@@ -29,17 +30,6 @@ def oriented(values: Numbers, *, greater_is_better: bool) -> Numbers:
     return -values if greater_is_better else values
 
 
-class _Evaluator(Protocol):
-    """A metric with its labels or pairs prepared."""
-
-    @property
-    def counted(self) -> Bools:
-        """Which queries the mean is over."""
-
-    def many(self, scores: Floats) -> Floats:
-        """Return the metric of each column of (entries, models) values."""
-
-
 @dataclass(frozen=True)
 class Scorer:
     """The error of predictions on held-out entries; lower is better.
@@ -52,7 +42,7 @@ class Scorer:
         The positions of each entry's two rows among those; None where each of them is an entry.
     """
 
-    evaluator: _Evaluator
+    evaluator: Evaluator
     greater_is_better: bool
     rows: Rows | None = None
     compared: tuple[Ints, Ints] | None = None

@@ -151,7 +151,10 @@ class ViolationSweep:
         _core.sort_scores(
             self.kernel_queries(), score, _NUMPY_SORTS_FROM, order, sorted_score, sorted_rank, self.n_threads
         )
-        return Violations(self, score, order, sorted_score, sorted_rank)
+        point = _core.SortedScores(
+            score=score, order=order, sorted_score=sorted_score, sorted_rank=sorted_rank
+        )
+        return Violations(self, score, point)
 
     def thinned(self, n_rows: int) -> tuple[npt.NDArray[np.int64], ViolationSweep] | None:
         """Return about `n_rows` rows of one large ranking, evenly by label, and their pairs; else None."""
@@ -197,9 +200,7 @@ class Violations:
 
     sweep: ViolationSweep
     _score: Floats
-    _order: npt.NDArray[np.int32]
-    _sorted_score: Floats
-    _sorted_rank: npt.NDArray[np.int32]
+    _point: _core.SortedScores
 
     @cached_property
     def weight(self) -> float:
@@ -267,13 +268,7 @@ class Violations:
         return won, lost
 
     def _run(self, kernel: Callable[..., None], *arguments: float | Floats) -> None:
-        point = _core.SortedScores(
-            score=self._score,
-            order=self._order,
-            sorted_score=self._sorted_score,
-            sorted_rank=self._sorted_rank,
-        )
-        kernel(self.sweep.kernel_queries(), point, *arguments, self.sweep.n_threads)
+        kernel(self.sweep.kernel_queries(), self._point, *arguments, self.sweep.n_threads)
 
     @property
     def _centred_score(self) -> Floats:
