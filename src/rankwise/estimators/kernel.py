@@ -259,7 +259,8 @@ class KernelRankRLSCV(KernelMixin, SquaresMixin, Ranker):
         As in `KernelRankRLS`; from a list the best is chosen.
     cv : "auto", "time", "leave-query-out", "leave-pair-out", int or splitter, default="auto"
         As in `RankRLSCV`. "auto" leaves out queries where there are several; in one ranking pairs, up to 2000 rows, and
-        else makes 10 folds; where leave-pair-out has no closed form, or not at a fair price, `cv_` says so.
+        else makes 10 folds; where leave-pair-out has no closed form, or not at a fair price, `cv_` says so. Where
+        some rows are equal and more than half differ, it makes folds that do not divide equal rows.
     averaging, scoring
         As in `RankRLSCV`; leave-pair-out takes metrics that count pairs.
     kernel_params, basis, query_weight
@@ -328,7 +329,7 @@ class KernelRankRLSCV(KernelMixin, SquaresMixin, Ranker):
             n_rows = problem.design.shape[0]
             rank = n_rows if self.basis is None else basis_size(self.basis, n_rows)
             exact = Exact(rank, alphas.size, refits=True, is_pooled=self.averaging == "pooled")
-        plan = self._plan(problem, eval_set, exact)
+        plan = self._plan(problem.with_equal_rows_together(), eval_set, exact)
         self.cv_ = plan.description
         problems: list[KernelProblem] = []
         tried: list[Selection] = []
@@ -453,7 +454,7 @@ class KernelRankSVMCV(MarginMixin, KernelMixin, Ranker):
     gamma
         As in `KernelRankSVM`. Chosen once from all rows, for every fold.
     cv, scoring
-        As in `RankSVMCV`.
+        As in `RankSVMCV`; "auto" divides equal rows as little as in `KernelRankRLSCV`.
     kernel_params
         As in `KernelRankSVM`.
     basis
@@ -500,7 +501,7 @@ class KernelRankSVMCV(MarginMixin, KernelMixin, Ranker):
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Walk the grid on the explicit features, and fit all pairs with the alpha that the splits choose."""
-        plan = self._plan(problem, eval_set)
+        plan = self._plan(problem.with_equal_rows_together(), eval_set)
         kernel = self._kernel_problem(problem, self.gamma)
         feature_map, Z = kernel.mapped()
         if plan.has_eval_set:
