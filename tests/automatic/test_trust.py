@@ -1,6 +1,7 @@
 """What a choice can be trusted with: noise is told from signal, and what is not readable has to be ahead."""
 
 import io
+from types import SimpleNamespace
 
 import matplotlib as mpl
 import numpy as np
@@ -227,3 +228,16 @@ def test_folds_divide_no_copies_unless_most_rows_are_copies():
     assert len({*zip(code.tolist(), fold.tolist(), strict=True)}) > 200
     assert "together" in few.cv_
     assert "together" not in many.cv_
+
+
+def test_a_time_limit_has_room_for_less_where_others_take_the_processor(monkeypatch):
+    X, y, _ = copied_noise(n_copies=0)
+    search = AutoRanker(methods=["rls"], time_limit=100.0, estimate=False).fit(X, y).search_
+    search.__dict__.update(_start=0.0, _processor=0.0, _estimated=0.0, _taken=0.0)
+    rooms = []
+    for processor in (5.0, 10.0, 20.0):  # half of one core, one, and two threads
+        clocks = SimpleNamespace(monotonic=lambda: 10.0, process_time=lambda now=processor: now)
+        monkeypatch.setattr("rankwise.automatic.search.time", clocks)
+        rooms.append(search._room())
+    assert rooms[0] == pytest.approx(rooms[1] / 2)
+    assert rooms[2] == rooms[1]
