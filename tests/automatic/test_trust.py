@@ -1,6 +1,7 @@
 """What a choice can be trusted with: noise is told from signal, and what is not readable has to be ahead."""
 
 import io
+from types import SimpleNamespace
 
 import matplotlib as mpl
 import numpy as np
@@ -14,7 +15,7 @@ mpl.use("Agg")
 from matplotlib import pyplot as plt
 
 import rankwise
-from rankwise import AdditiveRanker, AutoRanker
+from rankwise import AdditiveRanker, AdditiveRankerCV, AutoRanker, KernelRankRLSCV, KernelRankSVMCV
 from rankwise.automatic.ranker import _widening
 from rankwise.displays import CurvesDisplay
 from rankwise.metrics import get_metric, per_query
@@ -187,3 +188,56 @@ def test_curves_are_drawn_through_a_pipeline_and_refused_where_there_are_none(of
     model = AutoRanker(methods=["rls"], cv=3).fit(table, y, qid=qid)
     with pytest.raises(rankwise.exceptions.InvalidInputError, match="has no curves"):
         CurvesDisplay.from_estimator(model)
+
+
+def copied_noise(*, n_copies, n_distinct=200):
+    """Return rows in a random order, some of them twice with the same label, and numbers that copies share."""
+    rng = np.random.default_rng(0)
+    code = rng.permutation(np.r_[np.arange(n_distinct), rng.integers(n_distinct, size=n_copies)])
+    return rng.normal(size=(n_distinct, 6))[code], rng.normal(size=n_distinct)[code], code
+
+
+CHOOSERS = {
+    "auto": lambda cv: AutoRanker(methods=["kernel"], estimate=False, cv=cv),
+    "additive": lambda cv: AdditiveRankerCV(interactions=[0, 15], surface_knots=9, cv=cv),
+    "kernel": lambda cv: KernelRankRLSCV(gamma=1.0, cv=cv),
+    "kernel-svm": lambda cv: KernelRankSVMCV(gamma=1.0, cv=cv),
+}
+
+
+@pytest.mark.parametrize("name", CHOOSERS)
+def test_copies_of_rows_do_not_make_noise_look_like_a_signal(name):
+    X, y, code = copied_noise(n_copies=160)
+    if name == "additive":
+        X[code % 9 == 0, 2] = np.nan
+    model = CHOOSERS[name]("auto").fit(X, y)
+    assert "folds of rows, equal ones together" in model.cv_
+    assert model.best_score_ > 0.4
+    one_by_one = CHOOSERS[name](5).fit(X, y)  # as scikit-learn's KFold does
+    assert one_by_one.best_score_ < 0.2
+
+
+def test_folds_divide_no_copies_unless_most_rows_are_copies():
+    X, y, code = copied_noise(n_copies=100)
+    few = AutoRanker(methods=["rls"]).fit(X, y)
+    fold = few.search_.problem.fold
+    assert len({*zip(code.tolist(), fold.tolist(), strict=True)}) == 200
+    X, y, code = copied_noise(n_copies=300)
+    many = AutoRanker(methods=["rls"], estimate=False).fit(X, y)
+    fold = many.search_.problem.fold
+    assert len({*zip(code.tolist(), fold.tolist(), strict=True)}) > 200
+    assert "together" in few.cv_
+    assert "together" not in many.cv_
+
+
+def test_a_time_limit_has_room_for_less_where_others_take_the_processor(monkeypatch):
+    X, y, _ = copied_noise(n_copies=0)
+    search = AutoRanker(methods=["rls"], time_limit=100.0, estimate=False).fit(X, y).search_
+    search.__dict__.update(_start=0.0, _processor=0.0, _estimated=0.0, _taken=0.0)
+    rooms = []
+    for processor in (5.0, 10.0, 20.0):  # half of one core, one, and two threads
+        clocks = SimpleNamespace(monotonic=lambda: 10.0, process_time=lambda now=processor: now)
+        monkeypatch.setattr("rankwise.automatic.search.time", clocks)
+        rooms.append(search._room())
+    assert rooms[0] == pytest.approx(rooms[1] / 2)
+    assert rooms[2] == rooms[1]

@@ -97,7 +97,8 @@ class AutoRanker(CalibratedRanker):
         `predict` need whole queries, unless they are ahead by a standard error.
     cv : "auto", "time", int, splitter or list of (train, test), default="auto"
         Folds of whole queries, of rows where there is one ranking, or of listed pairs; "auto" makes 5, and scores on
-        one of them from 10,000 rows on, on two from 3,000 and on three from 1,000, as `AdditiveRankerCV` does.
+        one of them from 10,000 rows on, on two from 3,000 and on three from 1,000, as `AdditiveRankerCV` does. In one
+        ranking it divides no equal rows, where more than half of the rows differ: copies would make scores too good.
         "time" sorts queries by their ids, such as dates, and scores each of 5 folds by a model of earlier queries
         alone. Not used where there is an `eval_set`.
     methods : "auto" or list of str, default="auto"
@@ -242,14 +243,14 @@ class AutoRanker(CalibratedRanker):
         _name_given_columns(self)
         by_grades = qid is not None and is_graded(check_numbers("y", y, data.pairs.n_rows))
         self.metric_ = self._resolved("ndcg@10" if by_grades else "pairwise_error")
-        return data
+        return data.with_equal_rows_together()
 
     def _listed(self, X: MatrixLike, pairs: ArrayLike | MatrixLike | None, *rest: Any) -> Problem:
         rows, edges = read_duels(X, pairs)
         data = super()._listed(self._encode(rows, None), edges, *rest)
         _name_given_columns(self)
         self.metric_ = self._resolved("pairwise_error")
-        return Problem(data.design, data.pairs.of_equal_rows(data.row_codes))
+        return data.with_equal_rows_together()
 
     def _resolved(self, default: str) -> Metric:
         is_auto = isinstance(self.scoring, str) and self.scoring == "auto"

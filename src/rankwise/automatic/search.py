@@ -175,7 +175,7 @@ class Search:
             self._table_size = replace(self.size, n_columns=coded.codes.shape[1], n_entries=coded.codes.size)
         self.budget = self.effort * max(_BUDGET, _TIMES_RLS * self.size.rls())
         self._estimated = self._taken = 0.0
-        self._start = time.monotonic()
+        self._start, self._processor = time.monotonic(), time.process_time()
 
     def run(self) -> Trial:
         """Try candidates; return the chosen one, fitted to all rows."""
@@ -594,10 +594,12 @@ class Search:
         """Return the estimated seconds that are left."""
         if self.time_limit is None:
             return self.budget - self._estimated
-        left = _USED * self.time_limit - (time.monotonic() - self._start)
-        # Estimates are corrected by the time that candidates took so far; small ones tell little.
-        little = _LITTLE * self.time_limit
-        return left * (self._estimated + little) / max(self._taken + little, 1e-9)
+        elapsed = time.monotonic() - self._start
+        # Other processes may take a part of the processor. Estimates are corrected by the processor time that
+        # candidates took so far; small ones tell little.
+        own = min((time.process_time() - self._processor) / max(elapsed, 1e-9), 1.0)
+        left, little = own * (_USED * self.time_limit - elapsed), _LITTLE * self.time_limit
+        return left * (self._estimated + little) / max(own * self._taken + little, 1e-9)
 
     def _deadline(self) -> float | None:
         """Return when a search has to end to leave time for the fit to all rows."""

@@ -436,8 +436,9 @@ class AdditiveRankerCV(AdditiveMixin, SelectionMixin, Ranker):
     cv : "auto", "time", int, splitter, "leave-query-out" or "leave-pair-out", default="auto"
         Folds of whole queries, or of rows where there is one ranking, or of listed pairs; "auto" makes 5, and scores
         candidates on one of them from 10,000 rows on, on two from 3,000 and on three from 1,000 (on all where there
-        are fewer than 100 queries). "time" is that of `RankRLSCV`. With the squared loss
-        and no surfaces, or listed ones, hold-out can be exact, as in `RankRLSCV`, and "auto" makes it so
+        are fewer than 100 queries). In one ranking it divides no equal rows, where more than half of the rows differ.
+        "time" is that of `RankRLSCV`. With the squared loss and no surfaces, or listed ones, hold-out can be exact, as
+        in `RankRLSCV`, and "auto" makes it so
         where that is cheap. Not used where `fit` gets an `eval_set`.
     scoring, random_state
         As in `RankRLSCV`.
@@ -511,8 +512,8 @@ class AdditiveRankerCV(AdditiveMixin, SelectionMixin, Ranker):
 
     def _learn(self, data: Problem, eval_set: Plan | None) -> None:
         """Try the settings, and fit the best one on all rows."""
-        n_rows, n_columns = data.design.shape
-        counts = self._counts()
+        data, n_columns = data.with_equal_rows_together(), data.design.shape[1]
+        n_rows, counts = data.design.shape[0], self._counts()
         most = min([comb(n_columns, 2), *counts[-1:]])
         n_knots, surface_knots = self._knots("n_knots", n_rows), self._knots("surface_knots", n_rows, most)
         problem, listed = self._problem(data, n_knots[0], surface_knots[0])

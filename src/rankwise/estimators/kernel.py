@@ -255,7 +255,8 @@ class KernelRankRLSCV(KernelMixin, SquaresMixin, SelectionMixin, Ranker):
         As in `KernelRankRLS`; from a list the best is chosen.
     cv : "auto", "time", "leave-query-out", "leave-pair-out", int or splitter, default="auto"
         As in `RankRLSCV`. "auto" leaves out queries where there are several; in one ranking pairs, up to 2000 rows, and
-        else makes 10 folds; where leave-pair-out has no closed form, or not at a fair price, `cv_` says so.
+        else makes 10 folds; where leave-pair-out has no closed form, or not at a fair price, `cv_` says so. Where
+        some rows are equal and more than half differ, it makes folds that do not divide equal rows.
     averaging, scoring
         As in `RankRLSCV`; leave-pair-out takes metrics that count pairs.
     kernel_params, basis, query_weight
@@ -325,7 +326,7 @@ class KernelRankRLSCV(KernelMixin, SquaresMixin, SelectionMixin, Ranker):
                 "solver='cg' multiplies by the kernel of all rows, but basis selects some of them.",
                 "use solver='eigen' with a basis.",
             )
-        plan = self._plan(problem, eval_set, exact, whole_components=True)
+        plan = self._plan(problem.with_equal_rows_together(), eval_set, exact, whole_components=True)
         problems: list[KernelProblem] = []
         tried: list[Selection] = []
         is_one = isinstance(self.gamma, str) or as_array("gamma", self.gamma).ndim == 0
@@ -424,7 +425,7 @@ class KernelRankSVMCV(MarginMixin, KernelMixin, SelectionMixin, Ranker):
     gamma
         As in `KernelRankSVM`. Chosen once from all rows, for every fold.
     cv, scoring
-        As in `RankSVMCV`.
+        As in `RankSVMCV`; "auto" divides equal rows as little as in `KernelRankRLSCV`.
     kernel_params
         As in `KernelRankSVM`.
     basis
@@ -466,4 +467,4 @@ class KernelRankSVMCV(MarginMixin, KernelMixin, SelectionMixin, Ranker):
 
     def _learn(self, problem: Problem, eval_set: Plan | None) -> None:
         """Walk the grid on the explicit features, and fit all pairs with the alpha that the splits choose."""
-        self._learn_mapped(problem, self._plan(problem, eval_set))
+        self._learn_mapped(problem, self._plan(problem.with_equal_rows_together(), eval_set))

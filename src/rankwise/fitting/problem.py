@@ -37,6 +37,12 @@ class Problem:
         design = self.design
         return codes_of_rows(matrix_rows(design)) if design.has_rows else np.arange(design.shape[0])
 
+    def with_equal_rows_together(self) -> Problem:
+        """Return the problem whose folds divide neither equal rows of one ranking nor their comparisons."""
+        if len(self.pairs.queries) > 1 or self.design.is_on_disk:
+            return self
+        return replace(self, pairs=self.pairs.of_equal_rows(self.row_codes))
+
 
 @dataclass(frozen=True)
 class KernelProblem:

@@ -19,6 +19,7 @@ __all__ = ["codes_of_groups", "codes_of_rows", "differing_pairs"]
 _BLOCK = 1 << 17  # entries of an array that are looked at together: they stay in cache
 _ROWS = 4096  # and rows of a sparse matrix
 _SHARED = -2  # columns that differ in several groups, in rows that none holds out, or nowhere
+_MISSING = 1.0e-7 * np.pi  # what no table has in the place of a missing value
 _LARGEST = np.iinfo(np.int64).max
 
 
@@ -64,6 +65,8 @@ def codes_of_rows(X: Matrix, owner: Ints | None = None, group: Ints | None = Non
                 block = np.where(owner == group[rows, None], 0.0, block)
             # Row by row, in the same way wherever a row stands; a product by BLAS would not be.
             content[rows] = (block * direction).sum(axis=1)
+        if np.isnan(content).any():
+            return codes_of_rows(np.nan_to_num(np.asarray(X), nan=_MISSING), owner, group)
     return np.unique(content, return_inverse=True)[1].reshape(-1).astype(np.int64, copy=False)
 
 

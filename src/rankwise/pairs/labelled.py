@@ -58,6 +58,8 @@ class LabelPairs(Pairs):
         A factor on the weight of each query's pairs.
     entry_weight : (rows,) float64 or None
         The weight of each row with that of its query: what weighs nothing is not there when folds are assigned.
+    row_codes : (rows,) int64 or None
+        Numbers that equal rows of one ranking share, if folds are to divide none.
     """
 
     entries: ClassVar[str] = "rows"
@@ -94,6 +96,7 @@ class LabelPairs(Pairs):
         self.n_outputs = len(self.columns)
         self._levels: list[Levels] = [find_levels(c, queries, row_weight) for c in self.columns]
         self._is_part = False
+        self.row_codes: Ints | None = None
         for output, levels in enumerate(self._levels):
             if levels.n_pairs == 0 and not may_be_empty:
                 which = f"output {output} of y" if self.several_outputs else "y"
@@ -179,8 +182,11 @@ class LabelPairs(Pairs):
     # --- held-out rows ---
 
     def units(self, cv: object = "auto", *, whole_components: bool = False) -> Units | None:
-        is_by_pairs = isinstance(cv, str) and cv == "leave-pair-out"
-        return None if is_by_pairs else units_of_rows(self.y, self.queries, self.entry_weight)
+        if isinstance(cv, str) and cv == "leave-pair-out":
+            return None
+        units = units_of_rows(self.y, self.queries, self.entry_weight)
+        code = self.row_codes if isinstance(cv, str) and cv == "auto" else None
+        return units if code is None else units.joined(code)
 
     def for_splitter(
         self, splitter: object, *, asks_for_groups: bool
@@ -244,7 +250,8 @@ class LabelPairs(Pairs):
         return scores
 
     def evaluation(self, metric: Metric, fold: Ints | None, n_folds: int, seed: int) -> RowEvaluation:
-        units, none = units_of_rows(self.y, self.queries, self.entry_weight), np.zeros(self.n_rows, np.int64)
+        units, none = self.units(), np.zeros(self.n_rows, np.int64)
+        assert units is not None
         n_blocks = int(np.clip(units.n_units // (n_folds * _BLOCK_ROWS), 1, _BLOCKS))
         block = none if len(self.queries) > 1 else np.maximum(units.folds(n_blocks, seed + 2), 0)
         fold = none if fold is None else fold
@@ -253,6 +260,11 @@ class LabelPairs(Pairs):
     def with_ranks(self) -> LabelPairs:
         y, settings = ranked(self.y, self.row_weight), (*self._settings, self.n_threads)
         return LabelPairs(y, self.queries, self.row_weight, self.importance, *settings)
+
+    def of_equal_rows(self, codes: Ints) -> Self:
+        same = copy(self)
+        same.__dict__.update(row_codes=codes)
+        return same
 
     # --- exact hold-out ---
 

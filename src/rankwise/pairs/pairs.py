@@ -251,8 +251,7 @@ class Pairs(Protocol):
         return self
 
     def of_equal_rows(self, codes: Ints) -> Pairs:
-        """Return the same with units of listed pairs that take rows with the same code for one row."""
-        return self
+        """Return the same with units that take rows with the same code for one row."""
 
     # --- exact hold-out ---
 

@@ -88,7 +88,9 @@ def plan_of(
             return _one_at_a_time(cv, pairs, units, metric, exact)
         assert units is not None
         n_folds = count_folds(cv, units.n_units, units.name)
-        plan = Plan.of_folds(units.folds(n_folds, seed), f"{n_folds} folds of {units.name}{why_not}")
+        together = ", equal ones together" if units.are_joined else ""
+        words = f"{n_folds} folds of {units.name}{together}{why_not}"
+        plan = Plan.of_folds(units.folds(n_folds, seed), words)
     if exact is not None and exact.refits and plan.repeats:
         raise InvalidInputError(
             f"cv={splitter} tests the same {pairs.entries} several times, and a decomposition scores each once.",
@@ -170,7 +172,8 @@ def _by_default(pairs: Pairs, units: Units, metric: Metric, exact: Exact | None)
     if units.name != "rows":  # queries, groups or components
         return "leave-query-out", ""
     why_not = ""
-    if metric.base_name in _PAIR_METRICS and 3 <= units.n_units <= _MANY_ROWS:
+    may_leave_pairs = metric.base_name in _PAIR_METRICS and not units.are_joined
+    if may_leave_pairs and 3 <= units.n_units <= _MANY_ROWS:
         refused = refusal(pairs.compared(), exact.rank, exact.n_alphas, is_asked_for=False)
         if refused is None:
             return "leave-pair-out", ""
