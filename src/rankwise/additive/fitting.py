@@ -25,12 +25,11 @@ from rankwise.additive.coordinates import (
     adapted_scale,
 )
 from rankwise.additive.knots import SAMPLED_ROWS, KnotPlan, plan_knots
-from rankwise.additive.training import LossSolver, MarginTraining, SquaredTraining, Training
+from rankwise.additive.training import LossSolver, MarginTraining, SquaredTraining, Training, sample_of
 from rankwise.arrays import AnyArray, Floats, Ints
 from rankwise.data.queries import Queries
 from rankwise.design import AdditiveDesign
 from rankwise.design.terms import Curve, Surface, Terms
-from rankwise.exceptions import NoPairsError
 from rankwise.fitting.margins import MarginFit, margins_of
 from rankwise.fitting.problem import Problem
 from rankwise.metrics import Metric
@@ -346,16 +345,12 @@ class AdditiveProblem:
 
         None for small data and for listed pairs: all rows then select the pairs.
         """
-        pairs = self.data.pairs
-        rows = None if pairs.n_rows < 2 * SAMPLED_ROWS else pairs.draw_rows(SAMPLED_ROWS)
-        if rows is None:
+        sample = sample_of(self.data.pairs, SAMPLED_ROWS)
+        if sample is None:
             return None
+        rows, pairs = sample
         own = replace(blueprint, X=blueprint.X[rows])
-        try:
-            part = Problem(own.curves.design, pairs.subset(rows))
-        except NoPairsError:  # labels so rare that none was drawn
-            return None
-        return AdditiveFit(own, replace(self, data=part).training())
+        return AdditiveFit(own, replace(self, data=Problem(own.curves.design, pairs)).training())
 
     def training(self, trained: Pairs | None = None) -> Training:
         """Return the training loss of all pairs, or of the training pairs of a split."""
@@ -365,7 +360,7 @@ class AdditiveProblem:
         margins = margins_of(pairs, self.loss)
         solver = choose_margin_solver(self.loss, margins, self.tol)
         second = "smoothing" if solver == "bundle" else None
-        return MarginTraining(margins, MarginFit(self.loss, solver, self.tol, self.max_iter, second))
+        return MarginTraining(margins, MarginFit(self.loss, solver, self.tol, self.max_iter, second), pairs)
 
 
 @dataclass(frozen=True)

@@ -13,15 +13,18 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from rankwise.arrays import Floats
+from rankwise.arrays import Floats, Ints
 from rankwise.design import Design
+from rankwise.exceptions import NoPairsError
 from rankwise.fitting.margins import MarginFit
 from rankwise.losses import HingeLoss, SquaredHingeLoss, SquaredLoss
 from rankwise.objectives import MarginObjective, SquaredObjective
 from rankwise.pairs.graph import MarginPairs, PairGraph
+from rankwise.pairs.pairs import Pairs
 from rankwise.solvers.bounded import Bounds, minimise_bounded
-from rankwise.solvers.choose import SOLVERS, SolverOptions, choose_solver
+from rankwise.solvers.choose import SOLVERS, SolverOptions, choose_solver, fits_direct, matrix_reads
 from rankwise.solvers.direct import DirectFactor
+from rankwise.solvers.krylov import PLAIN, Curvature
 from rankwise.solvers.solution import Solution
 
 LOSSES = ("squared_hinge", "squared", "hinge")
@@ -29,7 +32,20 @@ LOSSES = ("squared_hinge", "squared", "hinge")
 # Minimises the mean loss of one design plus ``alpha ‖u‖²``: takes alpha, a start, and a tolerance that replaces that of
 # the training.
 LossSolver = Callable[[float, Floats | None, float | None], Solution]
+# Rows of which a preconditioner is made: on 60,000 search results and 20 surfaces at alpha 1e-5, 802 reads became 56.
+_SAMPLED, _ROWS_A_COORDINATE = 1000, 3
 _Mask = npt.NDArray[np.bool_]
+
+
+def sample_of(pairs: Pairs, n_rows: int) -> tuple[Ints, Pairs] | None:
+    """Draw about so many rows and return them and their pairs; None where that is no small part, or has no pairs."""
+    rows = None if pairs.n_rows < 2 * n_rows else pairs.draw_rows(n_rows)
+    if rows is None:
+        return None
+    try:
+        return rows, pairs.subset(rows)
+    except NoPairsError:  # labels so rare that none was drawn
+        return None
 
 
 class Training(Protocol):
@@ -44,21 +60,53 @@ class Training(Protocol):
 
 @dataclass(frozen=True)
 class MarginTraining:
-    """Hinge or squared hinge over pairs with margins."""
+    """Hinge or squared hinge over pairs with margins.
+
+    Attributes
+    ----------
+    pairs : MarginPairs
+    fit : MarginFit
+    labels : Pairs
+        The same pairs, of which a sample is drawn.
+    """
 
     pairs: MarginPairs
     fit: MarginFit
+    labels: Pairs
 
     def on(self, design: Design, nonnegative: _Mask) -> LossSolver:
         """Return a solver for a design."""
         if nonnegative.any():
             objective = MarginObjective(design, self.pairs, SquaredHingeLoss)
             return _bounded(objective, nonnegative, self.fit.tol, self.fit.max_iter)
-        return partial(self._solve, design)
+        return partial(self._solve, design, self._curvature(design))
 
-    def _solve(self, design: Design, alpha: float, start: Floats | None, tol: float | None) -> Solution:
+    def _solve(
+        self,
+        design: Design,
+        curvature: Curvature | None,
+        alpha: float,
+        start: Floats | None,
+        tol: float | None,
+    ) -> Solution:
         fit = self.fit if tol is None else replace(self.fit, tol=tol)
-        return fit.solve(design, self.pairs, alpha, start=start)
+        return fit.solve(design, self.pairs, alpha, start=start, curvature=curvature)
+
+    def _curvature(self, design: Design) -> Curvature | None:
+        """Return a preconditioner made of a sample of the rows; None where this is no small part of them.
+
+        It is formed once so many iterations were made that they took as long.
+        """
+        n_rows, n_features = design.shape
+        n_sampled = max(_SAMPLED, _ROWS_A_COORDINATE * n_features)
+        sample = sample_of(self.labels, n_sampled) if fits_direct(n_features) else None
+        if sample is None:
+            return None
+        rows, pairs = sample
+        part = design.gathered(rows)
+        cost = int(matrix_reads(part) / 2 * rows.size / n_rows)
+        objective, patience = SquaredObjective(part, pairs.graph()), max(cost, PLAIN)
+        return Curvature(objective, is_whole=True, update_after=2 * cost, patience=patience, sample=rows)
 
     def slopes(self, scores: Floats) -> tuple[Floats, Floats]:
         """Return slope and curvature of the mean loss; the kink of a hinge counts as rounded."""
