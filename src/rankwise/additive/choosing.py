@@ -11,8 +11,8 @@ Search stages, in order; each starts from the best candidate so far:
    noticeably better by then, stages 3 and 4 are repeated on the coarse grid.
 5. Few curves, by penalties adapted to whole terms.
 
-Candidates are compared, not reported, so that their fits are looser than the estimator's by `_LOOSE`; the estimator
-fits the best one to its own tolerance.
+Candidates are compared, not reported, so that their fits are looser than the estimator's; the estimator fits the best
+one to its own tolerance.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from typing import NamedTuple
 import numpy as np
 
 from rankwise.additive.coordinates import PLAIN, Rounds
-from rankwise.additive.fitting import AdditiveFit, Blueprint, Blueprints, Layout, RankedPairs, Split, as_pairs
+from rankwise.additive.fitting import AdditiveFit, Blueprint, Blueprints, Layout, RankedPairs, Split
 from rankwise.arrays import Floats
-from rankwise.design import AdditiveDesign, Design
+from rankwise.design import Design
 from rankwise.selection.grids import WORTH, is_default_grid
 from rankwise.selection.result import Choice, Selection
 from rankwise.solvers.solution import Solution
@@ -152,8 +152,6 @@ class Candidate:
         return (self.n_pairs, self.knots, self.rounds) == (other.n_pairs, other.knots, other.rounds)
 
 
-# Times the tolerance; adapted penalties move models by little, which loose fits would hide.
-_LOOSE, _LOOSE_ADAPTED = 10, 3
 _SAME_ALPHA = 5e-3  # a larger alpha may be behind by this share of the remaining gain
 _FINER_CURVES, _FINER_SURFACES = 1e-2, 5e-3  # the shares of the remaining gain that finer knots must add
 
@@ -174,8 +172,6 @@ class Search:
     blueprints : Blueprints
     splits : sequence of Split
     wanted : Wanted
-    tol : float
-        The tolerance of the final model.
     deadline : float, optional
         The time of `time.monotonic` after which nothing else is tried.
     tried : list of Candidate
@@ -187,7 +183,6 @@ class Search:
     blueprints: Blueprints
     splits: Sequence[Split]
     wanted: Wanted
-    tol: float
     deadline: float | None = None
     tried: list[Candidate] = field(default_factory=list)
     held_out: dict[_Key, list[Floats]] = field(default_factory=dict)
@@ -251,7 +246,6 @@ class Search:
             curves = [key for key in self._solutions if key[:3] == (coarse, 0, PLAIN)]
             nearest = min(curves, key=lambda key: abs(np.log(key[3] / best.alpha)))
             pairs, _ = fit.best_pairs(best.alpha, best.n_pairs, self._mean(nearest, ()))
-            fit.release_curves()
         plain = best.knots, best.n_pairs, PLAIN, best.alpha
         return fit.solve_adapting(best.alpha, best.rounds, pairs, self._mean(plain, pairs))
 
@@ -263,10 +257,10 @@ class Search:
         curves = range(len(blueprint.plan.curves))
         for number, solution in enumerate(solutions):
             own = self._pairs(number, count)
-            blocks = np.split(solution.coef, np.cumsum(blueprint.sizes(own))[:-1])
+            blocks = np.split(solution.coef, np.cumsum(blueprint.coordinates(own).sizes)[:-1])
             for term, block in zip([*curves, *own], blocks, strict=True):
                 models.setdefault(term, []).append(block)
-        sized = zip([*curves, *pairs], blueprint.sizes(pairs), strict=True)
+        sized = zip([*curves, *pairs], blueprint.coordinates(pairs).sizes, strict=True)
         return np.concatenate(
             [np.mean(models[term], axis=0) if term in models else np.zeros(size) for term, size in sized]
         )
@@ -437,7 +431,7 @@ class Search:
             solutions.append(solution)
         scored = zip(self.splits, held_out, strict=True)
         errors = [float(split.scorer.errors_of_rows(scores[None, :])[0]) for split, scores in scored]
-        error = float(np.average(errors, weights=[split.share for split in self.splits]))
+        error = float(np.average(errors, weights=[split.scorer.share for split in self.splits]))
         self._solutions[key], self.held_out[key] = solutions, held_out
         self.tried.append(Candidate(error, count, self._knots, rounds, -alpha, step))
         return self.tried[-1]
@@ -464,16 +458,14 @@ class Search:
     def _fits_now(self) -> list[AdditiveFit]:
         if self._knots not in self._fits:
             blueprint = self.blueprints.at(*self._knots)
-            self._fits[self._knots] = [
-                AdditiveFit(blueprint, split.training, _LOOSE * self.tol, _LOOSE_ADAPTED * self.tol)
-                for split in self.splits
-            ]
+            fits = [AdditiveFit(blueprint, split.training, is_loose=True) for split in self.splits]
+            self._fits[self._knots] = fits
         return self._fits[self._knots]
 
     def _pairs(self, number: int, count: int) -> Sequence[tuple[int, int]]:
         if self.wanted.fixed is not None:
             return self.wanted.fixed
-        return as_pairs(self._ranked[number], count) if count else ()
+        return self._ranked[number].best(count) if count else ()
 
     def _start(self, alpha: float, count: int, number: int) -> Floats | None:
         """Return the nearest model of the same knots with as many surfaces or fewer; that of curves fits any grid."""
@@ -492,14 +484,11 @@ class Search:
     def _scores(self, number: int, layout: Layout, coef: Floats) -> Floats:
         split = self.splits[number]
         if split.X is None:
-            return np.asarray(layout.design.dot(coef)[split.rows])
+            scores, rows = layout.design.dot(coef), split.scorer.rows
+            return scores if rows is None else scores[rows]
         kept = self._scoring.get(number)
         if kept is None or kept[0] is not layout:
-            kept = (
-                layout,
-                AdditiveDesign.encode(split.X, layout.terms, layout.coordinates, self.blueprints.n_threads),
-            )
-            self._scoring[number] = kept
+            kept = self._scoring[number] = layout, layout.encoded(split.X)
         return kept[1].dot(coef)
 
 

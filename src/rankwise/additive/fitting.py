@@ -25,19 +25,19 @@ from rankwise.additive.coordinates import (
     adapted_scale,
 )
 from rankwise.additive.knots import SAMPLED_ROWS, KnotPlan, plan_knots
-from rankwise.additive.training import LossSolver, MarginTraining, SquaredTraining, Training, sample_of
-from rankwise.arrays import AnyArray, Floats, Ints
+from rankwise.additive.training import LossSolver, Training, sample_of
+from rankwise.arrays import AnyArray, Floats, Ints, Matrix
 from rankwise.data.queries import Queries
 from rankwise.design import AdditiveDesign
 from rankwise.design.terms import Curve, Surface, Terms
-from rankwise.fitting.margins import MarginFit, margins_of
 from rankwise.fitting.problem import Problem
 from rankwise.metrics import Metric
 from rankwise.pairs.pairs import Pairs
 from rankwise.pairs.plan import Plan, Scorer
-from rankwise.solvers.choose import choose_margin_solver
 from rankwise.solvers.solution import Solution, Status
 
+# Times the tolerance; adapted penalties move models by little, which loose fits would hide.
+_LOOSE, _LOOSE_ADAPTED = 10, 3
 _TIGHT = 1e-5  # a start that is this good is the solution
 _PAIRS = 4096  # whose sums are held at a time
 _JITTER = 1e-9
@@ -46,11 +46,14 @@ MOST_BINS = 16  # cells of a side when pairs are ranked
 
 @dataclass(frozen=True)
 class Layout:
-    """Terms in the coordinates of their penalty, and the training rows' design."""
+    """The coordinates of a penalty, and the training rows' design in them."""
 
-    terms: Terms
     coordinates: PenaltyCoordinates
     design: AdditiveDesign
+
+    def encoded(self, X: Matrix) -> AdditiveDesign:
+        """Return the design of other rows."""
+        return AdditiveDesign.encode(X, self.coordinates.terms, self.coordinates, self.design.n_threads)
 
 
 @dataclass
@@ -80,23 +83,15 @@ class Blueprint:
 
     def layout(self, pairs: Sequence[tuple[int, int]]) -> Layout:
         """Return the layout of all curves and of surfaces for these pairs of sides."""
-        terms = self.terms(pairs)
-        coordinates = self.coordinates(terms)
-        return Layout(terms, coordinates, AdditiveDesign.encode(self.X, terms, coordinates, self.n_threads))
+        coordinates = self.coordinates(pairs)
+        design = AdditiveDesign.encode(self.X, coordinates.terms, coordinates, self.n_threads)
+        return Layout(coordinates, design)
 
-    def terms(self, pairs: Sequence[tuple[int, int]]) -> Terms:
-        """Return all curves, and surfaces for these pairs of sides."""
-        sides = self.plan.sides
-        return Terms(self.plan.curves, tuple(Surface(sides[a], sides[b]) for a, b in pairs))
-
-    def coordinates(self, terms: Terms) -> PenaltyCoordinates:
-        """Return the coordinates in which the penalty is a plain ridge."""
+    def coordinates(self, pairs: Sequence[tuple[int, int]]) -> PenaltyCoordinates:
+        """Return the coordinates in which the penalty of these terms is a plain ridge."""
         plan = self.plan
+        terms = Terms(plan.curves, tuple(Surface(plan.sides[a], plan.sides[b]) for a, b in pairs))
         return PenaltyCoordinates(terms, plan.masses, plan.side_masses, self.penalty, self.directions)
-
-    def sizes(self, pairs: Sequence[tuple[int, int]]) -> list[int]:
-        """Return the number of coordinates of every curve, and of surfaces for these pairs of sides."""
-        return self.coordinates(self.terms(pairs)).sizes
 
     def forget_curves(self) -> None:
         """Release the codes of the curves and the cells that ranked pairs, before surfaces are encoded."""
@@ -163,27 +158,23 @@ class Blueprints:
         self._kept.pop((n_knots, surface_knots), None)
 
 
+@dataclass
 class AdditiveFit:
     """Models of given training pairs: curves, then surfaces in decreasing order of their estimated gain.
 
-    Parameters
+    Attributes
     ----------
     blueprint : Blueprint
     training : Training
-    tol, adapted_tol : float, optional
-        Looser tolerances than that of the training, for models that are compared; the second for adapted penalties.
+    is_loose : bool
+        Whether models are compared, with looser tolerances than that of the training. The codes of the curves are
+        then kept beside those of surfaces.
     """
 
-    def __init__(
-        self,
-        blueprint: Blueprint,
-        training: Training,
-        tol: float | None = None,
-        adapted_tol: float | None = None,
-    ) -> None:
-        self._blueprint, self._training = blueprint, training
-        self._tol, self._adapted_tol = tol, adapted_tol
-        self._solvers: dict[tuple[tuple[int, int], ...], tuple[Layout, LossSolver]] = {}
+    blueprint: Blueprint
+    training: Training
+    is_loose: bool = False
+    _solvers: dict[tuple[tuple[int, int], ...], tuple[Layout, LossSolver]] = field(default_factory=dict)
 
     def solve(
         self,
@@ -201,19 +192,31 @@ class AdditiveFit:
         key = tuple(pairs)
         if key not in self._solvers:
             # Numbers of surfaces are tried one after the other, and the codes of each are as large as the rows.
-            self._solvers = {(): self._solvers[()]} if key and () in self._solvers else {}
-            layout = self._blueprint.layout(key) if key else self._blueprint.curves
-            self._solvers[key] = layout, self._training.on(layout.design, layout.coordinates.nonnegative)
+            self._solvers = {k: kept for k, kept in self._solvers.items() if self.is_loose and not k}
+            if key and not self.is_loose:
+                self.blueprint.forget_curves()
+            layout = self.blueprint.layout(key) if key else self.blueprint.curves
+            self._solvers[key] = layout, self.training.on(layout.design, layout.coordinates.nonnegative)
         layout, solver = self._solvers[key]
-        if start is not None:
-            start = np.append(start, np.zeros(layout.coordinates.n_coordinates - start.size))
         if before is None:
-            return layout, _moved(solver, alpha, start, self._tol)
+            if start is not None:
+                start = np.append(start, np.zeros(layout.coordinates.n_coordinates - start.size))
+            return layout, self._moved(solver, alpha, start, _LOOSE)
         scale = adapted_scale(before, layout.coordinates.sizes if by_terms else None)
         rescaled = layout.design.within(Rescaled(layout.coordinates, scale))
-        adapted = self._training.on(rescaled, layout.coordinates.nonnegative)
-        solution = _moved(adapted, alpha, (before if start is None else start) / scale, self._adapted_tol)
+        adapted = self.training.on(rescaled, layout.coordinates.nonnegative)
+        solution = self._moved(adapted, alpha, before / scale, _LOOSE_ADAPTED)
         return layout, replace(solution, coef=scale * solution.coef)
+
+    def _moved(self, solver: LossSolver, alpha: float, start: Floats | None, loose: float) -> Solution:
+        """Solve, tightening a loose tolerance until the solution leaves the start: else two settings look equal."""
+        tol = self.training.tol * (loose if self.is_loose else 1)
+        solution = solver(alpha, start, tol)
+        may_stay = not self.is_loose or start is None
+        while not may_stay and (solution.status, solution.n_iter) == (Status.CONVERGED, 0) and tol > _TIGHT:
+            tol /= 10
+            solution = solver(alpha, start, tol)
+        return solution
 
     def solve_adapting(
         self,
@@ -244,7 +247,6 @@ class AdditiveFit:
         if n_pairs == 0:
             return self.solve_adapting(alpha, rounds)
         pairs, curves = (sample() or self).best_pairs(alpha, n_pairs)
-        self.release_curves()
         return self.solve_adapting(alpha, rounds, pairs, curves)
 
     def best_pairs(
@@ -252,34 +254,11 @@ class AdditiveFit:
     ) -> tuple[list[tuple[int, int]], Floats]:
         """Fit the curves; return the pairs of columns with the largest gains, and the curves' coefficients."""
         _, solution = self.solve(alpha, (), start)
-        return as_pairs(self.rank_pairs(solution.coef), n_pairs), solution.coef
-
-    def release_curves(self) -> None:
-        """Release the codes of curves alone before those of surfaces are made."""
-        self._solvers.clear()
-        self._blueprint.forget_curves()
+        return self.rank_pairs(solution.coef).best(n_pairs), solution.coef
 
     def rank_pairs(self, coef: Floats) -> RankedPairs:
         """Rank the pairs of sides where the curves have these coefficients."""
-        return self._blueprint.rank_pairs(*self._training.slopes(self._blueprint.curves.design.dot(coef)))
-
-
-def _moved(solver: LossSolver, alpha: float, start: Floats | None, tol: float | None) -> Solution:
-    """Solve, tightening a loose tolerance until the solution leaves the start: else two settings would look equal."""
-    solution = solver(alpha, start, tol)
-    while tol is not None and start is not None and _is_start(solution) and tol > _TIGHT:
-        tol /= 10
-        solution = solver(alpha, start, tol)
-    return solution
-
-
-def _is_start(solution: Solution) -> bool:
-    return solution.status is Status.CONVERGED and solution.n_iter == 0
-
-
-def as_pairs(ranked: RankedPairs, n_pairs: int) -> list[tuple[int, int]]:
-    """Return the first of the ranked pairs."""
-    return [(int(a), int(b)) for a, b in ranked.pairs[:n_pairs]]
+        return self.blueprint.rank_pairs(*self.training.slopes(self.blueprint.curves.design.dot(coef)))
 
 
 @dataclass(frozen=True)
@@ -290,18 +269,13 @@ class Split:
     ----------
     training : Training
     scorer : Scorer
-    rows : (rows,) int64 or None
-        The rows of the design whose scores the scorer takes; None where `X` holds them.
     X : (rows, columns) array or None
-    share : float
-        The weight of the split in the mean over splits.
+        The rows that the scorer takes; None where they are among the rows of the design.
     """
 
     training: Training
     scorer: Scorer
-    rows: Ints | None = None
     X: npt.NDArray[np.floating] | None = None
-    share: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -328,17 +302,8 @@ class AdditiveProblem:
         """Return the splits: one with an eval set, else one per fold that can be scored."""
         found = self.data.pairs.held_out(plan, metric)
         if plan.has_eval_set:
-            return [Split(self.training(), found[0].scorer, X=plan.eval_rows.stored())]
-        every = np.arange(self.data.design.shape[0])
-        return [
-            Split(
-                self.training(trained),
-                scorer,
-                every if scorer.rows is None else scorer.rows,
-                share=scorer.share,
-            )
-            for _, trained, scorer in found
-        ]
+            return [Split(self.training(), found[0].scorer, plan.eval_rows.stored())]
+        return [Split(self.training(trained), scorer) for _, trained, scorer in found]
 
     def sample(self, blueprint: Blueprint) -> AdditiveFit | None:
         """Return a fit on a sample of whole queries, or of rows of one ranking, that selects pairs of columns.
@@ -354,13 +319,7 @@ class AdditiveProblem:
 
     def training(self, trained: Pairs | None = None) -> Training:
         """Return the training loss of all pairs, or of the training pairs of a split."""
-        pairs = self.data.pairs if trained is None else trained
-        if self.loss == "squared":
-            return SquaredTraining(pairs.graph(), self.tol, self.max_iter)
-        margins = margins_of(pairs, self.loss)
-        solver = choose_margin_solver(self.loss, margins, self.tol)
-        second = "smoothing" if solver == "bundle" else None
-        return MarginTraining(margins, MarginFit(self.loss, solver, self.tol, self.max_iter, second), pairs)
+        return Training(trained or self.data.pairs, self.loss, self.tol, self.max_iter)
 
 
 @dataclass(frozen=True)
@@ -377,6 +336,10 @@ class RankedPairs:
 
     pairs: Ints
     gains: Floats
+
+    def best(self, n_pairs: int) -> list[tuple[int, int]]:
+        """Return the first pairs."""
+        return [(a, b) for a, b in self.pairs[:n_pairs].tolist()]
 
 
 def coarse(side: Curve) -> Curve | None:

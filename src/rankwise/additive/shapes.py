@@ -112,7 +112,9 @@ class FittedTerms(NamedTuple):
         n_threads: int,
     ) -> FittedTerms:
         """Purify the solution of a solver."""
-        terms, values = with_knots_of_surfaces(layout.terms, layout.coordinates.exact_values(coef))
+        terms, values = with_knots_of_surfaces(
+            layout.coordinates.terms, layout.coordinates.exact_values(coef)
+        )
         shares = term_masses(X, terms, row_weight, n_threads)
         masses = [shares[terms.values_of(number)] for number in range(len(terms.all_terms))]
         values, _ = purified(terms, values, masses)

@@ -16,7 +16,6 @@ from rankwise.additive.choosing import DEFAULT_ALPHAS, PATIENCE, Candidate, Knot
 from rankwise.additive.coordinates import PLAIN
 from rankwise.additive.fitting import AdditiveProblem, Layout
 from rankwise.arrays import Floats
-from rankwise.design import AdditiveDesign
 from rankwise.fitting.problem import Problem
 from rankwise.holdout.spaces import ColumnSpace, exact_bytes
 from rankwise.metrics import Metric
@@ -121,10 +120,7 @@ class SquaredSearch:
             found = choose_exactly(space, data, held_out, self.metric, "folds", alphas, default=default)
             return found.with_facts(n_iter_=0)
         if held_out.has_eval_set:
-            rows = AdditiveDesign.encode(
-                held_out.eval_rows.stored(), layout.terms, layout.coordinates, data.design.n_threads
-            )
-            held_out = replace(held_out, eval_rows=rows)
+            held_out = replace(held_out, eval_rows=layout.encoded(held_out.eval_rows.stored()))
         is_narrow = layout.design.nnz <= _NARROW * layout.design.shape[0]
         tol = min(self.problem.tol, EXACT) if is_narrow else self.problem.tol
         max_iter = self.problem.max_iter

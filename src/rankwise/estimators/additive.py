@@ -412,7 +412,7 @@ class AdditiveRanker(AdditiveMixin, Ranker):
         if not splits or len(problem.blueprints.at(*knots).plan.sides) < 2:
             return 0
         wanted = Wanted(Ladder([float(self.alpha)]), knots[:1], knots[1:], AUTO_COUNTS)
-        return Search(problem.blueprints, splits, wanted, problem.tol).run().n_pairs
+        return Search(problem.blueprints, splits, wanted).run().n_pairs
 
     def _splits(self, problem: AdditiveProblem, eval_set: Plan | None) -> list[Split]:
         """Return the validation data that choose the number of surfaces; empty if too few rows can be held out."""
@@ -573,7 +573,7 @@ class AdditiveRankerCV(AdditiveMixin, Ranker):
         n_scored, self.cv_ = scored_folds(self.cv, held_out, data.pairs)
         splits = problem.splits(held_out, self._metric)[: max(n_scored, 1)]
         watch = getattr(self, "watch", Watch())
-        watch.search = search = Search(problem.blueprints, splits, wanted, problem.tol, watch.deadline)
+        watch.search = search = Search(problem.blueprints, splits, wanted, watch.deadline)
         best = search.run()
         found = search.fit_best(AdditiveFit(search.blueprint, problem.training()))
         notices = self._finish(*found, problem.blueprints)
