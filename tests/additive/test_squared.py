@@ -31,7 +31,9 @@ def held_out_errors(model, X, y, qid, fold, interactions):
     data = model._labelled(X, y, qid, None, None)
     blueprint = model._blueprints(data).at(model.n_knots_, model.surface_knots_)
     layout = blueprint.layout(interactions or ())
-    Z = hat_matrix(X, layout.coordinates.terms) @ layout.coordinates.to_values(np.eye(layout.coordinates.n_coordinates))
+    Z = hat_matrix(X, layout.coordinates.terms) @ layout.coordinates.to_values(
+        np.eye(layout.coordinates.n_coordinates)
+    )
     pairs = label_pairs(y, qid, query_weight="equal", ties="include")
     D, z, weight = Z[pairs.winner] - Z[pairs.loser], y[pairs.winner] - y[pairs.loser], pairs.weight
     total = weight[z != 0].sum()  # ties have no weight of their own in the mean

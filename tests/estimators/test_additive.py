@@ -101,7 +101,9 @@ def plain_objective(model, X, y, qid):
     number = {side.column: place for place, side in enumerate(blueprint.plan.sides)}
     pairs = [(number[a], number[b]) for a, b in model.interactions_]
     layout = blueprint.layout(pairs)
-    Z = hat_matrix(X, layout.coordinates.terms) @ layout.coordinates.to_values(np.eye(layout.coordinates.n_coordinates))
+    Z = hat_matrix(X, layout.coordinates.terms) @ layout.coordinates.to_values(
+        np.eye(layout.coordinates.n_coordinates)
+    )
     listed = label_pairs(y, qid, query_weight="equal", ties="exclude")
     D = Z[listed.winner] - Z[listed.loser]
     return layout, D, listed.weight / listed.weight.sum()
