@@ -34,8 +34,8 @@ class _Scripted(Search):
 
     errors: dict[int, float]
 
-    def _try(self, step, count, rounds=PLAIN):
-        found = Candidate(self.errors[step], count, self._knots, rounds, -self.wanted.ladder.at(step), step)
+    def _try(self, knots, step, count, rounds=PLAIN):
+        found = Candidate(self.errors[step], count, knots, rounds, -self.wanted.ladder.at(step), step)
         if found not in self.tried:
             self.tried.append(found)
         return found

@@ -9,7 +9,7 @@ cells of all pairs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from rankwise import _core
 from rankwise.additive.coordinates import (
-    PLAIN,
     PenaltyCoordinates,
     Rescaled,
     Rounds,
@@ -62,19 +61,12 @@ class Blueprint:
 
     Attributes
     ----------
-    X : (rows, columns) array
+    columns : Blueprints
     plan : KnotPlan
-    penalty : str
-    directions : dict of column to 1 or -1
-        The directions of the curves that must be monotone.
-    n_threads : int
     """
 
-    X: AnyArray
+    columns: Blueprints
     plan: KnotPlan
-    penalty: str
-    directions: dict[int, int]
-    n_threads: int
 
     @cached_property
     def curves(self) -> Layout:
@@ -83,15 +75,15 @@ class Blueprint:
 
     def layout(self, pairs: Sequence[tuple[int, int]]) -> Layout:
         """Return the layout of all curves and of surfaces for these pairs of sides."""
-        coordinates = self.coordinates(pairs)
-        design = AdditiveDesign.encode(self.X, coordinates.terms, coordinates, self.n_threads)
+        columns, coordinates = self.columns, self.coordinates(pairs)
+        design = AdditiveDesign.encode(columns.X, coordinates.terms, coordinates, columns.n_threads)
         return Layout(coordinates, design)
 
     def coordinates(self, pairs: Sequence[tuple[int, int]]) -> PenaltyCoordinates:
         """Return the coordinates in which the penalty of these terms is a plain ridge."""
-        plan = self.plan
+        plan, columns = self.plan, self.columns
         terms = Terms(plan.curves, tuple(Surface(plan.sides[a], plan.sides[b]) for a, b in pairs))
-        return PenaltyCoordinates(terms, plan.masses, plan.side_masses, self.penalty, self.directions)
+        return PenaltyCoordinates(terms, plan.masses, plan.side_masses, columns.penalty, columns.directions)
 
     def forget_curves(self) -> None:
         """Release the codes of the curves and the cells that ranked pairs, before surfaces are encoded."""
@@ -102,21 +94,22 @@ class Blueprint:
         """Rank the pairs of sides that may get a surface by their estimated gain, from the slopes of the loss."""
         sides = list(self._coarse.values())
         is_constant = np.isin([side.column for side in sides], self.plan.constant)
-        found = rank_pairs(sides, is_constant, self._cells, slope, curvature, self.n_threads)
+        found = rank_pairs(sides, is_constant, self._cells, slope, curvature, self.columns.n_threads)
         return RankedPairs(np.array(list(self._coarse), dtype=np.int64)[found.pairs], found.gains)
 
     @cached_property
     def _coarse(self) -> dict[int, Curve]:
         """The coarse knots by which pairs are ranked, for each side that may be part of a surface."""
-        free = {n: side for n, side in enumerate(self.plan.sides) if side.column not in self.directions}
-        found = {number: coarse(side) for number, side in free.items()}
-        return {number: side for number, side in found.items() if side is not None}
+        fixed = self.columns.directions
+        sides = {n: coarse(side) for n, side in enumerate(self.plan.sides) if side.column not in fixed}
+        return {number: side for number, side in sides.items() if side is not None}
 
     @cached_property
     def _cells(self) -> npt.NDArray[np.uint8]:
-        cells = np.empty((len(self._coarse), self.X.shape[0]), dtype=np.uint8)
+        X = self.columns.X
+        cells = np.empty((len(self._coarse), X.shape[0]), dtype=np.uint8)
         for row, side in zip(cells, self._coarse.values(), strict=True):
-            row[:] = cells_of(side, self.X[:, side.column])
+            row[:] = cells_of(side, X[:, side.column])
         return cells
 
 
@@ -132,8 +125,10 @@ class Blueprints:
         Row weights.
     levels : collection of int
         The columns that are categories.
-    penalty, directions, n_threads
-        As in `Blueprint`.
+    penalty : str
+    directions : dict of column to 1 or -1
+        The directions of the curves that must be monotone.
+    n_threads : int
     """
 
     X: AnyArray
@@ -150,7 +145,7 @@ class Blueprints:
         key = n_knots, surface_knots
         if key not in self._kept:
             plan = plan_knots(self.X, self.queries, *key, levels=self.levels, weight=self.weight)
-            self._kept[key] = Blueprint(self.X, plan, self.penalty, self.directions, self.n_threads)
+            self._kept[key] = Blueprint(self, plan)
         return self._kept[key]
 
     def forget(self, n_knots: int, surface_knots: int) -> None:
@@ -232,23 +227,6 @@ class AdditiveFit:
             layout, solution = self.solve(alpha, pairs, before=solution.coef, by_terms=by_terms)
         return layout, solution
 
-    def solve_with_best(
-        self,
-        alpha: float,
-        n_pairs: int,
-        rounds: Rounds = PLAIN,
-        sample: Callable[[], AdditiveFit | None] = lambda: None,
-    ) -> tuple[Layout, Solution]:
-        """Fit the curves, rank the pairs of columns, and refit the curves with the `n_pairs` best surfaces.
-
-        If `sample` returns a fit on some of the rows, this fit ranks the pairs. It is released before all rows are
-        encoded.
-        """
-        if n_pairs == 0:
-            return self.solve_adapting(alpha, rounds)
-        pairs, curves = (sample() or self).best_pairs(alpha, n_pairs)
-        return self.solve_adapting(alpha, rounds, pairs, curves)
-
     def best_pairs(
         self, alpha: float, n_pairs: int, start: Floats | None = None
     ) -> tuple[list[tuple[int, int]], Floats]:
@@ -314,7 +292,7 @@ class AdditiveProblem:
         if sample is None:
             return None
         rows, pairs = sample
-        own = replace(blueprint, X=blueprint.X[rows])
+        own = Blueprint(replace(blueprint.columns, X=blueprint.columns.X[rows]), blueprint.plan)
         return AdditiveFit(own, replace(self, data=Problem(own.curves.design, pairs)).training())
 
     def training(self, trained: Pairs | None = None) -> Training:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -240,10 +239,9 @@ class AdditiveMixin(BaseEstimator):
         """Return the pairs of sides that the caller listed; None where a number of them is to be chosen."""
         if not lists_pairs(self.interactions):
             return None
-        names = getattr(self, "feature_names_in_", ())
-        return read_surfaces(
-            self.interactions, blueprint.plan, blueprint.directions, blueprint.X.shape[1], names
-        )
+        names, columns = getattr(self, "feature_names_in_", ()), blueprint.columns
+        n_columns = columns.X.shape[1]
+        return read_surfaces(self.interactions, blueprint.plan, columns.directions, n_columns, names)
 
     def _finish(self, layout: Layout, solution: Solution, blueprints: Blueprints) -> list[Notice]:
         """Purify the model, set its fitted attributes and return the notices about it."""
@@ -396,15 +394,12 @@ class AdditiveRanker(AdditiveMixin, Ranker):
         elif listed is None:
             count = int(self.interactions)  # type: ignore[arg-type]
         fit = AdditiveFit(blueprint, problem.training())
-        sample = partial(replace(problem, data=data).sample, blueprint)
-        del problem  # and the codes of its curves
+        problem = replace(problem, data=data)  # without the codes of its curves
+        pairs, start = listed or [], None
+        if count:
+            pairs, start = (problem.sample(blueprint) or fit).best_pairs(alpha, count)
         rounds = Rounds(int(self.adaptive), int(self.selective))
-        found = (
-            fit.solve_with_best(alpha, count, rounds=rounds, sample=sample)
-            if listed is None
-            else fit.solve_adapting(alpha, rounds, listed)
-        )
-        say(self._finish(*found, blueprints))
+        say(self._finish(*fit.solve_adapting(alpha, rounds, pairs, start), blueprints))
 
     def _choose_count(self, problem: AdditiveProblem, knots: Knots, eval_set: Plan | None) -> int:
         """Return how many surfaces lower the error of held-out rows."""
@@ -575,7 +570,7 @@ class AdditiveRankerCV(AdditiveMixin, Ranker):
         watch = getattr(self, "watch", Watch())
         watch.search = search = Search(problem.blueprints, splits, wanted, watch.deadline)
         best = search.run()
-        found = search.fit_best(AdditiveFit(search.blueprint, problem.training()))
+        found = search.fit_best(AdditiveFit(problem.blueprints.at(*best.knots), problem.training()))
         notices = self._finish(*found, problem.blueprints)
         facts = self._facts(search.tried, best.knots, best.rounds)
         selection = search.selection(self.values_).with_facts(n_iter_=self.n_iter_, **facts)
