@@ -6,9 +6,9 @@ Search stages, in order; each starts from the best candidate so far:
    kept: surfaces will explain part of the effects that a small alpha would fit.
 2. Surfaces on coarse grids, in growing numbers, at the alpha of the curves or, if none help, at larger ones. Every
    split ranks the pairs of columns by its own training rows, so that held-out rows do not influence the choice.
-3. Surfaces on the finest grid, with alphas half a decade apart, unless the first two say that it will not help.
-4. The penalty adapted to the model (`rankwise.additive.coordinates.adapted_scale`), in rounds. If the fine grid is not
-   noticeably better by then, stages 3 and 4 are repeated on the coarse grid.
+3. Alphas half a decade apart, first with the coarse grids and from the best one on with the finest.
+4. The penalty adapted to the model (`rankwise.additive.coordinates.adapted_scale`), in rounds: on the fine grid if it
+   is better so far, and on the coarse one if the fine grid is not noticeably better by then.
 5. Few curves, by penalties adapted to whole terms.
 
 Candidates are compared, not reported, so that their fits are looser than the estimator's; the estimator fits the best
@@ -306,30 +306,19 @@ class Search:
                 return best
         return curves
 
-    def _refine_surfaces(self, coarse: Candidate) -> None:
-        """Choose between the coarse and finer grids, each with its alpha and adapted penalty."""
-        first = len(self.tried)
+    def _refine_surfaces(self, found: Candidate) -> None:
+        """Choose between the coarse and finer grids, each with its alpha, and adapt the penalty of the chosen one."""
+        plain = self._walk(found.knots, found.step, found.n_pairs, stride=1)
+        coarse, first = self._adapt(plain), len(self.tried)
         for n_knots in self.wanted.surface_knots[1:]:
-            knots = Knots(coarse.knots.curve, n_knots)
-            if self._is_promising(knots, coarse):
-                fine = self._adapt(self._walk(knots, coarse.step, coarse.n_pairs, stride=1))
-                if fine.error < coarse.error - _FINER_SURFACES * _room(coarse.error):
-                    return
+            knots = Knots(plain.knots.curve, n_knots)
+            fine = self._walk(knots, plain.step, plain.n_pairs, stride=1)
+            # Products with fine grids are dear.
+            best = self._adapt(fine) if fine.error < plain.error else fine
+            if best.error < coarse.error - _FINER_SURFACES * _room(coarse.error):
+                return
             self._forget(knots)
         self._give_up(first)
-        self._adapt(self._walk(coarse.knots, coarse.step, coarse.n_pairs, stride=1))
-
-    def _is_promising(self, knots: Knots, coarse: Candidate) -> bool:
-        """Tell whether a finer grid is better at the alpha of the coarse one, or would be at a smaller one.
-
-        Products with fine grids are dear. Steep surfaces, such as fast waves, show at smaller alphas alone.
-        """
-        fine = self._try(knots, coarse.step, coarse.n_pairs)
-        assert fine is not None
-        if fine.error < coarse.error:
-            return True
-        steeper = self._try(knots, coarse.step + 1, coarse.n_pairs)
-        return steeper is not None and steeper.error < fine.error
 
     def _adapt(self, plain: Candidate) -> Candidate:
         """Adapt the penalty to the model's steps, again while that helps noticeably; return the best candidate."""
