@@ -8,7 +8,7 @@ Search stages, in order; each starts from the best candidate so far:
    split ranks the pairs of columns by its own training rows, so that held-out rows do not influence the choice.
 3. Alphas half a decade apart, first with the coarse grids and from the best one on with the finest.
 4. The penalty adapted to the model (`rankwise.additive.coordinates.adapted_scale`), in rounds: on the coarse grid, and
-   on a fine one that is better even so. It is chosen if it is noticeably better in the end.
+   on a fine one that is noticeably better without, or better even so. It is chosen if it is noticeably better then.
 5. Few curves, by penalties adapted to whole terms.
 
 Candidates are compared, not reported, so that their fits are looser than the estimator's; the estimator fits the best
@@ -310,11 +310,12 @@ class Search:
         """Choose between the coarse and finer grids, each with its alpha and adapted penalty."""
         plain = self._walk(found.knots, found.step, found.n_pairs, stride=1)
         coarse, first = self._adapt(plain), len(self.tried)
+        # A noticeable gain may come before or after the penalty is adapted. Products with fine grids are dear.
+        promising = max(coarse.error, plain.error - _FINER_SURFACES * _room(plain.error))
         for n_knots in self.wanted.surface_knots[1:]:
             knots = Knots(plain.knots.curve, n_knots)
             fine = self._walk(knots, plain.step, plain.n_pairs, stride=1)
-            # Products with fine grids take longer than all of the coarse ones.
-            best = self._adapt(fine) if fine.error < coarse.error else fine
+            best = self._adapt(fine) if fine.error < promising else fine
             if best.error < coarse.error - _FINER_SURFACES * _room(coarse.error):
                 return
             self._forget(knots)
