@@ -102,7 +102,9 @@ def plain_objective(model, X, y, qid):
     number = {side.column: place for place, side in enumerate(blueprint.plan.sides)}
     pairs = [(number[a], number[b]) for a, b in model.interactions_]
     layout = blueprint.layout(pairs)
-    Z = hat_matrix(X, layout.terms) @ layout.coordinates.to_values(np.eye(layout.coordinates.n_coordinates))
+    Z = hat_matrix(X, layout.coordinates.terms) @ layout.coordinates.to_values(
+        np.eye(layout.coordinates.n_coordinates)
+    )
     listed = label_pairs(y, qid, query_weight="equal", ties="exclude")
     D = Z[listed.winner] - Z[listed.loser]
     return layout, D, listed.weight / listed.weight.sum()
@@ -121,7 +123,7 @@ def test_the_model_is_the_minimum_over_listed_pairs(interactions):
     oracle = minimize(
         value, np.zeros(D.shape[1]), jac=True, method="L-BFGS-B", options={"ftol": 1e-15, "gtol": 1e-9}
     )
-    expected = hat_matrix(X, layout.terms) @ layout.coordinates.to_values(oracle.x)
+    expected = hat_matrix(X, layout.coordinates.terms) @ layout.coordinates.to_values(oracle.x)
     # The main effect of a column of the query is dropped; inside queries nothing changes.
     difference = pd.Series(model.predict(X) - expected)
     np.testing.assert_allclose(difference - difference.groupby(qid).transform("mean"), 0, atol=1e-4)
@@ -172,7 +174,7 @@ def test_an_adapted_penalty_is_that_of_the_model_before(rounds, sizes, power):
         return minimize(value, np.zeros(D.shape[1]), jac=True, method="L-BFGS-B", options=options).x
 
     def scores(u):
-        found = hat_matrix(X, layout.terms) @ layout.coordinates.to_values(u)
+        found = hat_matrix(X, layout.coordinates.terms) @ layout.coordinates.to_values(u)
         return found - found.mean()
 
     first = minimum(np.full(D.shape[1], 1e-2))

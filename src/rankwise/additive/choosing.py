@@ -6,13 +6,13 @@ Search stages, in order; each starts from the best candidate so far:
    kept: surfaces will explain part of the effects that a small alpha would fit.
 2. Surfaces on coarse grids, in growing numbers, at the alpha of the curves or, if none help, at larger ones. Every
    split ranks the pairs of columns by its own training rows, so that held-out rows do not influence the choice.
-3. Surfaces on the finest grid, with alphas half a decade apart, unless the first two say that it will not help.
-4. The penalty adapted to the model (`rankwise.additive.coordinates.adapted_scale`), in rounds. If the fine grid is not
-   noticeably better by then, stages 3 and 4 are repeated on the coarse grid.
+3. Alphas half a decade apart, first with the coarse grids and from the best one on with the finest.
+4. The penalty adapted to the model (`rankwise.additive.coordinates.adapted_scale`), in rounds: on the coarse grid, and
+   on a fine one that is noticeably better without, or better even so. It is chosen if it is noticeably better then.
 5. Few curves, by penalties adapted to whole terms.
 
-Candidates are compared, not reported, so that their fits are looser than the estimator's by `_LOOSE`; the estimator
-fits the best one to its own tolerance.
+Candidates are compared, not reported, so that their fits are looser than the estimator's; the estimator fits the best
+one to its own tolerance.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from typing import NamedTuple
 import numpy as np
 
 from rankwise.additive.coordinates import PLAIN, Rounds
-from rankwise.additive.fitting import AdditiveFit, Blueprint, Blueprints, Layout, RankedPairs, Split, as_pairs
+from rankwise.additive.fitting import AdditiveFit, Blueprints, Layout, RankedPairs, Split
 from rankwise.arrays import Floats
-from rankwise.design import AdditiveDesign, Design
+from rankwise.design import Design
 from rankwise.selection.grids import WORTH, is_default_grid
 from rankwise.selection.result import Choice, Selection
 from rankwise.solvers.solution import Solution
@@ -147,13 +147,7 @@ class Candidate:
         """The setting without its error."""
         return self.knots, self.n_pairs, self.rounds, self.alpha
 
-    def is_alike(self, other: Candidate) -> bool:
-        """Tell whether nothing but alpha differs."""
-        return (self.n_pairs, self.knots, self.rounds) == (other.n_pairs, other.knots, other.rounds)
 
-
-# Times the tolerance; adapted penalties move models by little, which loose fits would hide.
-_LOOSE, _LOOSE_ADAPTED = 10, 3
 _SAME_ALPHA = 5e-3  # a larger alpha may be behind by this share of the remaining gain
 _FINER_CURVES, _FINER_SURFACES = 1e-2, 5e-3  # the shares of the remaining gain that finer knots must add
 
@@ -174,8 +168,6 @@ class Search:
     blueprints : Blueprints
     splits : sequence of Split
     wanted : Wanted
-    tol : float
-        The tolerance of the final model.
     deadline : float, optional
         The time of `time.monotonic` after which nothing else is tried.
     tried : list of Candidate
@@ -187,47 +179,36 @@ class Search:
     blueprints: Blueprints
     splits: Sequence[Split]
     wanted: Wanted
-    tol: float
     deadline: float | None = None
     tried: list[Candidate] = field(default_factory=list)
     held_out: dict[_Key, list[Floats]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self._knots = Knots(self.wanted.n_knots[0], self.wanted.surface_knots[0])
-        self._fits: dict[Knots, list[AdditiveFit]] = {}
-        self._ranked: list[RankedPairs] = []
-        self._solutions: dict[_Key, list[Solution]] = {}
-        self._scoring: dict[int, tuple[Layout, Design]] = {}
+    _fits: dict[Knots, list[AdditiveFit]] = field(default_factory=dict)
+    _ranked: list[RankedPairs] = field(default_factory=list)
+    _solutions: dict[_Key, list[Solution]] = field(default_factory=dict)
+    _scoring: dict[int, tuple[Layout, Design]] = field(default_factory=dict)
 
     @property
     def best(self) -> Candidate:
         """The best candidate; among equals the one with fewer surfaces and the larger alpha."""
         return min(one for one in self.tried if one.is_worth)
 
-    @property
-    def blueprint(self) -> Blueprint:
-        """The knots of the best."""
-        return self.blueprints.at(*self.best.knots)
-
     def run(self) -> Candidate:
         """Run the stages until the deadline; return the best candidate."""
-        with suppress(_TimeIsUpError):
-            self._run()
-        return self.best
-
-    def _run(self) -> None:
         wanted, fixed = self.wanted, self.wanted.fixed
         n_fixed = 0 if fixed is None else len(fixed)
-        curves = self._choose_curves(n_fixed)
-        if fixed is None and any(wanted.counts):
-            curves = self._add_surfaces(curves)
-        if curves.n_pairs and len(wanted.surface_knots) > 1:
-            self._refine_surfaces(curves)
-        else:
-            walked = self._walk(curves.step, curves.n_pairs, stride=1)
-            if not self._are_coarse_curves_best:
-                self._adapt(walked)
-        self._select(n_fixed)
+        with suppress(_TimeIsUpError):
+            curves = self._choose_curves(n_fixed)
+            if fixed is None and any(wanted.counts):
+                curves = self._add_surfaces(curves)
+            if curves.n_pairs and len(wanted.surface_knots) > 1:
+                self._refine_surfaces(curves)
+            else:
+                walked = self._walk(curves.knots, curves.step, curves.n_pairs, stride=1)
+                # Where finer curves did not help, there are hardly any sharp steps to adapt to.
+                if len(wanted.n_knots) == 1 or walked.knots.curve != wanted.n_knots[0]:
+                    self._adapt(walked)
+            self._select(n_fixed)
+        return self.best
 
     def selection(self, model: Floats) -> Selection:
         """Return the choice, with the errors of other alphas for the same knots and surfaces."""
@@ -247,11 +228,9 @@ class Search:
         best = self.best
         pairs = self.wanted.fixed or ()
         if self.wanted.fixed is None and best.n_pairs:
-            coarse = Knots(best.knots.curve, self.wanted.surface_knots[0])
-            curves = [key for key in self._solutions if key[:3] == (coarse, 0, PLAIN)]
-            nearest = min(curves, key=lambda key: abs(np.log(key[3] / best.alpha)))
-            pairs, _ = fit.best_pairs(best.alpha, best.n_pairs, self._mean(nearest, ()))
-            fit.release_curves()
+            curves = self._nearest(best.knots, best.alpha, 0)
+            assert curves is not None
+            pairs, _ = fit.best_pairs(best.alpha, best.n_pairs, self._mean(curves, ()))
         plain = best.knots, best.n_pairs, PLAIN, best.alpha
         return fit.solve_adapting(best.alpha, best.rounds, pairs, self._mean(plain, pairs))
 
@@ -263,10 +242,10 @@ class Search:
         curves = range(len(blueprint.plan.curves))
         for number, solution in enumerate(solutions):
             own = self._pairs(number, count)
-            blocks = np.split(solution.coef, np.cumsum(blueprint.sizes(own))[:-1])
+            blocks = np.split(solution.coef, np.cumsum(blueprint.coordinates(own).sizes)[:-1])
             for term, block in zip([*curves, *own], blocks, strict=True):
                 models.setdefault(term, []).append(block)
-        sized = zip([*curves, *pairs], blueprint.sizes(pairs), strict=True)
+        sized = zip([*curves, *pairs], blueprint.coordinates(pairs).sizes, strict=True)
         return np.concatenate(
             [np.mean(models[term], axis=0) if term in models else np.zeros(size) for term, size in sized]
         )
@@ -275,28 +254,29 @@ class Search:
 
     def _choose_curves(self, count: int) -> Candidate:
         """Choose knots and alpha of curves, with the surfaces that every model has."""
-        ladder = self.wanted.ladder
-        best = self._walk(ladder.first, count, stride=ladder.stride, patience=PATIENCE, needed=_SAME_ALPHA)
-        worse = 0
+        ladder, surface = self.wanted.ladder, self.wanted.surface_knots[0]
+        knots, worse = Knots(self.wanted.n_knots[0], surface), 0
+        best = self._walk(
+            knots, ladder.first, count, stride=ladder.stride, patience=PATIENCE, needed=_SAME_ALPHA
+        )
         for n_knots in self.wanted.n_knots[1:]:
             if worse >= PATIENCE:
                 break
-            kept, self._knots, first = self._knots, Knots(n_knots, self._knots.surface), len(self.tried)
-            finer = self._walk(self._simplest(best).step, count, stride=ladder.stride, needed=_SAME_ALPHA)
+            step, first = self._simplest(best).step, len(self.tried)
+            finer = self._walk(Knots(n_knots, surface), step, count, stride=ladder.stride, needed=_SAME_ALPHA)
             if finer.error < best.error - _FINER_CURVES * _room(best.error):
-                self._forget(kept)
+                self._forget(best.knots)
                 best, worse = finer, 0
                 continue
             self._give_up(first)
-            self._forget(self._knots)
-            self._knots = kept
+            self._forget(finer.knots)
             worse += 1
         return self._simplest(best)
 
     def _simplest(self, best: Candidate) -> Candidate:
         """Return the candidate of the largest alpha that is hardly worse than the best."""
         nearly = best.error + _SAME_ALPHA * _room(best.error)
-        alike = [one for one in self.tried if one.is_alike(best) and one.error <= nearly]
+        alike = [one for one in self.tried if one.key[:3] == best.key[:3] and one.error <= nearly]
         return max(alike, key=lambda one: one.alpha)
 
     def _add_surfaces(self, curves: Candidate) -> Candidate:
@@ -304,8 +284,8 @@ class Search:
 
         Surfaces have many more values than curves: where curves want hardly any penalty, surfaces may want some.
         """
-        of_curves = self._solutions[self._knots, 0, PLAIN, curves.alpha]
-        self._ranked = [fit.rank_pairs(s.coef) for fit, s in zip(self._fits_now(), of_curves, strict=True)]
+        fits, solutions = self._fits_with(curves.knots), self._solutions[curves.key]
+        self._ranked = [fit.rank_pairs(s.coef) for fit, s in zip(fits, solutions, strict=True)]
         most = min(ranked.gains.size for ranked in self._ranked)
         counts = dict.fromkeys(min(count, most) for count in self.wanted.counts if min(count, most))
         alone = curves
@@ -315,7 +295,8 @@ class Search:
         for larger in range(PATIENCE + 1):
             best, worse = alone, 0
             for count in counts:
-                found = self._try(curves.step - larger * self.wanted.ladder.stride, count)
+                step = curves.step - larger * self.wanted.ladder.stride
+                found = self._try(curves.knots, step, count)
                 if found is None:
                     break
                 best, worse = (found, 0) if found.error < best.error else (best, worse + 1)
@@ -325,44 +306,27 @@ class Search:
                 return best
         return curves
 
-    def _refine_surfaces(self, coarse: Candidate) -> None:
+    def _refine_surfaces(self, found: Candidate) -> None:
         """Choose between the coarse and finer grids, each with its alpha and adapted penalty."""
-        kept, first = self._knots, len(self.tried)
+        plain = self._walk(found.knots, found.step, found.n_pairs, stride=1)
+        coarse, first = self._adapt(plain), len(self.tried)
+        # A noticeable gain may come before or after the penalty is adapted. Products with fine grids are dear.
+        promising = max(coarse.error, plain.error - _FINER_SURFACES * _room(plain.error))
         for n_knots in self.wanted.surface_knots[1:]:
-            self._knots = Knots(kept.curve, n_knots)
-            if self._is_promising(coarse):
-                fine = self._adapt(self._walk(coarse.step, coarse.n_pairs, stride=1))
-                if fine.error < coarse.error - _FINER_SURFACES * _room(coarse.error):
-                    return
-            self._forget(self._knots)
+            knots = Knots(plain.knots.curve, n_knots)
+            fine = self._walk(knots, plain.step, plain.n_pairs, stride=1)
+            best = self._adapt(fine) if fine.error < promising else fine
+            if best.error < coarse.error - _FINER_SURFACES * _room(coarse.error):
+                return
+            self._forget(knots)
         self._give_up(first)
-        self._knots = kept
-        self._adapt(self._walk(coarse.step, coarse.n_pairs, stride=1))
-
-    def _is_promising(self, coarse: Candidate) -> bool:
-        """Tell whether a finer grid is better at the alpha of the coarse one, or would be at a smaller one.
-
-        Products with fine grids are dear. Steep surfaces, such as fast waves, show at smaller alphas alone.
-        """
-        fine = self._try(coarse.step, coarse.n_pairs)
-        assert fine is not None
-        if fine.error < coarse.error:
-            return True
-        steeper = self._try(coarse.step + 1, coarse.n_pairs)
-        return steeper is not None and steeper.error < fine.error
-
-    @property
-    def _are_coarse_curves_best(self) -> bool:
-        """Whether finer curves were tried and did not help: then there are hardly any sharp steps to adapt to."""
-        first = self.wanted.n_knots[0]
-        return self._knots.curve == first and any(one.knots.curve != first for one in self.tried)
 
     def _adapt(self, plain: Candidate) -> Candidate:
         """Adapt the penalty to the model's steps, again while that helps noticeably; return the best candidate."""
         best = plain
         for number in range(self.wanted.rounds.steps):
             first = len(self.tried)
-            found = self._try(best.step, best.n_pairs, Rounds(number + 1))
+            found = self._try(best.knots, best.step, best.n_pairs, Rounds(number + 1))
             if found is None or not is_worth(found.error, best.error):
                 self._give_up(first)
                 break
@@ -379,17 +343,17 @@ class Search:
         if not (alike and self.wanted.rounds.terms):
             return
         best, plain, first = self.best, min(alike), len(self.tried)
-        self._knots = plain.knots
         step = min(max(plain.step, 0), len(self.wanted.ladder.alphas) - 1)
-        self._try(step, count)
-        found = [self._try(step, count, Rounds(terms=n + 1)) for n in range(self.wanted.rounds.terms)]
+        self._try(plain.knots, step, count)
+        n_rounds = self.wanted.rounds.terms
+        found = [self._try(plain.knots, step, count, Rounds(terms=n + 1)) for n in range(n_rounds)]
         if not is_worth(min(one.error for one in found if one is not None), best.error):
             self._give_up(first)
 
     # --- one candidate after another ---
 
     def _walk(
-        self, step: int, count: int, *, stride: int, patience: int = 1, needed: float = 0.0
+        self, knots: Knots, step: int, count: int, *, stride: int, patience: int = 1, needed: float = 0.0
     ) -> Candidate:
         """Try an alpha, then smaller ones while the error falls, else larger ones; return the best candidate.
 
@@ -400,14 +364,14 @@ class Search:
         needed : float
             The share of the remaining gain by which a smaller alpha must be better: it takes more iterations.
         """
-        best = self._try(step, count)
+        best = self._try(knots, step, count)
         assert best is not None
         for direction in (1, -1):
             start, worse, at = best, 0, step
             reached, share = best.error, needed if direction > 0 else 0.0
             while worse < (patience if direction > 0 else 1):
                 at += direction * stride
-                found = self._try(at, count)
+                found = self._try(knots, at, count)
                 if found is None:
                     break
                 if self.wanted.ladder.is_beyond(at) and not is_worth(found.error, best.error):
@@ -420,37 +384,35 @@ class Search:
                 break
         return best
 
-    def _try(self, step: int, count: int, rounds: Rounds = PLAIN) -> Candidate | None:
+    def _try(self, knots: Knots, step: int, count: int, rounds: Rounds = PLAIN) -> Candidate | None:
         """Fit every split and score it; None where the ladder ends."""
         alpha = self.wanted.ladder.at(step)
         if alpha is None:
             return None
-        key = self._knots, count, rounds, alpha
+        key = knots, count, rounds, alpha
         if key in self._solutions:
             return next(one for one in self.tried if one.key == key)
         if self.deadline is not None and self.tried and time.monotonic() > self.deadline:
             raise _TimeIsUpError
         held_out, solutions = [], []
-        for number, fit in enumerate(self._fits_now()):
-            layout, solution = self._solve(fit, alpha, count, rounds, number)
+        before = None if rounds == PLAIN else self._solutions[knots, count, rounds.one_less, alpha]
+        start = self._nearest(knots, alpha, count)
+        for number, fit in enumerate(self._fits_with(knots)):
+            pairs = self._pairs(number, count)
+            if before is not None:
+                by_terms = rounds.terms > 0
+                layout, solution = fit.solve(alpha, pairs, before=before[number].coef, by_terms=by_terms)
+            else:
+                at = None if start is None else self._solutions[start][number].coef
+                layout, solution = fit.solve(alpha, pairs, at)
             held_out.append(self._scores(number, layout, solution.coef))
             solutions.append(solution)
         scored = zip(self.splits, held_out, strict=True)
         errors = [float(split.scorer.errors_of_rows(scores[None, :])[0]) for split, scores in scored]
-        error = float(np.average(errors, weights=[split.share for split in self.splits]))
+        error = float(np.average(errors, weights=[split.scorer.share for split in self.splits]))
         self._solutions[key], self.held_out[key] = solutions, held_out
-        self.tried.append(Candidate(error, count, self._knots, rounds, -alpha, step))
+        self.tried.append(Candidate(error, count, knots, rounds, -alpha, step))
         return self.tried[-1]
-
-    def _solve(
-        self, fit: AdditiveFit, alpha: float, count: int, rounds: Rounds, number: int
-    ) -> tuple[Layout, Solution]:
-        """Fit one split, from the model of one round less if that was fitted with the same alpha."""
-        pairs = self._pairs(number, count)
-        if rounds == PLAIN:
-            return fit.solve(alpha, pairs, self._start(alpha, count, number))
-        before = self._solutions[self._knots, count, rounds.one_less, alpha]
-        return fit.solve(alpha, pairs, before=before[number].coef, by_terms=rounds.terms > 0)
 
     def _give_up(self, first: int) -> None:
         """Exclude the candidates from this one on from the choice."""
@@ -461,45 +423,38 @@ class Search:
         self._fits.pop(knots, None)
         self.blueprints.forget(*knots)
 
-    def _fits_now(self) -> list[AdditiveFit]:
-        if self._knots not in self._fits:
-            blueprint = self.blueprints.at(*self._knots)
-            self._fits[self._knots] = [
-                AdditiveFit(blueprint, split.training, _LOOSE * self.tol, _LOOSE_ADAPTED * self.tol)
-                for split in self.splits
-            ]
-        return self._fits[self._knots]
+    def _fits_with(self, knots: Knots) -> list[AdditiveFit]:
+        if knots not in self._fits:
+            blueprint = self.blueprints.at(*knots)
+            fits = [AdditiveFit(blueprint, split.training, is_loose=True) for split in self.splits]
+            self._fits[knots] = fits
+        return self._fits[knots]
 
     def _pairs(self, number: int, count: int) -> Sequence[tuple[int, int]]:
         if self.wanted.fixed is not None:
             return self.wanted.fixed
-        return as_pairs(self._ranked[number], count) if count else ()
+        return self._ranked[number].best(count) if count else ()
 
-    def _start(self, alpha: float, count: int, number: int) -> Floats | None:
-        """Return the nearest model of the same knots with as many surfaces or fewer; that of curves fits any grid."""
+    def _nearest(self, knots: Knots, alpha: float, count: int) -> _Key | None:
+        """Return the nearest models of the same knots with as many surfaces or fewer; those of curves fit any grid."""
         fewer = [
             key
             for key in self._solutions
             if key[1] <= count
             and key[2] == PLAIN
-            and (key[0] == self._knots or (key[1] == 0 and key[0].curve == self._knots.curve))
+            and key[0].curve == knots.curve
+            and (key[1] == 0 or key[0] == knots)
         ]
-        if not fewer:
-            return None
-        nearest = min(fewer, key=lambda key: (count - key[1], abs(np.log(key[3] / alpha))))
-        return self._solutions[nearest][number].coef
+        return min(fewer, key=lambda key: (count - key[1], abs(np.log(key[3] / alpha))), default=None)
 
     def _scores(self, number: int, layout: Layout, coef: Floats) -> Floats:
         split = self.splits[number]
         if split.X is None:
-            return np.asarray(layout.design.dot(coef)[split.rows])
+            scores, rows = layout.design.dot(coef), split.scorer.rows
+            return scores if rows is None else scores[rows]
         kept = self._scoring.get(number)
         if kept is None or kept[0] is not layout:
-            kept = (
-                layout,
-                AdditiveDesign.encode(split.X, layout.terms, layout.coordinates, self.blueprints.n_threads),
-            )
-            self._scoring[number] = kept
+            kept = self._scoring[number] = layout, layout.encoded(split.X)
         return kept[1].dot(coef)
 
 

@@ -63,7 +63,6 @@ class PenaltyCoordinates:
     ) -> None:
         self.terms, self.penalty = terms, penalty
         self.directions = directions or {}
-        self._masses = masses
         curves = [
             curve_basis(curve, mass, penalty, self.directions.get(curve.column, 1), has_line=True)
             for curve, mass in zip(terms.curves, masses, strict=True)
@@ -108,26 +107,19 @@ class PenaltyCoordinates:
         mask = np.zeros(self.n_coordinates, dtype=np.bool_)
         first = 0
         for curve, size in zip(self.terms.curves, self.sizes, strict=False):
-            if curve.column in self.directions:
-                mask[first : first + _n_steps(curve)] = True
+            if curve.column in self.directions and curve.knots.size > 1:
+                mask[first : first + curve.knots.size] = True  # its steps, and the line
             first += size
         return mask
 
     def exact_values(self, u: Floats) -> Floats:
-        """Return ``T u``, the values of monotone curves by adding up their steps: monotone to the last bit."""
+        """Return ``T u``, with the values of monotone curves monotone to the last bit."""
         values = self.to_values(u)
-        first = 0
-        for term, (curve, size) in enumerate(zip(self.terms.curves, self.sizes, strict=False)):
-            n_knots = curve.knots.size
-            if curve.column in self.directions and n_knots > 1:
-                own = values[self.terms.values_of(term)]
-                steps = np.concatenate([[0.0], np.cumsum(u[first : first + n_knots - 1])]) / np.sqrt(
-                    n_knots - 1
-                )
-                line = u[first + n_knots - 1] * _line(curve.knots, self._masses[term][:n_knots])
-                total = self.directions[curve.column] * (steps + line)
-                own[:n_knots] = total + (own[0] - total[0])
-            first += size
+        for number, curve in enumerate(self.terms.curves):
+            if curve.column in self.directions:
+                at_knots = values[self.terms.values_of(number)][: curve.knots.size]
+                direction = self.directions[curve.column]
+                at_knots[:] = direction * np.maximum.accumulate(direction * at_knots)
         return values
 
 
@@ -274,11 +266,6 @@ def curve_basis(
     if curve.has_missing:
         whole[n_knots, -1] = 1.0
     return _centred(whole, mass, n_knots)
-
-
-def _n_steps(curve: Curve) -> int:
-    """Return the number of increasing coordinates of a curve: its steps, and the line."""
-    return int(curve.knots.size) if curve.knots.size > 1 else 0
 
 
 def _line(knots: Floats, mass: Floats) -> Floats:

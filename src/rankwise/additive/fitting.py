@@ -9,7 +9,7 @@ cells of all pairs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -18,27 +18,25 @@ import numpy.typing as npt
 
 from rankwise import _core
 from rankwise.additive.coordinates import (
-    PLAIN,
     PenaltyCoordinates,
     Rescaled,
     Rounds,
     adapted_scale,
 )
 from rankwise.additive.knots import SAMPLED_ROWS, KnotPlan, plan_knots
-from rankwise.additive.training import LossSolver, MarginTraining, SquaredTraining, Training
-from rankwise.arrays import AnyArray, Floats, Ints
+from rankwise.additive.training import LossSolver, Training, sample_of
+from rankwise.arrays import AnyArray, Floats, Ints, Matrix
 from rankwise.data.queries import Queries
 from rankwise.design import AdditiveDesign
 from rankwise.design.terms import Curve, Surface, Terms
-from rankwise.exceptions import NoPairsError
-from rankwise.fitting.margins import MarginFit, margins_of
 from rankwise.fitting.problem import Problem
 from rankwise.metrics import Metric
 from rankwise.pairs.pairs import Pairs
 from rankwise.pairs.plan import Plan, Scorer
-from rankwise.solvers.choose import choose_margin_solver
 from rankwise.solvers.solution import Solution, Status
 
+# Times the tolerance; adapted penalties move models by little, which loose fits would hide.
+_LOOSE, _LOOSE_ADAPTED = 10, 3
 _TIGHT = 1e-5  # a start that is this good is the solution
 _PAIRS = 4096  # whose sums are held at a time
 _JITTER = 1e-9
@@ -47,11 +45,14 @@ MOST_BINS = 16  # cells of a side when pairs are ranked
 
 @dataclass(frozen=True)
 class Layout:
-    """Terms in the coordinates of their penalty, and the training rows' design."""
+    """The coordinates of a penalty, and the training rows' design in them."""
 
-    terms: Terms
     coordinates: PenaltyCoordinates
     design: AdditiveDesign
+
+    def encoded(self, X: Matrix) -> AdditiveDesign:
+        """Return the design of other rows."""
+        return AdditiveDesign.encode(X, self.coordinates.terms, self.coordinates, self.design.n_threads)
 
 
 @dataclass
@@ -60,19 +61,12 @@ class Blueprint:
 
     Attributes
     ----------
-    X : (rows, columns) array
+    columns : Blueprints
     plan : KnotPlan
-    penalty : str
-    directions : dict of column to 1 or -1
-        The directions of the curves that must be monotone.
-    n_threads : int
     """
 
-    X: AnyArray
+    columns: Blueprints
     plan: KnotPlan
-    penalty: str
-    directions: dict[int, int]
-    n_threads: int
 
     @cached_property
     def curves(self) -> Layout:
@@ -81,23 +75,15 @@ class Blueprint:
 
     def layout(self, pairs: Sequence[tuple[int, int]]) -> Layout:
         """Return the layout of all curves and of surfaces for these pairs of sides."""
-        terms = self.terms(pairs)
-        coordinates = self.coordinates(terms)
-        return Layout(terms, coordinates, AdditiveDesign.encode(self.X, terms, coordinates, self.n_threads))
+        columns, coordinates = self.columns, self.coordinates(pairs)
+        design = AdditiveDesign.encode(columns.X, coordinates.terms, coordinates, columns.n_threads)
+        return Layout(coordinates, design)
 
-    def terms(self, pairs: Sequence[tuple[int, int]]) -> Terms:
-        """Return all curves, and surfaces for these pairs of sides."""
-        sides = self.plan.sides
-        return Terms(self.plan.curves, tuple(Surface(sides[a], sides[b]) for a, b in pairs))
-
-    def coordinates(self, terms: Terms) -> PenaltyCoordinates:
-        """Return the coordinates in which the penalty is a plain ridge."""
-        plan = self.plan
-        return PenaltyCoordinates(terms, plan.masses, plan.side_masses, self.penalty, self.directions)
-
-    def sizes(self, pairs: Sequence[tuple[int, int]]) -> list[int]:
-        """Return the number of coordinates of every curve, and of surfaces for these pairs of sides."""
-        return self.coordinates(self.terms(pairs)).sizes
+    def coordinates(self, pairs: Sequence[tuple[int, int]]) -> PenaltyCoordinates:
+        """Return the coordinates in which the penalty of these terms is a plain ridge."""
+        plan, columns = self.plan, self.columns
+        terms = Terms(plan.curves, tuple(Surface(plan.sides[a], plan.sides[b]) for a, b in pairs))
+        return PenaltyCoordinates(terms, plan.masses, plan.side_masses, columns.penalty, columns.directions)
 
     def forget_curves(self) -> None:
         """Release the codes of the curves and the cells that ranked pairs, before surfaces are encoded."""
@@ -108,21 +94,22 @@ class Blueprint:
         """Rank the pairs of sides that may get a surface by their estimated gain, from the slopes of the loss."""
         sides = list(self._coarse.values())
         is_constant = np.isin([side.column for side in sides], self.plan.constant)
-        found = rank_pairs(sides, is_constant, self._cells, slope, curvature, self.n_threads)
+        found = rank_pairs(sides, is_constant, self._cells, slope, curvature, self.columns.n_threads)
         return RankedPairs(np.array(list(self._coarse), dtype=np.int64)[found.pairs], found.gains)
 
     @cached_property
     def _coarse(self) -> dict[int, Curve]:
         """The coarse knots by which pairs are ranked, for each side that may be part of a surface."""
-        free = {n: side for n, side in enumerate(self.plan.sides) if side.column not in self.directions}
-        found = {number: coarse(side) for number, side in free.items()}
-        return {number: side for number, side in found.items() if side is not None}
+        fixed = self.columns.directions
+        sides = {n: coarse(side) for n, side in enumerate(self.plan.sides) if side.column not in fixed}
+        return {number: side for number, side in sides.items() if side is not None}
 
     @cached_property
     def _cells(self) -> npt.NDArray[np.uint8]:
-        cells = np.empty((len(self._coarse), self.X.shape[0]), dtype=np.uint8)
+        X = self.columns.X
+        cells = np.empty((len(self._coarse), X.shape[0]), dtype=np.uint8)
         for row, side in zip(cells, self._coarse.values(), strict=True):
-            row[:] = cells_of(side, self.X[:, side.column])
+            row[:] = cells_of(side, X[:, side.column])
         return cells
 
 
@@ -138,8 +125,10 @@ class Blueprints:
         Row weights.
     levels : collection of int
         The columns that are categories.
-    penalty, directions, n_threads
-        As in `Blueprint`.
+    penalty : str
+    directions : dict of column to 1 or -1
+        The directions of the curves that must be monotone.
+    n_threads : int
     """
 
     X: AnyArray
@@ -156,7 +145,7 @@ class Blueprints:
         key = n_knots, surface_knots
         if key not in self._kept:
             plan = plan_knots(self.X, self.queries, *key, levels=self.levels, weight=self.weight)
-            self._kept[key] = Blueprint(self.X, plan, self.penalty, self.directions, self.n_threads)
+            self._kept[key] = Blueprint(self, plan)
         return self._kept[key]
 
     def forget(self, n_knots: int, surface_knots: int) -> None:
@@ -164,27 +153,23 @@ class Blueprints:
         self._kept.pop((n_knots, surface_knots), None)
 
 
+@dataclass
 class AdditiveFit:
     """Models of given training pairs: curves, then surfaces in decreasing order of their estimated gain.
 
-    Parameters
+    Attributes
     ----------
     blueprint : Blueprint
     training : Training
-    tol, adapted_tol : float, optional
-        Looser tolerances than that of the training, for models that are compared; the second for adapted penalties.
+    is_loose : bool
+        Whether models are compared, with looser tolerances than that of the training. The codes of the curves are
+        then kept beside those of surfaces.
     """
 
-    def __init__(
-        self,
-        blueprint: Blueprint,
-        training: Training,
-        tol: float | None = None,
-        adapted_tol: float | None = None,
-    ) -> None:
-        self._blueprint, self._training = blueprint, training
-        self._tol, self._adapted_tol = tol, adapted_tol
-        self._solvers: dict[tuple[tuple[int, int], ...], tuple[Layout, LossSolver]] = {}
+    blueprint: Blueprint
+    training: Training
+    is_loose: bool = False
+    _solvers: dict[tuple[tuple[int, int], ...], tuple[Layout, LossSolver]] = field(default_factory=dict)
 
     def solve(
         self,
@@ -202,19 +187,31 @@ class AdditiveFit:
         key = tuple(pairs)
         if key not in self._solvers:
             # Numbers of surfaces are tried one after the other, and the codes of each are as large as the rows.
-            self._solvers = {(): self._solvers[()]} if key and () in self._solvers else {}
-            layout = self._blueprint.layout(key) if key else self._blueprint.curves
-            self._solvers[key] = layout, self._training.on(layout.design, layout.coordinates.nonnegative)
+            self._solvers = {k: kept for k, kept in self._solvers.items() if self.is_loose and not k}
+            if key and not self.is_loose:
+                self.blueprint.forget_curves()
+            layout = self.blueprint.layout(key) if key else self.blueprint.curves
+            self._solvers[key] = layout, self.training.on(layout.design, layout.coordinates.nonnegative)
         layout, solver = self._solvers[key]
-        if start is not None:
-            start = np.append(start, np.zeros(layout.coordinates.n_coordinates - start.size))
         if before is None:
-            return layout, _moved(solver, alpha, start, self._tol)
+            if start is not None:
+                start = np.append(start, np.zeros(layout.coordinates.n_coordinates - start.size))
+            return layout, self._moved(solver, alpha, start, _LOOSE)
         scale = adapted_scale(before, layout.coordinates.sizes if by_terms else None)
         rescaled = layout.design.within(Rescaled(layout.coordinates, scale))
-        adapted = self._training.on(rescaled, layout.coordinates.nonnegative)
-        solution = _moved(adapted, alpha, (before if start is None else start) / scale, self._adapted_tol)
+        adapted = self.training.on(rescaled, layout.coordinates.nonnegative)
+        solution = self._moved(adapted, alpha, before / scale, _LOOSE_ADAPTED)
         return layout, replace(solution, coef=scale * solution.coef)
+
+    def _moved(self, solver: LossSolver, alpha: float, start: Floats | None, loose: float) -> Solution:
+        """Solve, tightening a loose tolerance until the solution leaves the start: else two settings look equal."""
+        tol = self.training.tol * (loose if self.is_loose else 1)
+        solution = solver(alpha, start, tol)
+        may_stay = not self.is_loose or start is None
+        while not may_stay and (solution.status, solution.n_iter) == (Status.CONVERGED, 0) and tol > _TIGHT:
+            tol /= 10
+            solution = solver(alpha, start, tol)
+        return solution
 
     def solve_adapting(
         self,
@@ -230,57 +227,16 @@ class AdditiveFit:
             layout, solution = self.solve(alpha, pairs, before=solution.coef, by_terms=by_terms)
         return layout, solution
 
-    def solve_with_best(
-        self,
-        alpha: float,
-        n_pairs: int,
-        rounds: Rounds = PLAIN,
-        sample: Callable[[], AdditiveFit | None] = lambda: None,
-    ) -> tuple[Layout, Solution]:
-        """Fit the curves, rank the pairs of columns, and refit the curves with the `n_pairs` best surfaces.
-
-        If `sample` returns a fit on some of the rows, this fit ranks the pairs. It is released before all rows are
-        encoded.
-        """
-        if n_pairs == 0:
-            return self.solve_adapting(alpha, rounds)
-        pairs, curves = (sample() or self).best_pairs(alpha, n_pairs)
-        self.release_curves()
-        return self.solve_adapting(alpha, rounds, pairs, curves)
-
     def best_pairs(
         self, alpha: float, n_pairs: int, start: Floats | None = None
     ) -> tuple[list[tuple[int, int]], Floats]:
         """Fit the curves; return the pairs of columns with the largest gains, and the curves' coefficients."""
         _, solution = self.solve(alpha, (), start)
-        return as_pairs(self.rank_pairs(solution.coef), n_pairs), solution.coef
-
-    def release_curves(self) -> None:
-        """Release the codes of curves alone before those of surfaces are made."""
-        self._solvers.clear()
-        self._blueprint.forget_curves()
+        return self.rank_pairs(solution.coef).best(n_pairs), solution.coef
 
     def rank_pairs(self, coef: Floats) -> RankedPairs:
         """Rank the pairs of sides where the curves have these coefficients."""
-        return self._blueprint.rank_pairs(*self._training.slopes(self._blueprint.curves.design.dot(coef)))
-
-
-def _moved(solver: LossSolver, alpha: float, start: Floats | None, tol: float | None) -> Solution:
-    """Solve, tightening a loose tolerance until the solution leaves the start: else two settings would look equal."""
-    solution = solver(alpha, start, tol)
-    while tol is not None and start is not None and _is_start(solution) and tol > _TIGHT:
-        tol /= 10
-        solution = solver(alpha, start, tol)
-    return solution
-
-
-def _is_start(solution: Solution) -> bool:
-    return solution.status is Status.CONVERGED and solution.n_iter == 0
-
-
-def as_pairs(ranked: RankedPairs, n_pairs: int) -> list[tuple[int, int]]:
-    """Return the first of the ranked pairs."""
-    return [(int(a), int(b)) for a, b in ranked.pairs[:n_pairs]]
+        return self.blueprint.rank_pairs(*self.training.slopes(self.blueprint.curves.design.dot(coef)))
 
 
 @dataclass(frozen=True)
@@ -291,18 +247,13 @@ class Split:
     ----------
     training : Training
     scorer : Scorer
-    rows : (rows,) int64 or None
-        The rows of the design whose scores the scorer takes; None where `X` holds them.
     X : (rows, columns) array or None
-    share : float
-        The weight of the split in the mean over splits.
+        The rows that the scorer takes; None where they are among the rows of the design.
     """
 
     training: Training
     scorer: Scorer
-    rows: Ints | None = None
     X: npt.NDArray[np.floating] | None = None
-    share: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -329,43 +280,24 @@ class AdditiveProblem:
         """Return the splits: one with an eval set, else one per fold that can be scored."""
         found = self.data.pairs.held_out(plan, metric)
         if plan.has_eval_set:
-            return [Split(self.training(), found[0].scorer, X=plan.eval_rows.stored())]
-        every = np.arange(self.data.design.shape[0])
-        return [
-            Split(
-                self.training(trained),
-                scorer,
-                every if scorer.rows is None else scorer.rows,
-                share=scorer.share,
-            )
-            for _, trained, scorer in found
-        ]
+            return [Split(self.training(), found[0].scorer, plan.eval_rows.stored())]
+        return [Split(self.training(trained), scorer) for _, trained, scorer in found]
 
     def sample(self, blueprint: Blueprint) -> AdditiveFit | None:
         """Return a fit on a sample of whole queries, or of rows of one ranking, that selects pairs of columns.
 
         None for small data and for listed pairs: all rows then select the pairs.
         """
-        pairs = self.data.pairs
-        rows = None if pairs.n_rows < 2 * SAMPLED_ROWS else pairs.draw_rows(SAMPLED_ROWS)
-        if rows is None:
+        sample = sample_of(self.data.pairs, SAMPLED_ROWS)
+        if sample is None:
             return None
-        own = replace(blueprint, X=blueprint.X[rows])
-        try:
-            part = Problem(own.curves.design, pairs.subset(rows))
-        except NoPairsError:  # labels so rare that none was drawn
-            return None
-        return AdditiveFit(own, replace(self, data=part).training())
+        rows, pairs = sample
+        own = Blueprint(replace(blueprint.columns, X=blueprint.columns.X[rows]), blueprint.plan)
+        return AdditiveFit(own, replace(self, data=Problem(own.curves.design, pairs)).training())
 
     def training(self, trained: Pairs | None = None) -> Training:
         """Return the training loss of all pairs, or of the training pairs of a split."""
-        pairs = self.data.pairs if trained is None else trained
-        if self.loss == "squared":
-            return SquaredTraining(pairs.graph(), self.tol, self.max_iter)
-        margins = margins_of(pairs, self.loss)
-        solver = choose_margin_solver(self.loss, margins, self.tol)
-        second = "smoothing" if solver == "bundle" else None
-        return MarginTraining(margins, MarginFit(self.loss, solver, self.tol, self.max_iter, second))
+        return Training(trained or self.data.pairs, self.loss, self.tol, self.max_iter)
 
 
 @dataclass(frozen=True)
@@ -382,6 +314,10 @@ class RankedPairs:
 
     pairs: Ints
     gains: Floats
+
+    def best(self, n_pairs: int) -> list[tuple[int, int]]:
+        """Return the first pairs."""
+        return [(a, b) for a, b in self.pairs[:n_pairs].tolist()]
 
 
 def coarse(side: Curve) -> Curve | None:

@@ -80,13 +80,15 @@ def plan_knots(
     masses: list[Floats] = []
     side_masses: list[Floats] = []
     constant: list[int] = []
-    thinned = _Thinned.of(X) if weight is None and X.shape[0] >= 2 * SAMPLED_ROWS else None
-    for column, looked_at in _columns(X, rows) if thinned is None else thinned.columns():
-        whole = looked_at if thinned is None else X[:, column]
+    is_thinned = weight is None and X.shape[0] >= 2 * SAMPLED_ROWS
+    for column, looked_at in _columns(_thinned(X), slice(None)) if is_thinned else _columns(X, rows):
+        whole = X[:, column] if is_thinned else looked_at
         is_constant = _is_constant(whole if order is None else whole[order], is_inside)
         if is_constant:
             constant.append(column)
-        x = whole if column in levels else looked_at  # rare levels too
+        is_repeated = is_thinned and not np.isnan(looked_at[-1])
+        # Rare levels too.
+        x = whole if column in levels else looked_at[: looked_at.size - is_repeated]
         is_missing = np.isnan(x)
         has_missing = bool(is_missing.any())
         seen = ~is_missing if has_missing else slice(None)
@@ -108,33 +110,11 @@ def plan_knots(
     return KnotPlan(tuple(curves), tuple(sides), tuple(masses), by_column, np.array(constant, dtype=np.int64))
 
 
-@dataclass(frozen=True, eq=False)
-class _Thinned:
-    """A sample of rows, with the extremes of each column and one missing entry where the column has any."""
-
-    X: AnyArray
-    least: AnyArray
-    most: AnyArray
-    has_missing: npt.NDArray[np.bool_]
-
-    @classmethod
-    def of(cls, X: AnyArray) -> _Thinned:
-        least, most = np.full((2, X.shape[1]), np.nan, dtype=X.dtype)
-        has_missing = np.zeros(X.shape[1], dtype=np.bool_)
-        for first in range(0, X.shape[0], SAMPLED_ROWS):
-            block = X[first : first + SAMPLED_ROWS]
-            least = np.fmin(least, np.fmin.reduce(block, axis=0))
-            most = np.fmax(most, np.fmax.reduce(block, axis=0))
-            has_missing |= np.isnan(block).any(axis=0)
-        # At random: every second row may be every second place of a query.
-        rows = np.sort(np.random.default_rng(0).choice(X.shape[0], SAMPLED_ROWS, replace=False))
-        return cls(X[rows], least, most, has_missing)
-
-    def columns(self) -> Iterator[tuple[int, AnyArray]]:
-        """Yield the columns: the sampled rows, then the extremes, then a missing entry if there is one."""
-        for column, x in _columns(self.X, slice(None)):
-            ends = [self.least[column], self.most[column], np.nan][: 2 + self.has_missing[column]]
-            yield column, np.append(x, np.array(ends, dtype=x.dtype))
+def _thinned(X: AnyArray) -> AnyArray:
+    """Return a sample of rows, the least and the most of each column, and its first missing entry or the least."""
+    # At random: every second row may be every second place of a query.
+    rows = np.sort(np.random.default_rng(0).choice(X.shape[0], SAMPLED_ROWS, replace=False))
+    return np.vstack([X[rows], np.fmin.reduce(X), np.fmax.reduce(X), np.minimum.reduce(X)])
 
 
 def _columns(X: AnyArray, rows: slice | Ints) -> Iterator[tuple[int, AnyArray]]:
@@ -191,15 +171,11 @@ def _most_frequent(mass: Floats) -> npt.NDArray[np.bool_]:
 def _distinct(x: AnyArray, weight: Floats | None) -> tuple[Floats, Floats]:
     """Return the different values in increasing order, and the weight of each."""
     if weight is None:
-        ordered = np.sort(x)
+        values, mass = np.unique(x, return_counts=True)
     else:
-        order = np.argsort(x, kind="stable")
-        ordered, weight = x[order], weight[order]
-    starts = np.flatnonzero(np.concatenate([np.ones(min(x.size, 1), np.bool_), ordered[1:] != ordered[:-1]]))
-    values = ordered[starts].astype(np.float64) + 0.0  # not -0
-    if weight is None:
-        return values, np.diff(starts, append=x.size).astype(np.float64)
-    return values, np.add.reduceat(weight, starts) if starts.size else np.empty(0)
+        values, place = np.unique(x, return_inverse=True)
+        mass = np.bincount(place, weight)
+    return values.astype(np.float64) + 0.0, mass.astype(np.float64)  # not -0
 
 
 def _is_constant(x: AnyArray, is_inside: npt.NDArray[np.bool_]) -> bool:

@@ -91,22 +91,13 @@ def read_surfaces(
             raise InvalidInputError(
                 f"interactions has {pair!r}, which is not a pair of columns.", "list pairs such as [(0, 3)]."
             )
-        if all(column in plan.constant for column in columns):
-            raise InvalidInputError(
-                f"interactions has {pair!r}, but both columns are constant inside every query.",
-                "leave that pair out.",
-            )
+        reasons = {"both columns are constant inside every query": all(c in plan.constant for c in columns)}
         for column in columns:
-            if column not in number:
-                raise InvalidInputError(
-                    f"interactions has {pair!r}, but column {column} has one value everywhere.",
-                    "leave that pair out.",
-                )
-            if column in directions:
-                raise InvalidInputError(
-                    f"interactions has {pair!r}, but column {column} must be monotone, which a surface would undo.",
-                    "leave that pair out, or the column out of monotone.",
-                )
+            reasons[f"column {column} has one value everywhere"] = column not in number
+            reasons[f"column {column} must be monotone, which a surface would undo"] = column in directions
+        for reason, holds in reasons.items():
+            if holds:
+                raise InvalidInputError(f"interactions has {pair!r}, but {reason}.", "leave that pair out.")
         first, second = sorted(number[column] for column in columns)
         pairs.append((first, second))
     return list(dict.fromkeys(pairs))

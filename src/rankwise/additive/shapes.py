@@ -112,13 +112,15 @@ class FittedTerms(NamedTuple):
         n_threads: int,
     ) -> FittedTerms:
         """Purify the solution of a solver."""
-        terms, values = with_knots_of_surfaces(layout.terms, layout.coordinates.exact_values(coef))
-        shares = term_masses(X, terms, row_weight, n_threads)
+        terms, values = with_knots_of_surfaces(
+            layout.coordinates.terms, layout.coordinates.exact_values(coef)
+        )
+        weight = np.ones(X.shape[0]) if row_weight is None else row_weight
+        shares = term_masses(X, terms, weight, n_threads)
         masses = [shares[terms.values_of(number)] for number in range(len(terms.all_terms))]
         values, _ = purified(terms, values, masses)
         rows = _whole_queries(queries, _LOOKED_AT)
-        weight = None if row_weight is None else row_weight[rows]
-        spread = spread_inside_queries(X[rows], terms, values, queries.subset(rows), weight, n_threads)
+        spread = spread_inside_queries(X[rows], terms, values, queries.subset(rows), weight[rows], n_threads)
         return cls(terms, values, shares, spread)
 
     def curves(self, names: Sequence[str], label: Labels) -> list[FittedCurve]:
@@ -163,10 +165,10 @@ class FittedTerms(NamedTuple):
         return sorted(found, key=lambda surface: -surface.importance)
 
 
-def term_masses(X: InMemory, terms: Terms, weight: Floats | None, n_threads: int) -> Floats:
+def term_masses(X: InMemory, terms: Terms, weight: Floats, n_threads: int) -> Floats:
     """Return the share of the rows' weight that every value of the terms gets."""
     n_rows = X.shape[0]
-    share = np.full(n_rows, 1.0 / n_rows) if weight is None else weight / weight.sum()
+    share = weight / weight.sum()
     total, cells = np.zeros(terms.n_values), Cells(terms)
     for first in range(0, n_rows, _ENCODED_ROWS):
         rows = slice(first, first + _ENCODED_ROWS)
@@ -175,11 +177,10 @@ def term_masses(X: InMemory, terms: Terms, weight: Floats | None, n_threads: int
 
 
 def spread_inside_queries(
-    X: InMemory, terms: Terms, values: Floats, queries: Queries, weight: Floats | None, n_threads: int
+    X: InMemory, terms: Terms, values: Floats, queries: Queries, weight: Floats, n_threads: int
 ) -> Floats:
     """Return the standard deviation of the contributions of each term about the mean of each query."""
-    n_rows, n_queries = X.shape[0], len(queries)
-    share = np.full(n_rows, 1.0 / n_rows) if weight is None else weight / weight.sum()
+    n_queries, share = len(queries), weight / weight.sum()
     of_query = np.bincount(queries.codes, share, n_queries)
     spread = np.zeros(len(terms.all_terms))
     for number, term in enumerate(terms.all_terms):

@@ -12,18 +12,16 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from rankwise.additive.choosing import DEFAULT_ALPHAS, PATIENCE, Candidate, Knots, Wanted, is_worth
+from rankwise.additive.choosing import PATIENCE, Candidate, Knots, Wanted, is_worth
 from rankwise.additive.coordinates import PLAIN
 from rankwise.additive.fitting import AdditiveProblem, Layout
 from rankwise.arrays import Floats
-from rankwise.design import AdditiveDesign
 from rankwise.fitting.problem import Problem
 from rankwise.holdout.spaces import ColumnSpace, exact_bytes
 from rankwise.metrics import Metric
 from rankwise.pairs.plan import Plan
 from rankwise.runtime.memory import fits
 from rankwise.selection.exact import choose_exactly
-from rankwise.selection.grids import is_default_grid
 from rankwise.selection.krylov import ColumnCoordinates
 from rankwise.selection.result import Choice, Selection
 from rankwise.selection.surface import EXACT, SurfaceSearch
@@ -66,7 +64,8 @@ class SquaredSearch:
         """Try more and more knots while they help noticeably."""
         wanted = self.wanted
         self.best = Knots(wanted.n_knots[0], wanted.surface_knots[0])
-        self.layout, self.selection = self._choose(self.best)
+        self.layout = self._layout(self.best)
+        self.selection = self._choose(self.best, self.layout)
         self._refine([Knots(n, self.best.surface) for n in wanted.n_knots[1:]])
         if wanted.fixed:
             self._refine([Knots(self.best.curve, n) for n in wanted.surface_knots[1:]])
@@ -77,7 +76,7 @@ class SquaredSearch:
             layout = self._layout(knots)
             if self.held_out.is_exact and not fits(exact_bytes(layout.design.shape)):
                 return
-            layout, selection = self._choose(knots, layout)
+            selection = self._choose(knots, layout)
             if is_worth(selection.error, self.selection.error):
                 self.best, self.layout, self.selection = knots, layout, selection
                 worse = 0
@@ -91,44 +90,36 @@ class SquaredSearch:
         blueprint = self.problem.blueprints.at(*knots)
         return blueprint.layout(self.wanted.fixed) if self.wanted.fixed else blueprint.curves
 
-    def _choose(self, knots: Knots, layout: Layout | None = None) -> tuple[Layout, Selection]:
+    def _choose(self, knots: Knots, layout: Layout) -> Selection:
         """Choose alpha for some knots, and fit everything."""
-        layout = layout or self._layout(knots)
         data = replace(self.problem.data, design=layout.design)
         # RankRLS minimises the sum over pairs.
-        weight = data.pairs.graphs()[0].weight
-        grid = np.sort(self.wanted.ladder.alphas)
-        default = (
-            tuple(weight * np.sort(DEFAULT_ALPHAS)) if is_default_grid(grid, DEFAULT_ALPHAS) else (np.inf,)
-        )
-        found = self._in_sums(data, layout, weight * grid, default)
-        found = _in_means(found, weight, grid)
+        weight, ladder = data.pairs.graphs()[0].weight, self.wanted.ladder
+        grid = np.sort(ladder.alphas)
+        default = tuple(weight * grid) if ladder.is_default else (np.inf,)
+        found = _in_means(self._in_sums(data, layout, weight * grid, default), weight, grid)
         alphas, errors = found.table
         n_pairs = len(self.wanted.fixed or ())
         self.tried += [
             Candidate(error, n_pairs, knots, PLAIN, -alpha, 0)
             for alpha, error in zip(alphas.tolist()[::-1], errors[::-1, 0].tolist(), strict=True)
         ]
-        return layout, found
+        return found
 
     def _in_sums(
         self, data: Problem, layout: Layout, alphas: Floats, default: tuple[float, ...]
     ) -> Selection:
         """Choose among alphas of sums over pairs."""
-        held_out = self.held_out
+        problem, held_out = self.problem, self.held_out
         if held_out.is_exact:
             space = ColumnSpace.of_design(layout.design, 0.0)
             found = choose_exactly(space, data, held_out, self.metric, "folds", alphas, default=default)
             return found.with_facts(n_iter_=0)
         if held_out.has_eval_set:
-            rows = AdditiveDesign.encode(
-                held_out.eval_rows.stored(), layout.terms, layout.coordinates, data.design.n_threads
-            )
-            held_out = replace(held_out, eval_rows=rows)
+            held_out = replace(held_out, eval_rows=layout.encoded(held_out.eval_rows.stored()))
         is_narrow = layout.design.nnz <= _NARROW * layout.design.shape[0]
-        tol = min(self.problem.tol, EXACT) if is_narrow else self.problem.tol
-        max_iter = self.problem.max_iter
-        search = SurfaceSearch(self.metric, "tikhonov", "folds", _STALLED, tol, max_iter, default)
+        tol = min(problem.tol, EXACT) if is_narrow else problem.tol
+        search = SurfaceSearch(self.metric, "tikhonov", "folds", _STALLED, tol, problem.max_iter, default)
         return search.choose(data, held_out, alphas, [ColumnCoordinates(layout.design)])[0]
 
 

@@ -405,7 +405,8 @@ class AdditiveDesign(Design):
 
     def gram_matrix(self, blocks: QueryBlocks) -> Floats | None:
         """Return ``X' L X``, (n, n)."""
-        if self.coordinates is not None:
+        # Surfaces have fewer coordinates than values, and rows of codes cannot be squared.
+        if self.coordinates is not None and not self.terms.surfaces:
             G = self.within(None).gram_matrix(blocks)
             self.reads += 1
             half = np.ascontiguousarray(self.coordinates.from_values(np.asarray(G)).T)
@@ -491,7 +492,7 @@ def coded_gram(design: AdditiveDesign, blocks: QueryBlocks) -> Floats | None:
 def _gram_work(design: AdditiveDesign, n_units: int) -> tuple[float, float]:
     """Estimate the nanoseconds of the matrix from codes, and from dense rows."""
     n_rows, n_columns = design.shape[0], len(design.cells.columns)
-    entries = _ENTRY * float(design.terms.n_values) ** 2
+    entries = _ENTRY * float(design.shape[1] if design.terms.surfaces else design.terms.n_values) ** 2
     return n_rows * _PAIR * n_columns * (n_columns + 1) / 2 + n_units * entries, n_rows * entries
 
 

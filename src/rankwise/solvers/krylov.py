@@ -40,7 +40,7 @@ from typing import NamedTuple
 import numpy as np
 import scipy.linalg
 
-from rankwise.arrays import Floats
+from rankwise.arrays import Floats, Ints
 from rankwise.objectives import QuadraticObjective, SquaredObjective
 from rankwise.pairs.blocks import QueryBlocks
 from rankwise.solvers.solution import Monitor, Solution, Status
@@ -307,7 +307,7 @@ _OTHERS = 0.05  # of the curvature at 0, for the rows that curve nowhere near no
 _UPDATE_AFTER = 8  # iterations, at least
 # Iterations without. On independent columns (1,000 × 20 to 20,000 × 50) a tolerance of 1e-3 takes 5 to 17 in all
 # and no matrix; on correlated ones and on scales of two decades 73 to 490, and with the matrix then 9 to 15 more.
-_PLAIN = 16
+PLAIN = 16
 # Times the penalty: below, the diagonal does not pay. On text it takes 0 to 60 % more reads.
 _STEEP = 1e7
 
@@ -322,13 +322,23 @@ class Curvature:
         as much of it as there is curvature.
     is_whole : bool
         Whether to form the matrix; else its diagonal.
-    update_after : int
-        How many iterations cost as much as an update.
+    update_after, patience : int
+        How many iterations cost as much as an update, and how many are made before the first one.
+    sample : (rows,) int64, optional
+        The rows of the objective, where these are some of all.
     """
 
-    def __init__(self, objective: SquaredObjective, *, is_whole: bool, update_after: int = 0) -> None:
-        self._objective, self._is_whole = objective, is_whole
-        self.n_features = objective.n_features
+    def __init__(
+        self,
+        objective: SquaredObjective,
+        *,
+        is_whole: bool,
+        update_after: int = 0,
+        patience: int = PLAIN,
+        sample: Ints | None = None,
+    ) -> None:
+        self._objective, self._is_whole, self._sample = objective, is_whole, sample
+        self.n_features, self.patience = objective.n_features, patience
         self.can_follow = objective.graph.blocks is not None
         self.update_after = max(update_after, _UPDATE_AFTER)
         self.hessian: Floats | None = None
@@ -336,6 +346,9 @@ class Curvature:
     def follow(self, rows: Floats) -> None:
         """Estimate from the diagonal of B, a value per row."""
         objective, blocks = self._objective, self._objective.graph.blocks
+        if self._sample is not None:
+            own = rows[self._sample]
+            rows = own * (rows.sum() / max(own.sum(), np.finfo(np.float64).tiny))
         if blocks is None:
             # The squared loss of all pairs has degrees that add up to twice their weight.
             hessian = objective.matrix() if self._is_whole else objective.diagonal()
@@ -364,7 +377,7 @@ class Preconditioner:
         self._share, self._age = 1.0, 0
         self._inverse: Callable[[Floats], Floats] | None = None
         self.is_identity = True
-        self._patience = _PLAIN
+        self._patience = PLAIN if curvature is None else curvature.patience
         if curvature is not None and curvature.hessian is not None:
             self._engage(curvature)
 
