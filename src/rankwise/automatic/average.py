@@ -19,8 +19,6 @@ from rankwise.model_selection import fit_ranker, predict_scores
 from rankwise.pairs.figures import spread_inside
 from rankwise.persistence import features_taken
 
-__all__ = ["AverageRanker", "mean_of"]
-
 
 class AverageRanker(RankingMixin, BaseEstimator):  # type: ignore[misc]
     """Rank by the mean of the scores of several rankers, each divided by how far its scores spread inside queries.

@@ -15,8 +15,6 @@ from rankwise.data.preferences import duel_sides
 from rankwise.estimators.base import Ranker
 from rankwise.exceptions import InvalidInputError
 
-__all__ = ["CalibratedRanker", "Calibration", "calibrate"]
-
 # Factors of differences in units of their spread; beyond, probabilities are 0 and 1 in all but name.
 _FACTORS = (-7.0, 7.0)
 

@@ -14,8 +14,6 @@ from rankwise.automatic.candidates import exportable_to
 from rankwise.automatic.search import YARDSTICK, Search, Trial
 from rankwise.pairs.figures import Figure, paired_difference
 
-__all__ = ["UNCLEAR", "CandidateTable", "Entry", "candidate_table"]
-
 UNCLEAR = "No candidate is clearly better than a constant score."
 _CLEAR = 2.0  # standard errors of a difference from which it is clear
 _WIDEST = 35  # characters of a description

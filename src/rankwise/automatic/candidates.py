@@ -26,19 +26,6 @@ from rankwise.estimators.kernel import KernelRankRLS
 from rankwise.estimators.linear import RankRLS, RankRLSCV, RankSVM, RankSVMCV
 from rankwise.exporters.targets import TARGETS, Target
 
-__all__ = [
-    "ADDITIVE",
-    "AVERAGE",
-    "FIXED",
-    "KERNELS",
-    "METHODS",
-    "Candidate",
-    "Method",
-    "Size",
-    "exportable_to",
-    "gammas_of",
-]
-
 # Columns up to which converged models are compared; they then cost what stopping early costs, and are solved directly.
 _CONVERGED_COLUMNS = 1000
 _SVM_TOLERANCE = 1e-4

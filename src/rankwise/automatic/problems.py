@@ -25,8 +25,6 @@ from rankwise.pairs.figures import Evaluation, Figure
 from rankwise.pairs.pairs import Pairs
 from rankwise.selection.plan import plan_of, scored_folds
 
-__all__ = ["SplitProblem"]
-
 # Larger matrices are not copied for every fold: the rows that are held out weigh nothing instead.
 _COPIED_BYTES = 1 << 26
 

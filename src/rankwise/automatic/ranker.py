@@ -70,8 +70,6 @@ from rankwise.pairs.labels import Cost, QueryWeight, Ties
 from rankwise.pairs.listed import PreferencePairs
 from rankwise.preprocessing.table_encoder import TableEncoder
 
-__all__ = ["AutoRanker", "check_encoder"]
-
 _OUTER_FOLDS = 5
 # Rows up to which outer folds estimate the score, and up to which they do where there are few queries.
 _SMALL, _FEW_QUERIES, _FEW_ROWS = 500, 30, 3000

@@ -21,19 +21,6 @@ from rankwise.pairs.labels import mid_ranks
 from rankwise.preprocessing import QueryScaler, TableEncoder
 from rankwise.runtime.memory import MemoryBudget
 
-__all__ = [
-    "CODES",
-    "PRODUCTS",
-    "CodedTable",
-    "QueryProducts",
-    "RankScaler",
-    "ScaledColumns",
-    "Scaler",
-    "bytes_of",
-    "chain",
-    "scalers_of",
-]
-
 # Copies of X that together take less are kept; of larger ones only the last.
 _KEPT_BYTES = 1 << 27
 # Larger copies are made in single precision, so that X and its copy take less than twice X.

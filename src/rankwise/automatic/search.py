@@ -40,8 +40,6 @@ from rankwise.pairs.figures import Figure, paired_difference
 from rankwise.runtime.memory import MemoryBudget
 from rankwise.runtime.progress import ProgressLine
 
-__all__ = ["PREFERENCES", "YARDSTICK", "Search", "Trial"]
-
 PREFERENCES = ("readable", "accuracy")
 _BUDGET = 15.0  # processor seconds
 _TIMES_RLS = 30  # the budget is at least as many times the cost of RankRLSCV

@@ -21,8 +21,6 @@ from rankwise.estimators.base import RankingMixin
 from rankwise.estimators.parameters import refuse_unknown
 from rankwise.pairs.labels import ranked
 
-__all__ = ["BoostedTrees"]
-
 _STAGES = (40, 60, 90, 135, 200, 300, 450)  # numbers of trees that an evaluation set chooses from
 _PATIENCE = 2  # stages without a gain after which growing stops
 _BLOCK = 1 << 16  # rows times trees that are walked through at a time

@@ -21,8 +21,6 @@ import rankwise
 from rankwise.cli.printing import check_target, complain, show_warnings, to_standard_output
 from rankwise.exceptions import InvalidInputError, OutputError, RankwiseError, visible
 
-__all__ = ["COMMANDS", "build_parser", "main"]
-
 _FAILED, _INVALID, _INTERRUPTED, _PIPE_CLOSED = 1, 2, 130, 141
 
 # Each command with a summary; its module is rankwise.cli.commands.NAME.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import argparse
 
-__all__ = ["add_columns", "add_data", "add_output", "add_reading", "names", "positive", "seconds"]
-
 
 def names(text: str) -> list[str]:
     """Read a list of names, separated by commas."""

@@ -46,13 +46,10 @@ from rankwise.design.terms import (
     csr_arrays,
     float_array,
     places_among_terms,
-    predict,
 )
 from rankwise.pairs.blocks import Folds, QueryBlocks, as_table
 from rankwise.runtime.memory import fits
 from rankwise.runtime.threads import large_algebra
-
-__all__ = ["AdditiveDesign", "Cells", "predict"]
 
 # Rows whose codes lie together, column by column. The scores of a chunk and the table of a column then stay in the
 # nearest cache.

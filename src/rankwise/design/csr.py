@@ -17,8 +17,6 @@ from rankwise.design.terms import csr_arrays
 from rankwise.pairs.blocks import Folds, QueryBlocks, as_table
 from rankwise.runtime.memory import MemoryBudget
 
-__all__ = ["CsrDesign"]
-
 Prepared = tuple[AnyArray, AnyArray, AnyArray, npt.NDArray[np.int32] | None]
 
 # Waking threads costs about 10 microseconds: below this much work one thread is faster.

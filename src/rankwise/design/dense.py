@@ -15,8 +15,6 @@ from rankwise.design.operator import OperatorDesign, selected_rows
 from rankwise.design.protocol import Design, RowIndex, accepted_dtype
 from rankwise.pairs.blocks import QueryBlocks
 
-__all__ = ["DenseDesign"]
-
 # Values in a block that is copied to float64: it stays in cache.
 BLOCK_SIZE = 1 << 16
 # Values of selected rows that are read from disk at a time.

@@ -12,8 +12,6 @@ from rankwise import _core
 from rankwise.arrays import Floats
 from rankwise.pairs.blocks import Folds, QueryBlocks
 
-__all__ = ["Chunks", "FusedProduct", "cut", "in_row_order", "is_scattered", "row_spans"]
-
 Ids = npt.NDArray[np.int64]
 Where = tuple[_core.Blocks, _core.Folds | None, int, int]
 

@@ -23,8 +23,6 @@ from rankwise.arrays import Floats
 from rankwise.pairs.blocks import MANY_SCORES, QueryBlocks, as_table
 from rankwise.runtime.threads import LARGE_MATRIX, blas_held, large_algebra
 
-__all__ = ["CentredBlocks", "dense_system", "gram_diagonal", "gram_matrix"]
-
 # Doubles in a block: 1 MB is copied, centred and multiplied without leaving the cache of a core.
 BLOCK_SIZE = 1 << 17
 

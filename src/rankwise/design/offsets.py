@@ -19,9 +19,6 @@ import scipy.sparse as sp
 
 from rankwise.arrays import AnyArray, Floats, Ints, Matrix, is_sparse
 
-__all__ = ["Shift", "find_shift", "sampled_rows", "spreads"]
-
-
 # From so many standard deviations on, a column is shifted. Relative errors of solutions grew with the square of the
 # distance, from 1e-13 (conjugate gradients) and 2e-11 (a linear kernel) at 100 to 1e-5 and 3e-3 at a million.
 FAR = 100.0

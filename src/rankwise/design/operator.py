@@ -11,8 +11,6 @@ from rankwise.arrays import DType, Floats, Ints
 from rankwise.design.protocol import Design, RowIndex
 from rankwise.exceptions import InvalidInputError
 
-__all__ = ["OperatorDesign", "known_rows", "operator_design", "selected_rows"]
-
 
 class OperatorDesign(Design):
     """A SciPy LinearOperator as a design. It has no ``X' L X``, which would need a product for each column."""

@@ -17,8 +17,6 @@ from rankwise.design.offsets import Shift
 from rankwise.pairs.blocks import Folds, QueryBlocks
 from rankwise.pairs.graph import MarginPairs
 
-__all__ = ["Design", "GramProduct", "Products", "RowIndex", "accepted_dtype"]
-
 # Nanoseconds on one core of a current server; only their ratios matter, and only roughly.
 _DENSE_GRAM = 0.05  # a multiply-add of a dense symmetric product
 _SPARSE_GRAM = 3.0  # a multiply-add of a sparse one

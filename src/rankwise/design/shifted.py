@@ -19,8 +19,6 @@ from rankwise.exceptions import MemoryLimitError
 from rankwise.pairs.blocks import Folds, QueryBlocks, as_table, laplacian
 from rankwise.runtime.memory import MemoryBudget
 
-__all__ = ["ShiftedDesign"]
-
 
 class ShiftedDesign(Design):
     """A design with constants subtracted from some of its columns.

@@ -22,19 +22,6 @@ from rankwise.arrays import AnyArray, Floats, InMemory, Ints, SparseMatrix, is_s
 from rankwise.design.protocol import accepted_dtype
 from rankwise.pairs.blocks import as_table
 
-__all__ = [
-    "MANY_CODES",
-    "Coordinates",
-    "Curve",
-    "Surface",
-    "Terms",
-    "compiled_curves",
-    "csr_arrays",
-    "float_array",
-    "places_among_terms",
-    "predict",
-]
-
 # Fewer codes than this are faster on one thread.
 MANY_CODES = 1 << 16
 

@@ -31,8 +31,7 @@ from rankwise.data.columns import is_table_like
 from rankwise.data.columns import read_columns as read_table
 from rankwise.data.containers import as_array
 from rankwise.data.validation import check_alphas
-from rankwise.design.additive import predict
-from rankwise.design.terms import Curve, Terms
+from rankwise.design.terms import Curve, Terms, predict
 from rankwise.estimators.base import Ranker, SelectionMixin, say
 from rankwise.estimators.linear import RankRLS, RankRLSCV, RankSVM
 from rankwise.estimators.parameters import BaseEstimator, estimator, one_of, parameter

@@ -24,8 +24,6 @@ import numpy.typing as npt
 from rankwise import _core
 from rankwise.arrays import AnyArray, Floats
 
-__all__ = ["Coupling", "Folds", "QueryBlocks", "as_table", "laplacian", "ranges"]
-
 Coupling = Literal["all", "others", "relative"]
 COUPLINGS: tuple[Coupling, ...] = ("all", "others", "relative")
 

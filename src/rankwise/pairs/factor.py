@@ -34,8 +34,6 @@ from rankwise.pairs.preferences import PreferenceGraph
 from rankwise.runtime.memory import fits
 from rankwise.runtime.threads import large_algebra
 
-__all__ = ["ColumnFactor", "Factor", "IncidenceFactor", "LabelFactor", "factor_of"]
-
 # An eigenvalue below this share of the largest, of its query or component, is rounding.
 _ROUNDING = 1e-13
 

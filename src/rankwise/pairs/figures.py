@@ -10,8 +10,6 @@ from rankwise.arrays import Floats, Ints
 from rankwise.data.queries import Queries
 from rankwise.metrics import Metric
 
-__all__ = ["Evaluation", "Figure", "PairEvaluation", "RowEvaluation", "paired_difference", "spread_inside"]
-
 _ROUNDING = 16 * np.finfo(np.float64).eps  # share of the largest score
 
 

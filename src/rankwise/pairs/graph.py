@@ -16,8 +16,6 @@ import numpy.typing as npt
 from rankwise.arrays import Floats, Ints
 from rankwise.pairs.blocks import QueryBlocks
 
-__all__ = ["MarginPairs", "PairGraph", "SmoothedHinge", "ViolatedPairs"]
-
 
 class PairGraph(Protocol):
     """A weighted set of pairs over the rows of a design, in the caller's row order."""

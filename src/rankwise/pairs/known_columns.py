@@ -14,8 +14,6 @@ import scipy.sparse as sp
 
 from rankwise.arrays import Bools, Floats, Ints, Matrix, is_sparse
 
-__all__ = ["codes_of_groups", "codes_of_rows", "differing_pairs"]
-
 _BLOCK = 1 << 17  # entries of an array that are looked at together: they stay in cache
 _ROWS = 4096  # and rows of a sparse matrix
 _SHARED = -2  # columns that differ in several groups, in rows that none holds out, or nowhere

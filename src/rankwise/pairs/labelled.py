@@ -34,8 +34,6 @@ from rankwise.pairs.pairs import ComparedRows, FoldGraphs, Pairs
 from rankwise.pairs.plan import Plan, Scorer, Units
 from rankwise.pairs.violations import ViolationSweep
 
-__all__ = ["LabelPairs", "row_scorer", "units_of_rows"]
-
 # Rows of one ranking that make a block, whose difference is one observation for standard errors.
 _BLOCK_ROWS = 30
 _BLOCKS = 100  # at most, in each fold

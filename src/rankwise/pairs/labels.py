@@ -23,23 +23,6 @@ from rankwise.arrays import AnyArray, Bools, Floats, Ints
 from rankwise.data.queries import Queries
 from rankwise.pairs.blocks import QueryBlocks, laplacian
 
-__all__ = [
-    "COSTS",
-    "QUERY_WEIGHTS",
-    "TIES",
-    "Cost",
-    "LabelGraph",
-    "Levels",
-    "QueryWeight",
-    "Ties",
-    "find_levels",
-    "label_graph",
-    "laplacian_depends_on_labels",
-    "mid_ranks",
-    "pair_scale",
-    "ranked",
-]
-
 Ties = Literal["include", "exclude"]
 Cost = Literal["magnitude", "unit", "relative"]
 QueryWeight = Literal["size", "pairs", "equal"]

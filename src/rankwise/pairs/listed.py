@@ -25,8 +25,6 @@ from rankwise.pairs.pairs import FoldGraphs, Pairs
 from rankwise.pairs.plan import Plan, Scorer, Units
 from rankwise.pairs.preferences import PreferenceGraph, preference_graph
 
-__all__ = ["PreferencePairs", "pair_scorer"]
-
 
 class PreferencePairs(Pairs):
     """A list of preferences; `groups` of pairs are not divided between folds.

@@ -23,8 +23,6 @@ from rankwise.pairs.figures import Evaluation
 from rankwise.pairs.graph import MarginPairs, PairGraph
 from rankwise.pairs.plan import Plan, Scorer, Units
 
-__all__ = ["ComparedRows", "FoldGraphs", "HeldOut", "Pairs"]
-
 _NEGLIGIBLE = 1e-13  # of the weight of pairs is rounding
 
 

@@ -17,8 +17,6 @@ import numpy.typing as npt
 from rankwise.arrays import Bools, Floats, Ints, Rows
 from rankwise.metrics import Evaluator
 
-__all__ = ["Plan", "Scorer", "Units", "oriented"]
-
 Numbers = TypeVar("Numbers", float, Floats)
 
 # Decimals of errors: equally good models tie, and neither rounding nor the order of rows decides between them.

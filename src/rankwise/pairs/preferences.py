@@ -42,8 +42,6 @@ from rankwise.pairs.blocks import MANY_SCORES
 from rankwise.pairs.graph import SmoothedHinge
 from rankwise.pairs.labels import Cost, Ties
 
-__all__ = ["PreferenceGraph", "ViolatedPreferences", "preference_graph"]
-
 
 @dataclass(frozen=True)
 class PreferenceGraph:

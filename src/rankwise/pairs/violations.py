@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from rankwise.pairs.labels import Levels
 
 
-__all__ = ["ViolationSweep", "Violations"]
-
 NO_PAIRS, BRUTE, LEVELS, FENWICK = (
     _core.counting_code(name) for name in ("no_pairs", "brute", "levels", "fenwick")
 )

@@ -13,8 +13,6 @@ from rankwise.exceptions import InvalidInputError
 if TYPE_CHECKING:
     from rankwise.cli.reading import Data
 
-__all__ = ["add_arguments", "run"]
-
 _TEXTS = (".txt", ".svmlight", ".svm", ".libsvm", ".letor", ".dat")
 _MOST_COLUMNS = 1000  # of a table that sparse rows become
 

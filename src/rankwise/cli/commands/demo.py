@@ -16,8 +16,6 @@ from rankwise.exceptions import InvalidInputError
 if TYPE_CHECKING:
     import numpy as np
 
-__all__ = ["add_arguments", "make_searches", "run"]
-
 _PARTS = {"train.txt": 120, "vali.txt": 40, "test.txt": 60}
 _ROWS, _COLUMNS = 20, 12
 

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from rankwise.metrics import Comparison, Interval, Metric
     from rankwise.report.evidence import ByLabels, Judge
 
-__all__ = ["add_arguments", "run"]
-
 _GRADED = (
     "ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "ndcg", "average_precision", "reciprocal_rank",
     "precision@1", "precision@5", "precision@10", "err", "pairwise_error", "concordance", "kendall_tau",

@@ -9,8 +9,6 @@ from rankwise.cli.options import add_output, names
 from rankwise.cli.printing import output_stream, print_facts
 from rankwise.exceptions import InvalidInputError
 
-__all__ = ["add_arguments", "run"]
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""

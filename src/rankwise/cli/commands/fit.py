@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from rankwise.automatic.ranker import AutoRanker
     from rankwise.cli.reading import Data
 
-__all__ = ["add_arguments", "run"]
-
 
 def _numbers(text: str) -> list[float]:
     try:

@@ -12,8 +12,6 @@ from rankwise.cli.printing import print_facts, print_json, print_table, write
 if TYPE_CHECKING:
     from rankwise.cli.reading import Data
 
-__all__ = ["add_arguments", "run"]
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""

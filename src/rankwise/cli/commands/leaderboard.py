@@ -9,8 +9,6 @@ from typing import Any
 from rankwise.cli.options import names
 from rankwise.cli.printing import output_stream, print_json, print_table, remark, write
 
-__all__ = ["add_arguments", "run"]
-
 _TEXTS = ("item", "against", "effect")
 _SHARES = ("strength", "value", "low", "high", "p_first")
 _IDS = ("model_a", "model_b", "item_a", "item_b", "winner", "loser", "item")

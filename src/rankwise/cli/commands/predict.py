@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from rankwise.arrays import AnyArray, Floats
     from rankwise.cli.reading import Data
 
-__all__ = ["add_arguments", "run"]
-
 _LINES_AT_ONCE = 65536
 _ENDINGS = {".csv": "csv", ".tsv": "tsv", ".parquet": "parquet", ".run": "trec", ".trec": "trec"}
 _OTHERS = {".xlsx", ".xls", ".json", ".arrow", ".feather", ".store"}

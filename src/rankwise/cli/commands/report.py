@@ -8,8 +8,6 @@ from pathlib import Path
 from rankwise.cli.options import add_data, add_output, add_reading, names
 from rankwise.cli.printing import output_stream, print_facts
 
-__all__ = ["add_arguments", "run"]
-
 _NAMED = 3  # files in a title
 
 
