@@ -20,6 +20,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import rankwise
 from rankwise import AdditiveRanker, AdditiveRankerCV, AutoRanker, RankRLS, RankRLSCV
 from rankwise.automatic import search as searching
+from rankwise.automatic.calibration import calibrate
 from rankwise.automatic.candidates import Candidate
 from rankwise.data import validation
 from rankwise.data.queries import encode_queries
@@ -653,3 +654,10 @@ def test_names_of_exact_folds_are_refused_with_a_hint(graded):
             AutoRanker(cv=cv).fit(X, y, qid=qid)
         with pytest.raises(InvalidInputError, match="Hint: use cv=5"):
             AutoRanker(cv=cv).fit_pairs(X, [[0, 1], [2, 3], [4, 5]])
+
+
+def test_the_log_loss_of_a_step_is_finite():
+    """Five pairs that one column orders but for the last: the sigmoid of the first four is a step."""
+    won, weight, fold = np.array([1.0, 1.0, 1.0, 1.0, -1.0]), np.ones(5), np.array([0, 0, 1, 1, 2])
+    _, loss = calibrate(won, weight, fold, "sigmoid")
+    assert np.isfinite(loss)

@@ -84,7 +84,8 @@ def calibrate(won: Floats, weight: Floats, fold: Ints, method: str) -> tuple[Cal
         test = fold == number
         others = ~test & (weight > 0)
         own = fit(won[others], weight[others]) if others.any() else Calibration([0.0])
-        losses[test] = -np.log(own(won[test]))
+        # Of few pairs the sigmoid may be a step, which gives a lost pair a probability of 0.
+        losses[test] = -np.log(np.maximum(own(won[test]), np.finfo(np.float64).eps))
     counted = weight > 0
     return fit(won[counted], weight[counted]), float(np.average(losses[counted], weights=weight[counted]))
 
