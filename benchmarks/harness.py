@@ -37,6 +37,7 @@ PEERS = {
     "ranx": ("ranx", "ranx"),
     "fastrank": ("fastrank", "fastrank"),
     "pandas": ("pandas", "pandas"),
+    "arena-rank": ("arena-rank", "arena_rank"),
     "HistGradientBoosting": ("scikit-learn", "sklearn"),
     "KernelRidge": ("scikit-learn", "sklearn"),
     "Ridge": ("scikit-learn", "sklearn"),

@@ -197,5 +197,6 @@ TABLES = {
     "quality": lambda results: table(results, "quality", SETS),
     "quality-first-page": lambda results: table(results, "quality", SETS, complete=True),
     "quality-words": summary,
+    "quality-full-words": lambda results: summary(results, "quality at full size", LARGE),
     "quality-full": lambda results: table(results, "quality at full size", LARGE),
 }

@@ -151,10 +151,10 @@ def maximise(Q: np.ndarray, b: np.ndarray, a: np.ndarray, most: int = 20_000) ->
 def measure(name: str, contenders: tuple[str, ...], quick: bool) -> Iterator[Figure]:
     red_black_tree()  # compiled before anything is timed
     for contender in contenders:
-        for rows in (200, 400) if quick else SIZES[name]:
+        for rows in (100, 200) if quick else SIZES[name]:
             if rows > LARGEST[contender]:
                 continue
-            (X, y), (test, truth) = split(name, rows, 500 if quick else 20_000)
+            (X, y), (test, truth) = split(name, rows, 200 if quick else 20_000)
             with threadpool_limits(1), measured() as cost:
                 if contender == OURS:
                     coef = RankSVM(ALPHA, tol=GAP, n_threads=1).fit(X, y).coef_
