@@ -77,7 +77,7 @@ class Case:
     contenders: tuple[str, ...]
     measure: Callable[[tuple[str, ...], bool], Iterable[Figure]]
     needs: tuple[str, ...] = ()  # data sets of data.py
-    minutes: float = 1.0  # of a full run
+    minutes: float = 1.0  # of one core for a full run, until it is measured
     smoke: bool = False
     in_turns: bool = False  # contenders take turns, so that all of them are measured again if one is missing
     goals: dict[tuple[str, str], tuple[str, float]] = field(
@@ -114,7 +114,7 @@ def is_installed(contender: str) -> bool:
 
 @cache
 def facts() -> dict[str, str]:
-    """Return the commit of the library that is measured, and the kind of machine."""
+    """Return the commit of the library that is measured, and the kind of machine and whether others use it."""
     return {"commit": _commit(), "machine": _machine()}
 
 
@@ -134,7 +134,9 @@ def _machine() -> str:
         if line.startswith("model name")
     ]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{cores} cores, {names[0] if names else platform.processor()}, Python {platform.python_version()}"
+    kind = f"{cores} cores, {names[0] if names else platform.processor()}, Python {platform.python_version()}"
+    is_busy = hasattr(os, "getloadavg") and os.getloadavg()[0] > cores + 0.5
+    return kind + (", busy" if is_busy else "")
 
 
 class Results:

@@ -96,7 +96,7 @@ def measure(name: str, contenders: tuple[str, ...], quick: bool) -> Iterator[Fig
 SETS = {"generated text": (), "Reuters-21578 acq": ("reuters21578",), "RCV1 sample": ("rcv1-small",)}
 CONTENDERS = (*(f"RankRLS {name}" for name in SOLVERS), ESTIMATES)
 CASES = [
-    Case(CLAIM, name, CONTENDERS, partial(measure, name), needs, 3.0, name == "generated text")
+    Case(CLAIM, name, CONTENDERS, partial(measure, name), needs, 1.0, name == "generated text")
     for name, needs in SETS.items()
 ]
 

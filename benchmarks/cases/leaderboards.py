@@ -367,17 +367,15 @@ CASES = [
 ]  # fmt: skip
 
 
-def boards_table(results: Results, parts: tuple[str, ...], heads: dict[str, tuple[str, str]]) -> str:
-    """Return a row per kind of board; `heads` are columns: the metric and its form."""
-    rows = [
-        [
-            str(kind) if len(parts) == 1 else f"{kind}; {what}",
-            *(results.show(form, CLAIM, f"{what}: {kind}", OURS, metric) for metric, form in heads.values()),
-        ]
-        for what in parts
-        for kind in KINDS[what]
-    ]
-    return markdown(["board", *heads], rows)
+def boards_table(results: Results, parts: tuple[str, ...], forms: dict[str, str]) -> str:
+    """Return a row per kind of board, a column per metric in its form."""
+    rows = []
+    for what in parts:
+        for kind in KINDS[what]:
+            key = CLAIM, f"{what}: {kind}", OURS
+            own = [results.show(form, *key, metric).replace("%", " %") for metric, form in forms.items()]
+            rows.append([f"{kind}; {what}" if len(parts) > 1 else str(kind), *own])
+    return markdown(["board", *forms], rows)
 
 
 def suggest_table(results: Results) -> str:
@@ -404,34 +402,21 @@ def time_table(results: Results) -> str:
 
 
 SHARE = "{value:.3f}"
+BY_BOARD = {
+    "coverage": (("coverage",), {"strengths": SHARE, "differences": SHARE}),
+    "places": (("draws", "guaranteed"), {"covered": SHARE, "mean number of places": "{value:.1f}"}),
+    "tiers": (("tiers",), {"more than one tier": SHARE}),
+    "flips": (
+        ("flips",),
+        dict.fromkeys(("fewest", "most"), "{value:.0f}")
+        | dict.fromkeys(("exchanged", "least"), "{value:.0%}"),
+    ),
+}
 TABLES = {
-    "board-coverage": partial(
-        boards_table,
-        parts=("coverage",),
-        heads={name: (name, SHARE) for name in ("strengths", "differences")},
-    ),
-    "board-places": partial(
-        boards_table,
-        parts=("draws", "guaranteed"),
-        heads={
-            "covered": ("covered", SHARE),
-            "mean number of places": ("mean number of places", "{value:.1f}"),
-        },
-    ),
-    "board-tiers": partial(
-        boards_table, parts=("tiers",), heads={"more than one tier": ("more than one tier", SHARE)}
-    ),
-    "board-flips": partial(
-        boards_table,
-        parts=("flips",),
-        heads={
-            "neighbours": ("exchanged", "{n}"),
-            "battles to remove": ("fewest", "{value:.0f}"),
-            "to": ("most", "{value:.0f}"),
-            "exchanged": ("exchanged", "{value:.0%}"),
-            "within 5 % (or 1)": ("least", "{value:.0%}"),
-        },
-    ),
+    **{
+        f"board-{name}": partial(boards_table, parts=parts, forms=forms)
+        for name, (parts, forms) in BY_BOARD.items()
+    },
     "board-suggest": suggest_table,
     "board-time": time_table,
 }

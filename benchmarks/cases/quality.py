@@ -110,9 +110,9 @@ def needs(name: str) -> tuple[str, ...]:
 
 ALL = tuple(CONTENDERS)
 CASES = [
-    *(Case("quality", name, ALL, partial(measure, load, name, False), needs(name), 25.0, name == "generated")
+    *(Case("quality", name, ALL, partial(measure, load, name, False), needs(name), 10.0, name == "generated")
       for name in (*SETS, "generated")),
-    *(Case("quality at full size", name, ALL, partial(measure, load, name, True), needs(name), 35.0)
+    *(Case("quality at full size", name, ALL, partial(measure, load, name, True), needs(name), 20.0)
       for name in LARGE),
 ]  # fmt: skip
 
@@ -147,7 +147,8 @@ def table(results: Results, claim: str, sets: tuple[str, ...], *, complete: bool
             best = max(filter(None, columns[name].values()), key=lambda one: one["value"], default=None)
             text = f"{line['value']:.3f}".removeprefix("0") if line else "not run"
             cells.append(text if not line or behind(best, line, claim != "quality") else f"**{text}**")
-        cells.append(short(np.mean([line["processor_seconds"] for line in own])))
+        is_busy = any("busy" in line["machine"] for line in own)
+        cells.append(short(np.mean([line["processor_seconds"] for line in own])) + " ‡" * is_busy)
         for metric in ("µs to score a row", "KiB of the model"):
             found = [line["value"] for name in sets if (line := results.find(claim, name, contender, metric))]
             cells.append(short(np.median(found)) if found else "not run")
