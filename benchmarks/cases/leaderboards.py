@@ -337,9 +337,12 @@ def next_pairs(spread: float, goal: str, contenders: tuple[str, ...], quick: boo
     boards, column = 2 if quick else 100, int(goal == "first")
     budget = {"budget": 90} if quick else {}
     random, chosen = (next_pair(policy, spread, boards, **budget) for policy in ("random", goal))
-    for name, (_, mean, error) in {"random pairs": random, "suggested pairs": chosen}.items():
-        yield Figure(OURS, name, float(mean[-1, column]), n=boards, values=[float(error[-1, column])])
-    yield Figure(OURS, "battles saved", saving(random, chosen, column), n=boards)
+    ends = {name: one[1][-1, column] for name, one in (("random pairs", random), ("suggested pairs", chosen))}
+    error = np.hypot(random[2][-1, column], chosen[2][-1, column])
+    for metric, value in (
+        ends | {"standard error": error, "battles saved": saving(random, chosen, column)}
+    ).items():
+        yield Figure(OURS, metric, float(value), n=boards)
 
 
 BATTLES = (10**6, 3 * 10**6, 10**7)
@@ -379,14 +382,16 @@ def boards_table(results: Results, parts: tuple[str, ...], forms: dict[str, str]
 
 
 def suggest_table(results: Results) -> str:
+    forms = {
+        **dict.fromkeys(("random pairs", "suggested pairs", "standard error"), SHARE),
+        "battles saved": PART,
+    }
     rows = []
     for spread, goal in GOALS:
         key = CLAIM, f"suggest: spread {spread:g}, {goal}", OURS
-        reached = [results.find(*key, f"{kind} pairs") for kind in ("random", "suggested")]
-        error = np.hypot(*(line["values"][0] for line in reached)) if all(reached) else "not run"
-        saved = results.show("{value:.0%}", *key, "battles saved")
-        rows.append([f"{spread:g}", goal, *(line and line["value"] for line in reached), error, saved])
-    return markdown(["spread", "goal", "random", "suggested", "standard error", "battles saved"], rows)
+        own = [results.show(form, *key, metric).replace("%", " %") for metric, form in forms.items()]
+        rows.append([f"{spread:g}", goal, *own])
+    return markdown(["spread", "goal", *forms], rows)
 
 
 def time_table(results: Results) -> str:
@@ -401,16 +406,12 @@ def time_table(results: Results) -> str:
     return markdown(["board", "seconds"], rows)
 
 
-SHARE = "{value:.3f}"
+SHARE, COUNT, PART = "{value:.3f}", "{value:.0f}", "{value:.0%}"
 BY_BOARD = {
     "coverage": (("coverage",), {"strengths": SHARE, "differences": SHARE}),
     "places": (("draws", "guaranteed"), {"covered": SHARE, "mean number of places": "{value:.1f}"}),
     "tiers": (("tiers",), {"more than one tier": SHARE}),
-    "flips": (
-        ("flips",),
-        dict.fromkeys(("fewest", "most"), "{value:.0f}")
-        | dict.fromkeys(("exchanged", "least"), "{value:.0%}"),
-    ),
+    "flips": (("flips",), {"fewest": COUNT, "most": COUNT, "exchanged": PART, "least": PART}),
 }
 TABLES = {
     **{
