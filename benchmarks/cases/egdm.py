@@ -18,7 +18,7 @@ import data
 import rcv1like
 from cases.published import markdown
 from drawing import panels
-from harness import Case, Figure, Results, measured
+from harness import Case, Figure, Results, measured, short
 from rankwise import RankRLS
 from rankwise.metrics import pairwise_error
 
@@ -110,9 +110,8 @@ def table(results: Results) -> str:
                 key = CLAIM, name, contender
                 steps = results.show("{value:.0f}", *key, f"iterations at gamma {gamma:g}")
                 most = "+" if steps == str(MOST) else ""
-                cells.append(
-                    results.show(f"{steps}{most}, {{value:.2g}} s", *key, f"seconds at gamma {gamma:g}")
-                )
+                line = results.find(*key, f"seconds at gamma {gamma:g}")
+                cells.append(f"{steps}{most}, {short(line['value'])} s" if line else "not run")
             error = results.show("{value:.4f}", CLAIM, name, "RankRLS cg", f"test error at gamma {gamma:g}")
             rows.append([name if gamma == GAMMAS[0] else "", f"{gamma:g}", error, *cells])
     solvers = [name.removeprefix("RankRLS ") for name in CONTENDERS[:-1]]
