@@ -275,19 +275,24 @@ DENSITIES = {"20-40": (20, 40), "40-60": (40, 60), "60-80": (60, 80), "all sizes
 
 
 def draw(ratings: np.ndarray, bounds: tuple[int, int], n_active: int, seed: int) -> tuple:
-    """Choose 300 reference users with so many ratings, active users among the others, and halves of their jokes."""
+    """Choose 300 reference users with so many ratings, active users among the others, and halves of their jokes.
+
+    Active users are those whose halves both have jokes that they rate differently.
+    """
     rng = np.random.default_rng(seed)
     counts = np.isfinite(ratings).sum(axis=1)
     able = np.flatnonzero((counts >= bounds[0]) & (counts <= bounds[1]))
     reference = rng.choice(able, 300, replace=False)
-    active = rng.choice(np.setdiff1d(np.arange(counts.size), reference), n_active, replace=False)
     seen = ratings[reference]
     features = np.where(np.isfinite(seen), seen, np.nanmedian(seen, axis=1)[:, None]).T
-    halves = [np.array_split(rng.permutation(np.flatnonzero(np.isfinite(ratings[u]))), 2) for u in active]
-    users = [
-        (train, ratings[u, train], test, ratings[u, test])
-        for u, (train, test) in zip(active, halves, strict=True)
-    ]
+    users = []
+    for user in rng.permutation(np.setdiff1d(np.arange(counts.size), reference)):
+        halves = np.array_split(rng.permutation(np.flatnonzero(np.isfinite(ratings[user]))), 2)
+        train, test = ((half, ratings[user, half]) for half in halves)
+        if np.unique(train[1]).size > 1 and np.unique(test[1]).size > 1:
+            users.append((*train, *test))
+        if len(users) == n_active:
+            break
     return euclidean_distances(features, squared=True), users
 
 
