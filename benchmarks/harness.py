@@ -87,7 +87,8 @@ class Case:
 
 def package_of(contender: str) -> tuple[str, str]:
     """Return the distribution and the module of a contender."""
-    found = [package for word, package in PEERS.items() if word in _words(contender)]
+    words = contender.replace("(", " ").replace(",", " ").replace("'s", " ").split()
+    found = [package for word, package in PEERS.items() if word in words]
     return found[0] if found else (OURS, OURS)
 
 
@@ -100,10 +101,6 @@ def version_of(contender: str) -> str:
         return version(distribution)
     except PackageNotFoundError:
         return str(getattr(import_module(module), "__version__", "unknown"))
-
-
-def _words(contender: str) -> set[str]:
-    return set(contender.replace("(", " ").replace(",", " ").replace("'s", " ").split())
 
 
 @cache

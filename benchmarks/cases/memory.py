@@ -57,7 +57,7 @@ MODELS = {
 
 def measure(name: str, contenders: tuple[str, ...], quick: bool) -> Iterator[Figure]:
     """Yield the peak by row, or by pair of rows where the kernel of all rows is held."""
-    size = max(MODELS[name] // 1_600, 100) if quick else MODELS[name]
+    size = max(MODELS[name] // 1_600, 200) if quick else MODELS[name]
     peak = float(run_alone(_FIT, size, name))
     by, unit = (size**2, "bytes per pair of rows") if MODELS[name] == SMALL else (size, "bytes per row")
     yield Figure(name, unit, peak * 2**20 / by, peak_memory=peak)
