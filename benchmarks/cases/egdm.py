@@ -87,7 +87,7 @@ def measure(name: str, contenders: tuple[str, ...], quick: bool) -> Iterator[Fig
             with threadpool_limits(1), measured() as cost:
                 model.fit(X, y)
             spent = {"processor_seconds": cost.processor_seconds, "n": int(model.n_iter_)}
-            yield Figure(contender, f"seconds at gamma {gamma:g}", cost.seconds, **spent)
+            yield Figure(contender, f"seconds at gamma {gamma:g}", cost.processor_seconds, **spent)
             yield Figure(contender, f"iterations at gamma {gamma:g}", float(model.n_iter_))
             error = float(pairwise_error(truth, model.predict(test)))
             yield Figure(contender, f"test error at gamma {gamma:g}", error, n=truth.size)
