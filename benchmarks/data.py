@@ -82,6 +82,13 @@ SETS = {
         "5c1c585df19c6f19",
         "RLScore 0.5, data of its examples, and the output that its tutorials print",
     ),
+    "receptors": Source(
+        "rlscore-legacy/nr_*.txt",
+        3,
+        124_900,
+        "8240aa2f907f4e0d",
+        "Nuclear receptors (Yamanishi et al., 2008), as in RLScore",
+    ),
     "MSLR-WEB30K": Source(
         "MSLR-WEB30K/Fold*/*.txt", 15, 0, "", "Microsoft Learning to Rank Datasets; not redistributable"
     ),
@@ -200,6 +207,14 @@ def rcv1_sample() -> tuple:
                 start.append(len(indices))
     _, columns = np.unique(indices, return_inverse=True)
     return sp.csr_matrix((values, columns, start)), np.array(labels)
+
+
+def receptors() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Return kernels of 54 drugs and of 26 targets, and which drug meets which target."""
+    table, *kernels = (np.loadtxt(path) for path in files("receptors"))
+    kernels = [(K + K.T) / 2 for K in kernels]
+    drugs, targets = (K + max(0.0, 1e-6 - np.linalg.eigvalsh(K)[0]) * np.eye(len(K)) for K in kernels)
+    return drugs, targets, table
 
 
 @dataclass

@@ -37,6 +37,7 @@ PEERS = {
     "ranx": ("ranx", "ranx"),
     "fastrank": ("fastrank", "fastrank"),
     "pandas": ("pandas", "pandas"),
+    "arena-rank": ("arena-rank", "arena_rank"),
     "HistGradientBoosting": ("scikit-learn", "sklearn"),
     "KernelRidge": ("scikit-learn", "sklearn"),
     "Ridge": ("scikit-learn", "sklearn"),
@@ -76,7 +77,7 @@ class Case:
     contenders: tuple[str, ...]
     measure: Callable[[tuple[str, ...], bool], Iterable[Figure]]
     needs: tuple[str, ...] = ()  # data sets of data.py
-    minutes: float = 1.0  # of a full run
+    minutes: float = 1.0  # of one core for a full run, until it is measured
     smoke: bool = False
     in_turns: bool = False  # contenders take turns, so that all of them are measured again if one is missing
     goals: dict[tuple[str, str], tuple[str, float]] = field(
@@ -86,7 +87,8 @@ class Case:
 
 def package_of(contender: str) -> tuple[str, str]:
     """Return the distribution and the module of a contender."""
-    found = [package for word, package in PEERS.items() if word in _words(contender)]
+    words = contender.replace("(", " ").replace(",", " ").replace("'s", " ").split()
+    found = [package for word, package in PEERS.items() if word in words]
     return found[0] if found else (OURS, OURS)
 
 
@@ -101,10 +103,6 @@ def version_of(contender: str) -> str:
         return str(getattr(import_module(module), "__version__", "unknown"))
 
 
-def _words(contender: str) -> set[str]:
-    return set(contender.replace("(", " ").replace(",", " ").replace("'s", " ").split())
-
-
 @cache
 def is_installed(contender: str) -> bool:
     """Say whether the package of a contender can be imported."""
@@ -113,7 +111,7 @@ def is_installed(contender: str) -> bool:
 
 @cache
 def facts() -> dict[str, str]:
-    """Return the commit of the library that is measured, and the kind of machine."""
+    """Return the commit of the library that is measured, and the kind of machine and whether others use it."""
     return {"commit": _commit(), "machine": _machine()}
 
 
@@ -133,7 +131,9 @@ def _machine() -> str:
         if line.startswith("model name")
     ]
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{cores} cores, {names[0] if names else platform.processor()}, Python {platform.python_version()}"
+    kind = f"{cores} cores, {names[0] if names else platform.processor()}, Python {platform.python_version()}"
+    is_busy = hasattr(os, "getloadavg") and os.getloadavg()[0] > cores + 0.5
+    return kind + (", busy" if is_busy else "")
 
 
 class Results:

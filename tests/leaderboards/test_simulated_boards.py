@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-import bench_leaderboards as bench
 from boards import board
+from cases import leaderboards as bench
 from rankwise import BradleyTerry
 
 pytestmark = pytest.mark.long

@@ -1,27 +1,27 @@
-#!/usr/bin/env python3
 """Leaderboards by simulation: coverage of intervals, places and tiers; flips, the next pair, time beside arena-rank.
 
-    python benchmarks/bench_leaderboards.py [coverage places tiers flips suggest time] [--boards 300] [--peers DIR]
-
-Each part takes a few minutes on one core. `--peers` is a folder with arena-rank: site-packages of an environment where
-it is installed. `--write` puts the tables into docs/leaderboards.md.
+arena-rank pins other versions of NumPy than the peers of the `[bench]` extra: install it into a folder of its own
+(`pip install --target DIR arena-rank`) and name that folder in PYTHONPATH.
 """
 
-import argparse
-import re
-import sys
-import time
-from dataclasses import dataclass
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
 from itertools import combinations
-from pathlib import Path
 
 import numpy as np
 from scipy.special import expit
 from scipy.stats import kendalltau
+from threadpoolctl import threadpool_limits
 
+from cases.published import markdown
+from harness import Case, Figure, Results, in_turns, measured
 from rankwise import BradleyTerry
 
-PAGE = Path(__file__).parents[1] / "docs" / "leaderboards.md"
+CLAIM, OURS, PEER = "leaderboards", "BradleyTerry", "arena-rank"
+BOARDS = 300
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,9 @@ class Kind:
     def __str__(self):
         ties = f"{self.nu / (2 + self.nu):.0%} ties"
         judges = f", {self.judges} judges" if self.judges else ""
-        return f"{self.popularity}, {self.battles} battles, spread {self.spread:g}, {ties}{judges}"
+        levels = f", {self.levels} levels" if self.levels else ""
+        items = f"{self.items} items, " if self.items != 30 else ""
+        return f"{self.popularity}, {items}{self.battles:,} battles, spread {self.spread:g}, {ties}{judges}{levels}"
 
 
 def chances(z, nu):
@@ -277,151 +279,145 @@ def arena(size=137_912, n=120, seed=0):
     return pd.DataFrame({"model_a": names[a], "model_b": names[b], "winner": winner, "first": 1.0, **columns})
 
 
-def beside_arena_rank(repeats=5):
-    """Return the median processor seconds of both, in turn, on the same table; the first call is not counted."""
-    from arena_rank.models.contextual_bradley_terry import ContextualBradleyTerry  # noqa: PLC0415
-    from arena_rank.utils.data_utils import ContextualPairDataset  # noqa: PLC0415
-
-    table = arena()
+def beside_arena_rank(contenders: tuple[str, ...], quick: bool) -> Iterator[Figure]:
+    """Time both in turns on the same table: ours with intervals, places and tiers, arena-rank's with intervals."""
+    table = arena(2_000 if quick else 137_912, n=20 if quick else 120)
     style = [name for name in table if name.startswith("style")]
 
-    def ours():
-        BradleyTerry(first_advantage=True).fit(table, style=style)
-
     def theirs():
+        from arena_rank.models.contextual_bradley_terry import ContextualBradleyTerry  # noqa: PLC0415
+        from arena_rank.utils.data_utils import ContextualPairDataset  # noqa: PLC0415
+
         data = ContextualPairDataset.from_pandas(table, feature_cols=["first", *style], reweighted=False)
         ContextualBradleyTerry(len(data.competitors), 5).compute_ratings_and_cis(data)
 
-    seconds = {ours: [], theirs: []}
-    for _ in range(repeats + 1):
-        for call, taken in seconds.items():
-            start = time.process_time()
-            call()
-            taken.append(time.process_time() - start)
-    return [float(np.median(taken[1:])) for taken in seconds.values()]
+    calls = {OURS: lambda: BradleyTerry(first_advantage=True).fit(table, style=style), PEER: theirs}
+    yield from in_turns({name: calls[name] for name in contenders}, 1 if quick else 5)
 
 
-def growth(sizes=(10**6, 3 * 10**6, 10**7), n=1000):
-    """Return processor seconds of a fit with intervals and places for growing numbers of battles."""
-    rng, taken = np.random.default_rng(0), []
+def growth(contenders: tuple[str, ...], quick: bool) -> Iterator[Figure]:
+    """Yield the processor seconds of a fit with intervals and places for growing numbers of battles."""
+    rng, n = np.random.default_rng(0), 30 if quick else 1000
     strength = rng.normal(size=n)
-    for size in sizes:
-        a = rng.integers(n, size=size)
-        b = (a + 1 + rng.integers(n - 1, size=size)) % n
-        score = (rng.random(size) < expit(strength[a] - strength[b])).astype(float)
-        start = time.process_time()
-        BradleyTerry().fit({"item_a": a, "item_b": b, "score": score})
-        taken.append((size, time.process_time() - start))
-    return taken
+    for size in BATTLES[: 1 if quick else None]:
+        a = rng.integers(n, size=size // (100 if quick else 1))
+        b = (a + 1 + rng.integers(n - 1, size=a.size)) % n
+        score = (rng.random(a.size) < expit(strength[a] - strength[b])).astype(float)
+        with threadpool_limits(1), measured() as cost:
+            BradleyTerry().fit({"item_a": a, "item_b": b, "score": score})
+        yield Figure(OURS, f"seconds at {size}", cost.processor_seconds, peak_memory=cost.memory)
 
 
-def print_coverage(n_boards):
-    """Write the table of strengths and differences."""
-    yield "| board | strengths | differences |"
-    yield "| --- | --- | --- |"
-    for kind in COVERAGE:
-        strengths, differences = coverage(kind, n_boards)
-        yield f"| {kind} | {strengths:.3f} | {differences:.3f} |"
+def measure(what: str, kind: Kind, contenders: tuple[str, ...], quick: bool) -> Iterator[Figure]:
+    """Yield the figures of simulated boards of one kind."""
+    boards = 2 if quick else BOARDS
+    if what == "coverage":
+        found = dict(zip(("strengths", "differences"), coverage(kind, boards), strict=True))
+    elif what == "tiers":
+        found = {"more than one tier": false_tiers(kind, boards)}
+    elif what == "flips":
+        each = flips(replace(kind, battles=300) if quick else kind, FLIPS.index(kind))
+        counts, flipped, least = zip(*each, strict=True)
+        boards = len(each)
+        found = {
+            "fewest": min(counts),
+            "most": max(counts),
+            "exchanged": np.mean(flipped),
+            "least": np.mean(least),
+        }
+    else:
+        inside, width = covered_places(kind, boards, what)
+        found = {"covered": inside, "mean number of places": width}
+    for metric, value in found.items():
+        yield Figure(OURS, metric, float(value), n=boards)
 
 
-def print_places(n_boards):
-    """Write the table of places."""
-    yield "| board | places | covered | mean number of places |"
-    yield "| --- | --- | --- | --- |"
-    for places, kinds in (("draws", PLACES), ("guaranteed", TIED)):
-        for kind in kinds:
-            inside, width = covered_places(kind, n_boards, places)
-            levels = f", {kind.levels} levels" if kind.levels else ""
-            yield f"| {kind}{levels} | {places} | {inside:.3f} | {width:.1f} |"
+def next_pairs(spread: float, goal: str, contenders: tuple[str, ...], quick: bool) -> Iterator[Figure]:
+    """Yield what random and suggested pairs reach, and the share of battles that suggestions save."""
+    boards, column = 2 if quick else 100, int(goal == "first")
+    budget = {"budget": 90} if quick else {}
+    random, chosen = (next_pair(policy, spread, boards, **budget) for policy in ("random", goal))
+    ends = {name: one[1][-1, column] for name, one in (("random pairs", random), ("suggested pairs", chosen))}
+    error = np.hypot(random[2][-1, column], chosen[2][-1, column])
+    for metric, value in (
+        ends | {"standard error": error, "battles saved": saving(random, chosen, column)}
+    ).items():
+        yield Figure(OURS, metric, float(value), n=boards)
 
 
-def print_tiers(n_boards):
-    """Write the table of false tiers."""
-    yield "| board of equal items | more than one tier |"
-    yield "| --- | --- |"
-    for kind in EQUAL:
-        yield f"| {kind} | {false_tiers(kind, n_boards):.3f} |"
-
-
-def print_flips(_):
-    """Write the table of flips."""
-    yield "| board | neighbours | battles to remove | exchanged | within 5 % (or 1) |"
-    yield "| --- | --- | --- | --- | --- |"
-    for seed, kind in enumerate(FLIPS):
-        found = flips(kind, seed)
-        counts = [count for count, _, _ in found]
-        shares = [np.mean([one[at] for one in found]) for at in (1, 2)]
-        board = f"{kind.items} items, {kind.battles:,} battles, spread {kind.spread:g}"
-        yield f"| {board} | {len(found)} | {min(counts)} to {max(counts)} | {shares[0]:.0%} | {shares[1]:.0%} |"
-
-
-def print_suggest(n_boards):
-    """Write the table of battles that suggestions save."""
-    yield "| spread | goal | random pairs | suggested pairs | standard error | battles saved |"
-    yield "| --- | --- | --- | --- | --- | --- |"
-    for spread in (0.5, 1.0, 2.0, 3.0):
-        random = next_pair("random", spread, n_boards)
-        for goal, column in (("board", 0), *([("first", 1)] if spread == 1.0 else [])):
-            chosen = next_pair(goal, spread, n_boards)
-            error = np.hypot(random[2][-1, column], chosen[2][-1, column])
-            saved = saving(random, chosen, column)
-            values = f"{random[1][-1, column]:.3f} | {chosen[1][-1, column]:.3f} | {error:.3f}"
-            yield f"| {spread:g} | {goal} | {values} | {saved:.0%} |"
-
-
-def print_time(_):
-    """Write the processor times."""
-    ours, theirs = beside_arena_rank()
-    yield "| board | processor seconds |"
-    yield "| --- | --- |"
-    what = "137,912 battles, 120 items, 4 style columns, order"
-    yield f"| {what}: rankwise, with intervals, places and tiers | {ours:.2f} |"
-    yield f"| {what}: arena-rank, with intervals | {theirs:.2f} |"
-    for size, seconds in growth():
-        yield f"| {size:,} battles, 1,000 items: rankwise | {seconds:.1f} |"
-
-
-PARTS = {
-    "coverage": print_coverage,
-    "places": print_places,
-    "tiers": print_tiers,
-    "flips": print_flips,
-    "suggest": print_suggest,
-    "time": print_time,
+BATTLES = (10**6, 3 * 10**6, 10**7)
+GOALS = ((0.5, "board"), (1.0, "board"), (1.0, "first"), (2.0, "board"), (3.0, "board"))
+KINDS = {"coverage": COVERAGE, "draws": PLACES, "guaranteed": TIED, "tiers": EQUAL, "flips": FLIPS}
+BOUNDS = {
+    "coverage": {(OURS, "strengths"): (">=", 0.93), (OURS, "differences"): (">=", 0.93)},
+    "draws": {(OURS, "covered"): (">=", 0.93)},
+    "guaranteed": {(OURS, "covered"): (">=", 0.93)},
+    "tiers": {(OURS, "more than one tier"): ("<=", 0.075)},
+    "flips": {(OURS, "exchanged"): (">=", 1.0), (OURS, "least"): (">=", 0.9)},
 }
+ARENA, LARGE = "137,912 battles, 120 items, 4 style columns, order", "1,000 items"
+CASES = [
+    Case(CLAIM, f"{what}: {kind}", (OURS,), partial(measure, what, kind), minutes=1.0,
+         smoke=what == "tiers" and not kind.judges, goals=BOUNDS[what])
+    for what, kinds in KINDS.items()
+    for kind in kinds
+] + [
+    Case(CLAIM, f"suggest: spread {spread:g}, {goal}", (OURS,), partial(next_pairs, spread, goal), minutes=1.0)
+    for spread, goal in GOALS
+] + [
+    Case(CLAIM, f"time: {ARENA}", (OURS, PEER), beside_arena_rank, minutes=1.0, in_turns=True),
+    Case(CLAIM, f"time: {LARGE}", (OURS,), growth, minutes=1.0),
+]  # fmt: skip
 
 
-def write(part, lines):
-    """Put a table between its markers in the page."""
-    text = PAGE.read_text(encoding="utf-8")
-    body = "\n" + "\n".join(lines) + "\n\n"
-    pattern = rf"(<!-- {part} -->\n).*?(<!-- /{part} -->)"
-    PAGE.write_text(
-        re.sub(pattern, lambda found: found[1] + body + found[2], text, flags=re.DOTALL), encoding="utf-8"
-    )
+def boards_table(results: Results, parts: tuple[str, ...], forms: dict[str, str]) -> str:
+    """Return a row per kind of board, a column per metric in its form."""
+    rows = []
+    for what in parts:
+        for kind in KINDS[what]:
+            key = CLAIM, f"{what}: {kind}", OURS
+            own = [results.show(form, *key, metric).replace("%", " %") for metric, form in forms.items()]
+            rows.append([f"{kind}; {what}" if len(parts) > 1 else str(kind), *own])
+    return markdown(["board", *forms], rows)
 
 
-def main():
-    """Run the parts, print their tables, and perhaps write them."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("parts", nargs="*", default=list(PARTS), choices=[*PARTS, []])
-    parser.add_argument("--boards", type=int, default=300)
-    parser.add_argument("--peers", help="a folder with arena-rank")
-    parser.add_argument("--write", action="store_true")
-    options = parser.parse_args()
-    if options.peers:
-        sys.path.append(options.peers)
-    for part in options.parts:
-        lines = []
-        print(f"\n{part}")
-        for line in PARTS[part](options.boards):
-            print(line, flush=True)
-            lines.append(line)
-        if options.write:
-            write(part, lines)
+def suggest_table(results: Results) -> str:
+    forms = {
+        **dict.fromkeys(("random pairs", "suggested pairs", "standard error"), SHARE),
+        "battles saved": PART,
+    }
+    rows = []
+    for spread, goal in GOALS:
+        key = CLAIM, f"suggest: spread {spread:g}, {goal}", OURS
+        own = [results.show(form, *key, metric).replace("%", " %") for metric, form in forms.items()]
+        rows.append([f"{spread:g}", goal, *own])
+    return markdown(["spread", "goal", *forms], rows)
 
 
-if __name__ == "__main__":
-    main()
+def time_table(results: Results) -> str:
+    shown = {OURS: "rankwise, with intervals, places and tiers", PEER: "arena-rank, with intervals"}
+    rows = [
+        [f"{ARENA}: {text}", results.show("{value:.2f}", CLAIM, f"time: {ARENA}", name, "seconds")]
+        for name, text in shown.items()
+    ]
+    for size in BATTLES:
+        taken = results.show("{value:.1f}", CLAIM, f"time: {LARGE}", OURS, f"seconds at {size}")
+        rows.append([f"{size:,} battles, {LARGE}: rankwise", taken])
+    return markdown(["board", "seconds"], rows)
+
+
+SHARE, COUNT, PART = "{value:.3f}", "{value:.0f}", "{value:.0%}"
+BY_BOARD = {
+    "coverage": (("coverage",), {"strengths": SHARE, "differences": SHARE}),
+    "places": (("draws", "guaranteed"), {"covered": SHARE, "mean number of places": "{value:.1f}"}),
+    "tiers": (("tiers",), {"more than one tier": SHARE}),
+    "flips": (("flips",), {"fewest": COUNT, "most": COUNT, "exchanged": PART, "least": PART}),
+}
+TABLES = {
+    **{
+        f"board-{name}": partial(boards_table, parts=parts, forms=forms)
+        for name, (parts, forms) in BY_BOARD.items()
+    },
+    "board-suggest": suggest_table,
+    "board-time": time_table,
+}
