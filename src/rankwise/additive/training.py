@@ -43,7 +43,7 @@ _SAMPLED, _ROWS_A_COORDINATE = 1000, 2
 
 
 def sample_of(pairs: Pairs, n_rows: int) -> tuple[Ints, Pairs] | None:
-    """Draw about so many rows and return them and their pairs; None where that is no small part, or has no pairs."""
+    """Draw about `n_rows` rows and return them and their pairs; None if half of all rows are fewer or have no pairs."""
     rows = None if pairs.n_rows < 2 * n_rows else pairs.draw_rows(n_rows)
     if rows is None:
         return None
@@ -105,9 +105,9 @@ class Training:
         return fit.solve(design, self.graph, alpha, start=start, curvature=curvature)
 
     def _curvature(self, design: Design) -> Curvature | None:
-        """Return a preconditioner made of a sample of the rows; None where this is no small part of them.
+        """Return a preconditioner made of a sample of the rows; None if that needs more than half of them.
 
-        It is formed once so many iterations were made that they took as long.
+        It is formed once the iterations have taken as long as it would take.
         """
         n_rows, n_features = design.shape
         n_sampled = max(_SAMPLED, _ROWS_A_COORDINATE * n_features)
