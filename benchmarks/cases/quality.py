@@ -165,7 +165,8 @@ def _is_ours(contender: str) -> bool:
 
 def summary(results: Results, claim: str = "quality", sets: tuple[str, ...] = SETS) -> str:
     """Say by set whether each AutoRanker is ahead of, level with or behind the best peer that was run."""
-    return " ".join(_compared(results, claim, sets, ours) for ours in ("AutoRanker", "AutoRanker, accuracy"))
+    said = (_compared(results, claim, sets, ours) for ours in ("AutoRanker", "AutoRanker, accuracy"))
+    return f"Beside the best peer of each set, {' '.join(said)}"
 
 
 def _compared(results: Results, claim: str, sets: tuple[str, ...], contender: str) -> str:
@@ -191,7 +192,7 @@ def _compared(results: Results, claim: str, sets: tuple[str, ...], contender: st
     ]
     if not parts:
         return f"{call}: not run."
-    return f"Beside the best peer of each set, {call} is {', '.join(parts)}."
+    return f"{call} is {', '.join(parts)}."
 
 
 TABLES = {
