@@ -447,3 +447,17 @@ def test_a_stream_refuses_a_restriction():
     X, y, qid = rows(0)
     with pytest.raises(InvalidInputError, match="partial_fit does not support positive"):
         RankRLS(positive=True).partial_fit(X, y, qid)
+
+
+@pytest.mark.parametrize("name", ["prior", "column_penalty"])
+@pytest.mark.parametrize("value", [True, False])
+def test_only_signs_are_given_as_a_boolean(name, value):
+    X, y = np.random.default_rng(0).normal(size=(20, 3)), np.arange(20.0)
+    with pytest.raises(InvalidInputError, match=name):
+        RankRLS(**{name: value}).fit(X, y)
+
+
+def test_exact_hold_out_with_signs_names_the_reason():
+    X, y = np.random.default_rng(0).normal(size=(20, 3)), np.arange(20.0)
+    with pytest.raises(InvalidInputError, match="With positive"):
+        RankRLSCV(cv="leave-pair-out", positive=True).fit(X, y)

@@ -21,7 +21,7 @@ import rankwise
 from rankwise import AdditiveRanker, AdditiveRankerCV, AutoRanker, RankRLS, RankRLSCV
 from rankwise.automatic import search as searching
 from rankwise.automatic.calibration import calibrate
-from rankwise.automatic.candidates import Candidate
+from rankwise.automatic.candidates import ADDITIVE, Candidate, Size
 from rankwise.data import validation
 from rankwise.data.queries import encode_queries
 from rankwise.displays import CandidatesDisplay
@@ -661,3 +661,11 @@ def test_the_log_loss_of_a_step_is_finite():
     won, weight, fold = np.array([1.0, 1.0, 1.0, 1.0, -1.0]), np.ones(5), np.array([0, 0, 1, 1, 2])
     _, loss = calibrate(won, weight, fold, "sigmoid")
     assert np.isfinite(loss)
+
+
+def test_pairs_of_many_columns_cost_more_than_the_budget():
+    """Ranking them is dear however few rows there are: 3,000 columns have 4.5 million pairs."""
+    size = Size(200, 3000, 600_000, 5)
+    budget = max(searching._BUDGET, searching._TIMES_RLS * size.rls())
+    assert all(size.additive(level) > budget for level in ADDITIVE if level.get("interactions", 1) != 0)
+    assert size.additive(ADDITIVE[-1]) < budget

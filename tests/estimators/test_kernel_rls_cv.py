@@ -176,3 +176,11 @@ def test_bad_input(options, with_qid, rows, message):
     X, y = np.arange(2.0 * rows).reshape(rows, 2), np.arange(rows) % 4
     with pytest.raises(InvalidInputError, match=message):
         KernelRankRLSCV(**options).fit(X, y, np.arange(rows) // 5 if with_qid else None)
+
+
+@pytest.mark.parametrize("n_rows", [3, 4, 8])
+def test_few_rows_with_a_copy_are_chosen_by_leave_pair_out(n_rows):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n_rows, 2))
+    X[-1] = X[0]
+    assert KernelRankRLSCV().fit(X, rng.permutation(n_rows).astype(float)).cv_.startswith("leave-pair-out")

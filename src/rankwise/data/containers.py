@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,7 @@ def as_array(name: str, values: object) -> AnyArray:
 
 def is_null(value: object) -> bool:
     """Tell whether an object stands for a missing value: None, NaN, or NaT or NA of pandas."""
-    if isinstance(value, (float, np.floating, np.datetime64)):
+    if isinstance(value, (float, np.floating, np.datetime64, np.timedelta64, Decimal)):
         return bool(value != value)  # noqa: PLR0124
     return value is None or type(value).__name__ in {"NAType", "NaTType"}
 

@@ -188,12 +188,13 @@ def row_numbers(X: MatrixLike, pairs: ArrayLike | MatrixLike) -> AnyArray | None
         return None
     given = X if hasattr(X, "shape") else as_array("X", X)
     if tuple(given.shape) == edges.shape:
-        if edges.dtype.kind not in "iu":
+        is_whole = edges.dtype.kind in "iu"
+        if not is_whole and not (np.isin(edges, np.arange(len(edges))).all()):
             return None
-        if np.asarray(given).dtype.kind in "iu":
+        if not is_whole or np.asarray(given).dtype.kind in "iu":
             raise InvalidInputError(
                 "X and pairs have the same shape, so that pairs may be row numbers or rows of X's two columns.",
-                "turn X into real numbers where pairs are row numbers, and both where they are rows.",
+                "pass integers as row numbers beside an X of real numbers, or rows by rankwise.data.stack_preferred.",
             )
     return edges
 
@@ -212,7 +213,7 @@ def duel_sides(duels: Any) -> tuple[Any, Any]:
     """
     readable("X", duels)
     table = _arrow(duels)
-    found = duel_columns(names_of(table))
+    found = duel_columns(names_of(table) if hasattr(table, "columns") else [])
     if not found:
         raise InvalidInputError(
             "There are no pairs, and no two columns such as winner_age and loser_age.",

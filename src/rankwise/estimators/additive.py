@@ -385,6 +385,8 @@ class AdditiveRanker(AdditiveMixin, Ranker):
         try:
             splits = problem.splits(self._watched(problem.data, eval_set), self._metric)
         except (NoPairsError, UndefinedMetricError):
+            if eval_set is not None:
+                raise
             return 0
         wanted = Wanted(Ladder([float(self.alpha)]), knots[:1], knots[1:], AUTO_COUNTS)
         return Search(problem.blueprints, splits, wanted).run().n_pairs
@@ -414,9 +416,9 @@ class AdditiveRankerCV(AdditiveMixin, SelectionMixin, Ranker):
     """`AdditiveRanker` with alpha, knots and the number of surfaces chosen on held-out rows or pairs.
 
     The search has five stages, and each starts from the best candidate so far: curves on coarse and fine knots with
-    alphas a decade apart, surfaces in growing numbers, surfaces on a fine grid with alphas half a decade apart,
-    adapted penalties, and (up to 800 rows) curves of few columns. Candidates are fitted loosely; the chosen one is
-    fitted to `tol`. Every fold ranks the pairs of columns by its own training rows, so that held-out rows do not
+    alphas a decade apart, surfaces in growing numbers, alphas half a decade apart with surfaces on the coarse and on a
+    fine grid, adapted penalties, and (up to 800 rows) curves of few columns. Candidates are fitted loosely; the chosen
+    one is fitted to `tol`. Every fold ranks the pairs of columns by its own training rows, so that held-out rows do not
     influence the pairs that they score.
 
     Parameters

@@ -641,8 +641,9 @@ class SelectionMixin(BaseEstimator):
         """Return the hold-out of a selection: an eval set, or the plan of `cv`, as `plan_of` reads it."""
         if exact is not None and getattr(self, "method", "auto") not in {"auto", "tikhonov"}:
             raise InvalidInputError(
-                f"method={self.method!r} stops early, but a decomposition has only converged models.",
-                "use method='auto', or solver='cg' without a basis where there is one, or a number of folds.",
+                f"method={self.method!r} stops early, but the decomposition of cv={self.cv!r:.80} does not.",
+                "use method='auto', or a number of folds"
+                + (", or solver='cg' without a basis." if hasattr(self, "solver") else "."),
             )
         plan = eval_set or plan_of(
             self.cv,

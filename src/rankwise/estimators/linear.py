@@ -43,6 +43,7 @@ from rankwise.selection.path import (
     squared_problems,
     stop_early,
 )
+from rankwise.selection.plan import is_exact_name
 from rankwise.selection.result import Selection, one_or_all, outputs_of
 from rankwise.selection.surface import AVERAGING, METHODS, SurfaceSearch, table_tolerance
 from rankwise.solvers.choose import ITERATIVE, MARGIN_SOLVERS, SOLVERS, SolverOptions
@@ -145,10 +146,9 @@ class LinearMixin(BaseEstimator):
 
     def _one_per_column(self, name: str) -> Floats | None:
         given: ArrayLike | None = getattr(self, name)
-        if given is None or given is False or given is np.False_:
-            return None
-        given = np.full(self.n_features_in_, given) if given is True or given is np.True_ else given
-        return check_numbers(name, given, self.n_features_in_, "column")
+        if name == "positive" and isinstance(given, (bool, np.bool_)):
+            given = np.ones(self.n_features_in_) if given else None
+        return None if given is None else check_numbers(name, given, self.n_features_in_, "column")
 
     def _refuse_restriction(self, what: str, remedy: str) -> None:
         """Raise where a parameter says something of the coefficients."""
@@ -528,7 +528,11 @@ class RankRLSCV(LinearMixin, SquaresMixin, SelectionMixin, Ranker):
         exact, power, self.method_ = None, powers[0], "tikhonov"
         if restriction is None:
             exact = exact_for_columns(self.cv, self.method, problem, alphas.size, averaging)
-        elif self.method not in {"auto", "tikhonov"} or len(powers) > 1:
+        elif (
+            self.method not in {"auto", "tikhonov"}
+            or len(powers) > 1
+            or (eval_set is None and is_exact_name(self.cv))
+        ):
             raise InvalidInputError(
                 "With positive, prior or column_penalty there is neither a surface nor a closed form.",
                 "use cv=5 or an eval_set, method='auto' and one value of penalty_power.",

@@ -21,6 +21,7 @@ Numbers = TypeVar("Numbers", float, Floats)
 
 # Decimals of errors: equally good models tie, and neither rounding nor the order of rows decides between them.
 _DIGITS = 13
+_FEWEST_JOINED = 10  # units: of fewer, folds without one might lack pairs
 
 
 def oriented(values: Numbers, *, greater_is_better: bool) -> Numbers:
@@ -217,7 +218,7 @@ class Units:
         Where few rows differ, new ones have been seen before as well, and joining gained nothing on four such tables.
         """
         found, first = np.unique(code[self.order], return_index=True)
-        if 2 * found.size <= self.order.size:
+        if 2 * found.size <= self.order.size or found.size < _FEWEST_JOINED:
             return self
         return replace(self, codes=code, order=found[np.argsort(first)], n_units=found.size)
 
