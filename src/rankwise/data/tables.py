@@ -366,6 +366,8 @@ def _open_csv(path: Path, magic: bytes, texts: Sequence[str | None]) -> TableFil
 
     def read(*, newlines: bool = False, **options: Any) -> Any:
         parse = pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=newlines)
+        # Before Arrow 24, a reader that meets an error early may wait for itself (apache/arrow issue 48741).
+        options.setdefault("use_threads", int(pa.__version__.partition(".")[0]) >= 24)
         return pa.csv.read_csv(path, pa.csv.ReadOptions(**options), parse, convert)
 
     table = _read_csv(path, read)
