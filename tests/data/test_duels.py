@@ -103,14 +103,6 @@ def test_rows_of_two_columns_are_not_taken_for_pairs():
         AutoRanker(methods=["rls"], estimate=False).fit_pairs(winners, pairs)
 
 
-def test_whole_numbers_as_many_as_rows_of_two_columns_are_ambiguous():
-    winners = np.random.default_rng(0).normal(size=(30, 2))
-    numbers = np.column_stack([np.arange(30), np.roll(np.arange(30), 1)])
-    AutoRanker(methods=["rls"], estimate=False).fit_pairs(winners, numbers)
-    with pytest.raises(InvalidInputError, match="row numbers or rows"):
-        AutoRanker(methods=["rls"], estimate=False).fit_pairs(winners, numbers.astype(float))
-
-
 def test_a_mapping_is_no_table_of_duels():
     with pytest.raises(InvalidInputError, match="There are no pairs"):
         AutoRanker(**FAST).fit_pairs({"winner_a": [1.0, 2, 3, 4], "loser_a": [0.0, 1, 2, 2]}, None)

@@ -188,13 +188,12 @@ def row_numbers(X: MatrixLike, pairs: ArrayLike | MatrixLike) -> AnyArray | None
         return None
     given = X if hasattr(X, "shape") else as_array("X", X)
     if tuple(given.shape) == edges.shape:
-        is_whole = edges.dtype.kind in "iu"
-        if not is_whole and not (np.isin(edges, np.arange(len(edges))).all()):
+        if edges.dtype.kind not in "iu":
             return None
-        if not is_whole or np.asarray(given).dtype.kind in "iu":
+        if np.asarray(given).dtype.kind in "iu":
             raise InvalidInputError(
                 "X and pairs have the same shape, so that pairs may be row numbers or rows of X's two columns.",
-                "pass integers as row numbers beside an X of real numbers, or rows by rankwise.data.stack_preferred.",
+                "turn X into real numbers where pairs are row numbers, and both where they are rows.",
             )
     return edges
 

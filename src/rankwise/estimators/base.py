@@ -640,10 +640,10 @@ class SelectionMixin(BaseEstimator):
     ) -> Plan:
         """Return the hold-out of a selection: an eval set, or the plan of `cv`, as `plan_of` reads it."""
         if exact is not None and getattr(self, "method", "auto") not in {"auto", "tikhonov"}:
+            without_a_basis = ", or solver='cg' without a basis" if hasattr(self, "solver") else ""
             raise InvalidInputError(
                 f"method={self.method!r} stops early, but the decomposition of cv={self.cv!r:.80} does not.",
-                "use method='auto', or a number of folds"
-                + (", or solver='cg' without a basis." if hasattr(self, "solver") else "."),
+                f"use method='auto'{without_a_basis}, or a number of folds.",
             )
         plan = eval_set or plan_of(
             self.cv,
