@@ -1,5 +1,7 @@
 """Containers: sparse matrices whose indices do not fit, missing values of data frames, values that are not finite."""
 
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -11,7 +13,7 @@ from hypothesis import strategies as st
 from optional import polars as pl
 from rankwise import RankRLS
 from rankwise.data import pairs_from_clicks, save_store
-from rankwise.data.containers import check_sparse, is_moderate, readable
+from rankwise.data.containers import check_sparse, is_moderate, is_null, readable
 from rankwise.data.store import open_store, reopen_store
 from rankwise.exceptions import InvalidInputError
 from rankwise.metrics import ndcg
@@ -202,3 +204,12 @@ def test_sparse_values_that_are_not_finite_are_seen_by_their_scores(dtype, bad, 
             rows[cell] = bad
         with pytest.raises(InvalidInputError, match=r"X contains (NaN|infinity)|contains NaN, infinity"):
             model.predict(getattr(sp, f"{kind}_matrix")(rows))
+
+
+@pytest.mark.parametrize(
+    "value", [None, float("nan"), np.datetime64("NaT"), np.timedelta64("NaT"), Decimal("NaN")], ids=repr
+)
+def test_missing_values_of_every_type_are_null(value):
+    assert is_null(value)
+    assert not is_null(str(value))
+    assert not is_null(Decimal(0))
